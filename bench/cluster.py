@@ -36,10 +36,9 @@ from build import COLLECTION, unpacked
 from harness import data_option, machine, middle, table
 
 from fontes import Index, SentenceEncoder, read_corpus, read_topics
-from fontes.cluster import joined
+from fontes.cluster import building, joined
 from fontes.core import Topics
 from fontes.core.progress import Progress
-from fontes.index.distributed import driver
 from fontes.index.embeddings import journal
 
 BATCHES = 1, 10, 100
@@ -159,7 +158,7 @@ def encoded(index: Index, encoder: SentenceEncoder, ray: bool | None) -> tuple[f
 def build(given: Any, work: Path) -> None:
     """An index of one file, by threads and by tasks."""
     corpus = given.corpus or unpacked(given.data / COLLECTION, work)
-    total, usual = corpus.stat().st_size, driver.PART
+    total, usual = corpus.stat().st_size, building.PART
     numbers = [int(number) for number in given.parts.split(",") if number] or [0]
     one = min(built(corpus, work / "by-threads")[0] for _ in range(2))  # the first compiles
     start = time.perf_counter()
@@ -170,7 +169,7 @@ def build(given: Any, work: Path) -> None:
             if turn:
                 one = min(one, built(corpus, work / "by-threads")[0])
             for number in numbers:
-                driver.PART = -(-total // number) if number else usual
+                building.PART = -(-total // number) if number else usual
                 seconds = built(corpus, work / "by-tasks", ray=True)
                 if turn:
                     best[number] = min(best.get(number, seconds), seconds)

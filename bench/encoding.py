@@ -20,7 +20,7 @@ import numpy as np
 from harness import machine, middle, options, process, spread, table
 
 import fontes as ft
-from fontes.neural.encoders.base import text_of
+from fontes.core.values import text_of
 
 PARTS = ("speed", "quality", "cold")
 QUERY = "does vitamin D prevent flu?"

@@ -21,7 +21,7 @@ import numpy as np
 from harness import machine, middle, options, spread, table
 
 import fontes as ft
-from fontes.neural.encoders.base import text_of
+from fontes.core.values import text_of
 
 DEFAULT = "sentence-transformers, predict"
 TOGETHER = 8  # training: topics of one step

@@ -134,7 +134,7 @@ def encoding(collection: Collection, runs: int) -> None:
     from harness import table
     from sentence_transformers import SparseEncoder
 
-    from fontes.neural.encoders.base import text_of
+    from fontes.core.values import text_of
 
     docs = collection.index.docs(list(collection.index.ids)[:DOCUMENTS])
     texts = [text_of(doc) for doc in docs]

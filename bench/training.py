@@ -21,7 +21,7 @@ from typing import Any
 import harness
 
 import fontes as ft
-from fontes.neural.encoders.base import text_of
+from fontes.core.values import text_of
 
 DEPTH = 1000
 HELD_OUT, TESTED = 0.25, 0.5  # the shares of a split that is divided: to choose with, and to test with

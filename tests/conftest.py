@@ -8,13 +8,15 @@ import shutil
 import signal
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-from support import hostile
+from support import compiled_code, hostile
 
 import fontes as fontes_package
 from fontes.app import cli
@@ -28,6 +30,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
 settings.register_profile("fresh", derandomize=False, database=None, deadline=None, print_blob=True)
 settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled code comes from an earlier run; what is missing is compiled by one process of xdist for both."""
+    if hasattr(config, "workerinput"):
+        compiled_code.compile_once()
+        return
+    # Rooms find each other by entry points: those that are installed must be those of pyproject.toml.
+    groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"]
+    declared = {(group, name, value) for group, points in groups.items() for name, value in points.items()}
+    installed = {(point.group, point.name, point.value) for point in distribution("fontes").entry_points}
+    if not declared <= installed:
+        raise pytest.UsageError("entry points of pyproject.toml are not installed; pip install --no-deps -e . installs them")
+    compiled_code.take_over()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -110,9 +126,11 @@ def shared() -> Path:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A process of xdist hands what it counted to the one that tells."""
+    """A process of xdist hands what it counted to the one that tells, which keeps what was compiled."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["hostile"] = dict(hostile.COUNTS)
+    else:
+        compiled_code.keep()
 
 
 @pytest.hookimpl(optionalhook=True)

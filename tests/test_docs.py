@@ -149,7 +149,8 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "train-long-encoders")
+SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
+SLOW += ("first-search", "index-on-disk", "living", "train-long-encoders")
 
 
 @pytest.mark.parametrize(

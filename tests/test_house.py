@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,30 +23,35 @@ from fontes.core.part import stages
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "fontes"
-ROOMS = (  # from top to bottom: a room imports from those above it
+KERNEL = (  # from top to bottom: a room imports from those above it
     "core",
     "storage",
-    "cluster",
     "formats",
     "datasets",
     "text",
     "measures",
     "index",
     "lexical",
-    "neural",
     "passages",
     "fusion",
-    "rewrite",
-    "causal",
     "plots",
     "comparison",
     "tuning",
     "experiments",
+)
+DISTRICTS = (  # which the kernel finds by entry points
+    "neural",
+    "rewrite",
+    "causal",
     "train",
     "recipes",
+    "cluster",
     "app",
 )
-FACTORIES = "index/factory.py"  # its methods make retrievers, so they import them when called
+ROOMS = KERNEL + DISTRICTS
+FRAME_FILES = ("cli", "flags", "options", "output", "pipelines", "progress", "results", "running", "usage")
+FRAME = tuple(f"fontes.app.{name}" for name in FRAME_FILES)
+"""The command line without the commands of districts: a part of the kernel."""
 LINES = 600
 
 
@@ -103,11 +109,80 @@ def test_every_room_has_its_place() -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_from_the_rooms_above_it(room: str) -> None:
     allowed = ROOMS[: ROOMS.index(room) + 1]
-    factories = module_of(SOURCE / FACTORIES)
     for imported in imports():
-        if room_of(imported.source) != room or (imported.source == factories and imported.in_function):
-            continue
-        assert room_of(imported.target) in allowed, f"{imported.source} imports {imported.target}"
+        if room_of(imported.source) == room:
+            assert room_of(imported.target) in allowed, f"{imported.source} imports {imported.target}"
+
+
+def is_frame(module: str) -> bool:
+    return module in FRAME or (module.startswith("fontes.app.commands") and "districts" not in module)
+
+
+def test_the_command_line_works_without_the_districts() -> None:
+    for imported in imports():
+        if is_frame(imported.source) and not is_frame(imported.target):
+            assert room_of(imported.target) in KERNEL or imported.target == "fontes.app", imported
+
+
+WITHOUT_DISTRICTS = """
+import importlib.metadata, json, sys
+from contextlib import suppress
+from pathlib import Path
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[:2] in [["fontes", district] for district in DISTRICTS] or name.startswith("fontes.app.server"):
+            raise ModuleNotFoundError(f"No module named '{name}'")
+
+DISTRICTS, without_points, folder = json.loads(sys.argv[1]), sys.argv[2] == "True", Path(sys.argv[3])
+sys.meta_path.insert(0, Refused())
+if without_points:
+    entry_points = importlib.metadata.entry_points
+    def kernel_points(**chosen):
+        points = entry_points(**chosen)
+        if not chosen.get("group", "").startswith("fontes."):
+            return points
+        places = [(point, point.module.split(".")) for point in points]
+        kept = [point for point, names in places if names[1] not in DISTRICTS and "districts" not in names]
+        return importlib.metadata.EntryPoints(kept)
+    importlib.metadata.entry_points = kernel_points
+
+import fontes as ft
+from fontes.app.cli import command_line
+index = ft.Index.build([("a", "rain and snow"), ("b", "rain rain"), ("c", "sun")], folder / "weather.index")
+assert [hit.id for hit in index.bm25().search("rain")] == ["b", "a"]
+topics, qrels = {"1": "rain", "2": "sun"}, {"1": {"a": 1}, "2": {"c": 1}}
+systems = {"bm25": index.bm25(), "tfidf": index.tfidf(), "rationales": index.bm25() >> ft.Rationales()}
+assert ft.evaluate(index.bm25()(topics), qrels, ["RR"])["RR"] == 0.75
+assert "tfidf" in str(ft.compare(systems, topics, qrels, ["RR"], cache=False))
+tuned = ft.tune("bm25(k1=tune([0.5, 1]))", None, topics, qrels, "RR", 2, index=index)
+assert list(tuned.params.values())[0] in (0.5, 1)
+with suppress(SystemExit):
+    command_line("search")(["search", str(index.path), "rain", "--json"])
+command_line()
+try:
+    index.dense
+except AttributeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("without_points", [False, True])
+def test_the_kernel_works_without_the_districts(without_points: bool, tmp_path: Path) -> None:
+    districts = [room for room in DISTRICTS if room != "app"]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_DISTRICTS, json.dumps(districts), str(without_points), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    hits, problem = done.stdout.splitlines()
+    assert [hit["id"] for hit in json.loads(hits)["hits"]] == ["b", "a"]
+    reason = (
+        "no installed package provides 'dense'" if without_points else "fontes.neural.dense.dense has it and cannot be imported"
+    )
+    assert reason in problem
 
 
 def test_measures_need_core_alone() -> None:
@@ -123,11 +198,10 @@ def test_nobody_imports_the_application() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    factories = module_of(SOURCE / FACTORIES)
     of: dict[str, set[str]] = {}
     for imported in imports():
         own_package = imported.target in (imported.source, imported.source.rpartition(".")[0])
-        if not own_package and not (imported.source == factories and imported.in_function):
+        if not own_package:
             of.setdefault(imported.source, set()).add(imported.target)
     done: set[str] = set()
 
@@ -171,7 +245,7 @@ def test_importing_fontes_needs_numpy_alone() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
-@pytest.mark.parametrize("module", ["fontes.experiments.compare", "fontes.app.commands.compare", "fontes.app.commands.eval"])
+@pytest.mark.parametrize("module", ["fontes.experiments.systems", "fontes.app.commands.compare", "fontes.app.commands.eval"])
 def test_comparing_files_of_runs_compiles_nothing(module: str) -> None:
     command = [sys.executable, "-c", f"import sys, {module}; print('numba' in sys.modules)"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"
@@ -179,7 +253,7 @@ def test_comparing_files_of_runs_compiles_nothing(module: str) -> None:
 
 def test_what_users_type_daily_is_shown_and_the_rest_is_in_its_room() -> None:
     shown = [name for name in ft.__all__ if not inspect.ismodule(getattr(ft, name)) and not name.startswith("_")]
-    assert 40 <= len(shown) <= 55
+    assert 40 <= len(shown) <= 56
     for name in shown:
         assert inspect.getdoc(getattr(ft, name)), name
     for room in ROOMS:

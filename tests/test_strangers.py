@@ -65,6 +65,17 @@ class Equals(Format, name="equals"):
             doc_id, _, text = line.partition("=")
             yield Doc(doc_id, text)
 '''
+COMMAND = '''
+import typer
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Strange")
+def wave(word: str) -> None:
+    """Wave a word."""
+    typer.echo(f"~{word}~")
+'''
 BROKEN = "import a_module_that_nobody_has\n"
 POINTS = """
 [fontes.stages]
@@ -75,6 +86,9 @@ stranger = stranger.measures
 
 [fontes.formats]
 stranger = stranger.formats
+
+[fontes.commands]
+wave = stranger.commands:commands
 """
 
 
@@ -88,6 +102,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "stranger/stages/__init__.py": "",
         "stranger/stages/backwards.py": STAGE,
         "stranger/measures.py": MEASURE,
+        "stranger/commands.py": COMMAND,
         "stranger/formats.py": FORMAT,
         "stranger-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n",
         "stranger-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -148,6 +163,11 @@ def test_its_measure_is_known_to_eval(site: Path, tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("1 0 a 1\n2 0 b 1\n")
     (tmp_path / "some.run").write_text("1 Q0 a 1 2.0 x\n")
     assert "Seven  7.0000" in fontes(site, "eval", tmp_path / "qrels.txt", tmp_path / "some.run", "Seven")
+
+
+def test_its_command_is_one_of_fontes(site: Path) -> None:
+    assert fontes(site, "wave", "hello") == "~hello~\n"
+    assert "Wave a word." in fontes(site, "--help")
 
 
 def test_a_package_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path: Path) -> None:

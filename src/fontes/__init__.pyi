@@ -33,6 +33,7 @@ from .core import (
     pipeline as pipeline,
 )
 from .core.function import stage as stage
+from .core.work import work as work
 from .datasets import dataset as dataset
 from .experiments import Experiment as Experiment, compare as compare
 from .formats import (

@@ -374,6 +374,7 @@ def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expect
     assert [topic.text for topic in ft.read_topics(tmp_path / "talk.json").values()] == [FIRST, SECOND]
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_last_line_comes_back_with_the_arrow(terminal: Terminal) -> None:
     pytest.importorskip("readline")
     terminal.until("> ")

@@ -13,13 +13,13 @@ import pytest
 from support import ray_parts
 
 from fontes.cluster import Actors, Cluster, joined, joining, spread
-from fontes.cluster.errors import translated
+from fontes.cluster.joining import translated
 from fontes.cluster.tasks import in_order
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster(ray: str) -> Cluster:
     with joined(ray) as cluster:
         return cluster
@@ -38,11 +38,13 @@ def test_an_error_of_a_task_comes_back_as_itself(cluster: Cluster) -> None:
         list(spread(cluster, ray_parts.refuse, [3], "squaring"))
 
 
+@pytest.mark.slow
 def test_a_task_whose_process_dies_is_begun_again(cluster: Cluster, tmp_path: Path) -> None:
     parts = [(str(tmp_path), number) for number in range(2)]
     assert dict(spread(cluster, ray_parts.die_once, parts, "dying")) == {0: 0, 1: 1}
 
 
+@pytest.mark.slow
 def test_actors_hold_what_they_made_and_are_started_again_when_they_die(cluster: Cluster, tmp_path: Path) -> None:
     with Actors(cluster, [ray_parts.Counter, ray_parts.Counter], "counting", cpus=0) as actors:
         answers = [answer for answer in actors.answers(ray_parts.process_and_sum, 1) if not isinstance(answer, FontesError)]

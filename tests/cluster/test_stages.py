@@ -13,14 +13,15 @@ from support.ray_parts import NotHere
 from support.tiny_cross_encoder import save_cross_encoder
 
 from fontes.cluster import apply
-from fontes.cluster.stages import BASE, memory_of
+from fontes.cluster.actors import BASE, memory_of
 from fontes.core import Run, Topics
 from fontes.core.errors import FontesError, InputError
+from fontes.core.precision import settled
 from fontes.core.progress import silent
+from fontes.core.work import work
 from fontes.experiments.systems import Searches
 from fontes.index import Index
 from fontes.neural import CrossEncoder
-from fontes.neural.models.base import settled
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,7 @@ def test_runs_of_a_cluster_are_those_of_one_machine(index: Index, ray: str) -> N
         assert there.documents.fingerprint == index.fingerprint
 
 
+@pytest.mark.slow
 def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str, tmp_path: Path) -> None:
     reranker = settled(CrossEncoder(str(save_cross_encoder(tmp_path / "model"))))
     assert reranker.precision != "auto"
@@ -64,13 +66,16 @@ def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str
 def test_an_experiment_spreads_the_topics_of_each_step(index: Index, ray: str) -> None:
     topics = Topics.of(queries(12))
     system = index.bm25() % 10 + 0.5 * (index.dense(Hashed()) % 10)
-    here, there = (Searches(topics, None, ray=where).of("both", system).run for where in (None, ray))
+    here = Searches(topics, None).of("both", system).run
+    with work(ray=ray):
+        there = Searches(topics, None).of("both", system).run
     assert columns(there) == columns(here)
 
 
 def test_the_vectors_that_an_experiment_lacks_are_made_on_the_cluster(ray: str, tmp_path: Path) -> None:
     index, encoder = Index.build(made_docs(40), tmp_path / "x"), NotHere(process=os.getpid())
-    (index.bm25() % 10 + 0.5 * (index.dense(encoder) % 10)).prepare(silent, ray)
+    with work(ray=ray):
+        (index.bm25() % 10 + 0.5 * (index.dense(encoder) % 10)).prepare(silent)
     expected = Hashed().encode_queries([text for _, text in made_docs(40)])
     np.testing.assert_array_equal(index.embeddings(encoder).decoded(slice(None)), expected)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fontes.comparison.agreement import kappa
+from fontes.comparison.statistics import kappa
 from fontes.core import ParameterError
 
 

@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 import fontes as ft
 from fontes.comparison import statistics
-from fontes.comparison.reporting import SystemRun, report_of
+from fontes.comparison.report import SystemRun, report_of
 from fontes.comparison.testing import Testing
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

@@ -15,7 +15,7 @@ import pytrec_eval
 import fontes as ft
 from fontes.comparison import report_text
 from fontes.comparison.statistics import tukey
-from fontes.experiments.settings import ReportTable
+from fontes.experiments.file import ReportTable
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
@@ -257,7 +257,7 @@ def test_more_than_25_systems_have_letters_of_their_own() -> None:
     assert labels[15:18] == ["p", "r", "s"]
     assert labels[24:] == ["z", "a2", "b2"]
     assert "351 tests, too many to print" in str(report)
-    assert report_text.Cell("1", ("a2", "b")).raised == "ᵃ²ᵇ"
+    assert report_text.ResultCell("1", ("a2", "b")).raised == "ᵃ²ᵇ"
 
 
 def test_a_report_is_saved_in_the_form_of_its_name(tmp_path: Path) -> None:

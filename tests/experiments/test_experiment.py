@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fontes as ft
-from fontes.experiments import hashes
+from fontes.experiments import provenance
 
 SPRINGS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "springs"
 SYSTEMS = """
@@ -82,7 +82,7 @@ def test_the_folder_holds_runs_report_and_a_lock_that_says_what_it_was_made_of(f
     )
     assert lock["data"]["qrels"] == {
         "file": "springs/qrels/test.tsv",
-        "sha256": hashes.hash_of(SPRINGS / "qrels/test.tsv", ""),
+        "sha256": provenance.hash_of(SPRINGS / "qrels/test.tsv", ""),
     }
     assert set(lock["data"]) == {"corpus", "topics", "qrels", "run of theirs"}
     assert lock["systems"]["rm3"]["measures"]["AP"] == report.mean("rm3", "AP")
@@ -119,7 +119,7 @@ def test_a_changed_data_file_is_named_before_the_numbers_that_it_changes(folder)
     file = written(folder)
     ft.Experiment(file).run()
     qrels = folder / "springs" / "qrels" / "test.tsv"
-    before = hashes.hash_of(qrels, "")
+    before = provenance.hash_of(qrels, "")
     qrels.write_text(qrels.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
     found = differences(file)
     assert found[0].startswith(f"data, qrels, sha256: {before[:12]}… in the lock, ")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fontes.core import InputError
-from fontes.experiments.folder import LOCK, alone, replacing
+from fontes.experiments.runner import LOCK, alone, replacing
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from support.trials import build, outcomes
 
-SOME = 150
+SOME = 100
 MANY = int(os.environ.get("FONTES_TRIALS", 5_000))
 CACHES = ("impacts", "runs", "approximate")
+pytestmark = pytest.mark.xdist_group("damage")  # both tests are of what one process builds
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from support.hostile import outcome, within
 import fontes as ft
 from fontes.core import InputError
 from fontes.core.errors import MAX_MESSAGE as LONGEST_MESSAGE, ParameterError
+from fontes.core.work import memory_size
+from fontes.experiments.file import ExperimentFile
 from fontes.experiments.lock import read_lock
-from fontes.experiments.settings import read_file
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_qrels, write_run
-from fontes.index.build import memory_size
 from fontes.measures import evaluate, parse
 from fontes.storage import files
 
@@ -225,7 +225,7 @@ def test_a_path_that_no_file_can_have_is_one_sentence(path):
     outcome(lambda: write_run({"q": {"d": 1.0}}, path), "a")
     outcome(lambda: ft.Index.open(path), "a")
     outcome(lambda: ft.Index.build([("1", "x")], path), "a")
-    outcome(lambda: read_file(path), "a")
+    outcome(lambda: ExperimentFile(path), "a")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_the_file_of_an_experiment_that_meets_a_limit_is_one_sentence(tmp_path, 
     path = tmp_path / "e.toml"
     path.write_text(content)
     with within(10), pytest.raises(InputError) as caught:
-        read_file(path)
+        ExperimentFile(path)
     assert str(caught.value).startswith(str(path))
 
 

@@ -37,10 +37,10 @@ from support.hostile import (
 import fontes as ft
 from fontes.core.errors import ParameterError
 from fontes.core.expression import pipeline, tunable
+from fontes.core.work import memory_size
+from fontes.experiments.file import ExperimentFile
 from fontes.experiments.lock import Check, read_lock
-from fontes.experiments.settings import read_file
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
-from fontes.index.build import memory_size
 from fontes.measures import evaluate, parse
 from fontes.train import Examples, LabelledPairs
 
@@ -155,7 +155,7 @@ def test_the_file_of_an_experiment_and_its_lock(stored, examples):
     def check(example):
         experiment, lock = example
         path = stored(experiment, ending=".toml")
-        outcome(lambda: read_file(path), str(path))
+        outcome(lambda: ExperimentFile(path), str(path))
         path = stored(lock, ending=".lock")
         locked = outcome(lambda: read_lock(path), str(path))
         if locked is not None:

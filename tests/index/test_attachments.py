@@ -21,7 +21,7 @@ from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Progress
 from fontes.index import Index, draft
 from fontes.index.embeddings import journal
-from fontes.index.embeddings.embeddings import Embeddings
+from fontes.index.embeddings.vectors import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
 
 DOCS = made_docs(300)
@@ -195,7 +195,7 @@ def test_what_is_encoded_while_segments_are_merged_is_carried_along(tmp_path: Pa
         return merged(*what, **how)
 
     monkeypatch.setattr(draft, "merge_segments", meanwhile)
-    monkeypatch.setattr(draft, "merge_attachments", carried_late(draft.merge_attachments))
+    monkeypatch.setattr(draft, "merge_encoded", carried_late(draft.merge_encoded))
     index.merge()
     assert len(index.dense(Hashed()).search("w1 w2", 300)) == 257
 

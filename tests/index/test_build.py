@@ -27,14 +27,6 @@ def test_memory_must_be_a_size(tmp_path, memory):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "size"),
-    [(1, 1), ("10", 10), ("2K", 2048), ("500M", 500 << 20), ("2G", 2 << 30), ("1.5g", 3 << 29), ("1 GiB", 1 << 30)],
-)
-def test_a_memory_size_reads_as_bytes(given, size):
-    assert build.memory_size(given) == size
-
-
 def test_overwriting_must_be_asked_for(tmp_path):
     Index.build(DOCS, tmp_path / "x")
     before = files(tmp_path)

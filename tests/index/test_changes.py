@@ -10,7 +10,7 @@ import pytest
 
 from fontes.core import IndexFormatError
 from fontes.index import Change, Index
-from fontes.index.leaf import Leaf
+from fontes.index.segment import Leaf
 
 TWICE = [("a", "first fox"), ("b", "dog"), ("a", "second fox"), ("c", "dog"), ("a", "last fox"), ("b", "last dog")]
 
@@ -52,7 +52,7 @@ def test_a_deep_check_finds_an_id_that_two_documents_have(index: Index) -> None:
     assert leaf.dead is not None
     leaf.check()
     with pytest.raises(IndexFormatError, match="a document id occurs twice"):
-        leaf.segment.check(np.array([True, False, False, False, False, False]))
+        leaf.segment.check_ids(np.array([True, False, False, False, False, False]))
     with pytest.raises(IndexFormatError, match="a document id occurs twice"):
         Leaf(leaf.segment).check()
 

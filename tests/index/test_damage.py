@@ -16,11 +16,11 @@ from support.counting_terms import CountingTerms
 from support.damage import forge
 from support.forged import forged_manifest
 
+from fontes.cluster.shards import PartLists
 from fontes.core import IndexFormatError, InputError
 from fontes.core.strings import Strings
-from fontes.index import Index, documents
+from fontes.index import Index, texts as documents
 from fontes.index.files import read_manifest
-from fontes.index.shards.part import PartLists
 
 DOCS = [(f"d{n:02}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]
 
@@ -223,7 +223,7 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     compress = zlib.compressobj(9)
     text = b"".join([*(compress.compress(bytes(1 << 20)) for _ in range(size >> 20)), compress.flush()])
     writer = documents.DocumentWriter(tmp_path)
-    writer.write(documents.Block(sizes, lambda: pytest.fail("it is packed"), text))
+    writer.append(documents.Block(sizes, lambda: pytest.fail("it is packed"), text))
     writer.close()
     assert len(text) < 1 << 17
     store = documents.DocumentStore(tmp_path, len(sizes))

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import DOCS, PROPERTY, agrees, postings
 
 from fontes.core import Doc, InputError, ParameterError
-from fontes.index import Index, build, documents
+from fontes.index import Index, build, texts as documents
 from fontes.storage import files
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fontes.index import kernels
-from fontes.index.building import kernels as building
+from fontes.index import kernels, kernels as building
 
 
 def interpreted(name: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index.test_spread import digests
+from cluster.test_distributed_build import digests
 from support.counting_encoder import Counting
 from support.counting_terms import CountingTerms
 

@@ -15,12 +15,10 @@ from support.small_collections import PROPERTY, files
 
 from fontes.core import Doc
 from fontes.core.progress import silent
-from fontes.index import build, documents
-from fontes.index.build import IndexSettings, TermWeights, build_segment
-from fontes.index.deletions import Deletions
-from fontes.index.leaf import Leaf, leaves_of
-from fontes.index.merge import merge_lists, merge_segments
-from fontes.index.segment import Segment
+from fontes.index import build, texts as documents
+from fontes.index.build import IndexSettings, TermWeights, build_segment, merge_segments
+from fontes.index.postings import merge_lists
+from fontes.index.segment import Deletions, Leaf, Segment, leaves_of
 from fontes.text import Analyzer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)
@@ -45,19 +43,19 @@ def built(
 def leaves(parts: Sequence[Segment], dead: Sequence[Sequence[bool]]) -> tuple[Leaf, ...]:
     marks = [np.array(flags, dtype=bool) for flags in dead]
     pairs = zip(parts, marks, strict=True)
-    return leaves_of((part, Deletions.of(part, flags) if flags.any() else None) for part, flags in pairs)
+    return leaves_of((part, Deletions.of(part.lists, flags) if flags.any() else None) for part, flags in pairs)
 
 
 def merged(of: Sequence[Leaf], folder: Path, memory: int = 1 << 30, threads: int = 1) -> dict[str, bytes]:
     folder.mkdir()
     counts = merge_segments(of, folder, memory=memory, threads=threads, progress=silent)
     segment = Segment(folder)
-    segment.check()
+    Leaf(segment).check()
     assert counts == {
         "documents": len(segment.ids),
-        "terms": len(segment.terms),
-        "postings": int(segment.df.sum(dtype=np.int64)),
-        "tokens": int(segment.cf.sum(dtype=np.int64)),
+        "terms": len(segment.lists.terms),
+        "postings": int(segment.lists.df.sum(dtype=np.int64)),
+        "tokens": int(segment.lists.cf.sum(dtype=np.int64)),
     }
     return files(folder)
 
@@ -106,7 +104,7 @@ def test_the_blocks_of_texts_depend_on_the_documents_alone_not_on_the_batches(tm
     for batch in (1, 64, 1_000, 1 << 20):
         monkeypatch.setattr(build, "BATCH", batch)
         segment = built(docs, tmp_path / str(batch))
-        assert [block.sizes[:, 1].tolist() for _, block in segment.store.blocks()] == expected
+        assert [block.sizes[:, 1].tolist() for _, block in segment.texts.blocks()] == expected
         assert files(tmp_path / str(batch)) == files(tmp_path / "1")
 
 
@@ -132,7 +130,7 @@ def test_other_lists_of_the_same_documents_are_merged_with_their_own_deletions(t
     state = leaves(parts, [dead[:10], dead[10:]])
     built([doc for doc, gone in zip(others, dead, strict=True) if not gone], tmp_path / "fresh")
     (tmp_path / "merged").mkdir()
-    merge_lists(lists, state, tmp_path / "merged", memory=1 << 20, threads=2)
+    merge_lists([one.lists for one in lists], state, tmp_path / "merged", memory=1 << 20, threads=2)
     fresh = files(tmp_path / "fresh")
     assert files(tmp_path / "merged") == {name: fresh[name] for name in fresh if not name.startswith(("doc_ids", "text"))}
 

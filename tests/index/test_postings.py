@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY, agrees, files, postings
 
-from fontes.index import Index, build, inverted, postings as written
-from fontes.index.building import runs
+from fontes.index import Index, build, inversion as runs, inversion as written, postings as inverted
 from fontes.text import Analyzer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from index.test_spread import collection, digests, lines
+from cluster.test_distributed_build import collection, digests, lines
 from support.one_by_one import one_by_one
 from support.stores import bucket, s3_store, upload, web_server
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from support.counting_encoder import Counting
 
+from fontes.cluster.shards import STATES, Shards
 from fontes.core import FontesError, IndexFormatError
 from fontes.index import Index, files, writer
 from fontes.index.embeddings import encoding, journal
 from fontes.index.leftovers import clean
-from fontes.index.shards.actors import STATES, Shards
 from fontes.text import Analyzer
 
 DOCS = [(f"d{n:02}", f"fox number {n}") for n in range(20)]

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
-from fontes.index.building.runs import Inverter, PostingRuns
+from fontes.index.inversion import Inverter, PostingRuns
 
 TERMS = ["a", "aa", "a\0", "é", "東京", "prefix-of-some-length", "prefix-of-some-length-and-more", "𝒜", "zz"]
 BAG = st.dictionaries(st.sampled_from(TERMS), st.sampled_from([1, 2, 127, 128, 20_000]), max_size=5)

@@ -14,11 +14,11 @@ from support.hashed_encoder import Hashed
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, some_docs
 from support.living import answers
 
+from fontes.cluster.shards import PartOfIndex
 from fontes.core import Doc, FontesError, IndexFormatError, ParameterError
 from fontes.core.run import Run
 from fontes.formats import write_run
 from fontes.index import Index, draft
-from fontes.index.shards.part import PartOfIndex
 from fontes.lexical import weighting
 
 DOCS = [Doc(f"d{n:02}", f"w{n % 7} w{n % 5} w{n % 3}", metadata={"year": 2000 + n}) for n in range(20)]

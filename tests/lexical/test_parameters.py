@@ -219,7 +219,7 @@ def test_a_parameter_of_tfidf_outside_its_range_is_an_error(index, changes, word
         ({"lambda_": 1.0}, "lambda_ between 0 and 1"),
         ({"lengths": "bytes"}, "lengths must be 'exact' or 'lucene'"),
         ({"k": 0}, "k must be a whole number"),
-        ({"threads": -1}, "threads must be a whole number"),
+        ({"threads": -1}, "threads must be at least 1"),
     ],
 )
 def test_a_parameter_of_query_likelihood_outside_its_range_is_an_error(index, changes, words):

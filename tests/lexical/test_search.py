@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.lexical import MODELS, TOPICS, model, rows, tied_index
 
-from fontes.core import Topic, Topics
+from fontes.core import Topic, Topics, threads as core_threads
+from fontes.core.work import work
 from fontes.index import Index
 from fontes.lexical import impacts, searching, weighting
 
@@ -61,19 +62,21 @@ def test_as_many_threads_search_as_are_asked_for_but_no_more_than_there_are_topi
     pools = []
 
     class Pool(ThreadPoolExecutor):
-        def __init__(self, workers):
+        def __init__(self, workers, **settings):
             pools.append(workers)
-            super().__init__(workers)
+            super().__init__(workers, **settings)
 
-    monkeypatch.setattr(searching, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(core_threads, "ThreadPoolExecutor", Pool)
     index.bm25(threads=1)(TOPICS)
     assert pools == []
     index.bm25(threads=2)(TOPICS)
     index.bm25(threads=100)(TOPICS)
-    assert pools == [2, len(TOPICS)]
+    with work(threads=3):
+        index.bm25()(TOPICS)
+    assert pools == [2, len(TOPICS), 3]
     monkeypatch.setattr(searching, "RESULTS", 40)
     index.bm25(k=20, threads=100)(TOPICS)
-    assert pools[2:] == [2, 2, 2]  # two topics of 20 results at a time
+    assert pools[3:] == [2, 2, 2]  # two topics of 20 results at a time
 
 
 @pytest.mark.parametrize("parameters", MODELS, ids=str)

@@ -60,7 +60,7 @@ def is_relevant(grades, rel):
     return [g is not None and g >= rel for g in grades]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(experiments(), st.integers(1, 3))
 def test_each_measure_of_trec_eval_has_its_value_for_each_topic_and_its_mean_over_all_judged_topics(experiment, rel):
     pytrec_eval = pytest.importorskip("pytrec_eval")

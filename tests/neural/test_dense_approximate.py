@@ -315,7 +315,7 @@ def test_effort_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path,
     vectors = Hashed().encode_queries(list(queries().values()))
     nearest = dense._searcher(embeddings)
     for effort, taken in ((1, 5), (5, 5), (40, 40), (100, 100), (300, 100)):
-        assert nearest.candidates(vectors, 5, 100, effort, 1)[1].shape == (len(vectors), taken)
+        assert nearest.candidates(vectors, 5, 100, effort)[1].shape == (len(vectors), taken)
 
     def share(effort: int) -> float:
         runs = dense.with_(effort=effort)(queries()), exact(queries())

@@ -13,7 +13,7 @@ from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, cop
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.index import Index
-from fontes.index.embeddings import embeddings, journal
+from fontes.index.embeddings import journal, vectors as embeddings
 from fontes.storage.artifact import seal
 
 

@@ -13,7 +13,7 @@ from support.tiny_models import CONFIGURATIONS, docs, tiny
 
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import InputError, ParameterError
-from fontes.neural.encoders.base import text_of
+from fontes.core.values import text_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -15,7 +15,8 @@ import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import ParameterError
 from fontes.core.progress import Progress, Report, silent
-from fontes.neural.encoders.base import document_vectors, text_of, unit
+from fontes.core.values import text_of
+from fontes.neural.encoders.base import document_vectors, unit
 from fontes.neural.models import hub as models
 
 torch = pytest.importorskip("torch")

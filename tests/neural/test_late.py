@@ -21,7 +21,7 @@ from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.neural.late import encode as late_encode, store as late_store
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
-from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
+from fontes.neural.late.store import TOKENS, TokenVectors, scores_of, stored
 from fontes.storage.artifact import drafting
 
 
@@ -64,7 +64,7 @@ def test_threads_and_other_topics_do_not_change_the_run(
     index: ft.Index, model: ColBERT, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = index.late(model, algorithm=algorithm, k=7, threads=1)(QUERIES)
-    monkeypatch.setattr(late_store, "TOKENS", 40)
+    monkeypatch.setattr(late_store, "SCORED", 40)
     several = index.late(model, algorithm=algorithm, k=7, threads=3)
     assert several(QUERIES) == one
     assert several({"q2": QUERIES["q2"]})["q2"].scores.tolist() == one["q2"].scores.tolist()
@@ -184,7 +184,7 @@ def test_a_model_whose_vectors_are_not_there_is_an_error_that_names_those_that_a
     index: ft.Index, model: ColBERT, tmp_path: Path
 ) -> None:
     other = ColBERT(model.name_or_path, document_length=12)
-    with pytest.raises(ParameterError, match=r"holds no token vectors of .*; it holds those of .*2 bits.*fontes encode"):
+    with pytest.raises(ParameterError, match=r"holds no token vectors of .*, but those of .*2 bits.*fontes encode"):
         index.late(other)(QUERIES)
     with pytest.raises(ParameterError, match="no token vectors of 4 bits"):
         index.late(model, nbits=4)(QUERIES)
@@ -280,7 +280,7 @@ def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: Co
 
 
 def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: ColBERT) -> None:
-    name = folder_name(model.fingerprint, 4)
+    name = TOKENS.name_of(model.fingerprint, 4)
     busy = FontesError("the draft is in use")
     with (
         drafting(index.state.leaves[0].segment.folder / name, busy),

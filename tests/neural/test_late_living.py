@@ -28,7 +28,7 @@ from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
 from fontes.neural.late.residual import Codec
 from fontes.neural.late.store import stored
-from fontes.neural.rerank.late import LateReranker
+from fontes.neural.rerank.encoders import LateReranker
 
 DRAW = random.Random(5)
 DOCS = [(f"d{n * 37 % 90}", " ".join(DRAW.choices(TEXT_WORDS, k=DRAW.randrange(3, 14)))) for n in range(90)]

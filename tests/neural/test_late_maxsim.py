@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fontes.core.errors import ParameterError
-from fontes.index.leaf import Leaf
+from fontes.index.segment import Leaf
 from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
 from fontes.neural.late.residual import Codec, centroids_for, check_nbits, fit_buckets, kmeans, nearest
 from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, best, effort

@@ -44,7 +44,7 @@ TEXTS = {topic: text for topic, text in QUERIES.items() if text}
 def test_a_reranker_gives_each_document_of_the_run_its_maxsim(
     index: ft.Index, model: ColBERT, nbits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.neural.rerank.late.DOCUMENTS", 7)
+    monkeypatch.setattr("fontes.neural.rerank.encoders.DOCUMENTS", 7)
     first = (index.bm25() % 20)(TEXTS)
     run = ft.neural.LateReranker(model, nbits)(first)
     expected = plain_rerank(index, model, first)

@@ -18,7 +18,7 @@ from support.processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index, postings
+from fontes.index import Index, inversion as postings
 from fontes.index.embeddings import journal, weights
 from fontes.index.embeddings.weights import SCALE, TermVectors
 from fontes.index.leftovers import clean, leftovers
@@ -67,8 +67,11 @@ def test_what_is_stored_are_the_weights_to_four_decimals(tmp_path, plain):
     index.check()
 
 
+@pytest.mark.parametrize("every", [11, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(tmp_path, plain, overwrite):
+def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(
+    tmp_path, plain, overwrite, every
+):
     whole = copied(plain, tmp_path)
     Index.open(whole).encode(CountingTerms())
     expected = stored(whole)
@@ -95,8 +98,8 @@ def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gi
         if status == DONE:
             break
         killed += 1
-        number += 5 if overwrite else 3
-    assert killed > 10
+        number += every
+    assert killed > 30 // every
 
 
 def test_an_encoding_killed_in_the_middle_of_a_block_keeps_all_blocks_before_it_and_is_told_of_as_left_behind(tmp_path, plain):

@@ -70,6 +70,7 @@ def test_what_was_trained_is_found_again_and_another_setting_trains_another_mode
     assert len(list((tmp_path / "models").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_recipe_that_is_killed_while_it_trains_goes_on_to_the_same_model(
     start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

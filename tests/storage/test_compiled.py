@@ -110,7 +110,7 @@ def test_numpy_unpacks_postings_as_the_loop_does() -> None:
         return (got[0].tolist(), got[1].tolist()) if unpack(buffer, *arguments, *got) else None
 
     assert unpacked(unpack_plainly, out) == unpacked(unpack_postings, out) == (docs.tolist(), tfs.tolist())
-    for at in [*range(14), *draw.integers(0, len(out), 60).tolist()]:
+    for at in [*range(14), *draw.integers(0, len(out), 10).tolist()]:
         for value in (0, 1, 2, 127, 128, 255):
             damaged = out.copy()
             damaged[at] = value
@@ -192,7 +192,14 @@ def other() -> Iterator[Other]:
 COMPILED = "import sys; sys.path.insert(0, sys.argv[1]); import loops; print(loops.squares(10**6), loops.squares.stats)"
 
 
-@pytest.mark.parametrize("variable", ["CACHE_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        pytest.param("CACHE_DIRECTORY", marks=pytest.mark.slow),
+        pytest.param("XDG_RUNTIME_DIR", marks=pytest.mark.slow),
+        "TMPDIR",
+    ],
+)
 def test_a_user_who_can_write_nowhere_else_keeps_compiled_code_in_a_private_folder(other: Other, variable: str) -> None:
     place = other.temporary if variable == "TMPDIR" else other.own
     name = f"fontes-compiled-{OTHER}" if variable == "TMPDIR" else "fontes-compiled"
@@ -205,7 +212,9 @@ def test_a_user_who_can_write_nowhere_else_keeps_compiled_code_in_a_private_fold
     assert "cache_hits=Counter({(int64,): 1})" in second.stdout
 
 
-@pytest.mark.parametrize("planted", ["folder", "link", "writable"])
+@pytest.mark.parametrize(
+    "planted", [pytest.param("folder", marks=pytest.mark.slow), pytest.param("link", marks=pytest.mark.slow), "writable"]
+)
 def test_compiled_code_is_not_read_from_a_folder_that_others_can_write(other: Other, planted: str) -> None:
     place = other.temporary / f"fontes-compiled-{OTHER}"
     if planted == "link":

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fontes.core.progress import Report, silent
-from fontes.core.values import Doc
-from fontes.neural.encoders.base import text_of
+from fontes.core.values import Doc, text_of
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,17 @@ def judged(
 ) -> Iterator[Running]:
     """A server of judging in a thread of this process; `service` is its store."""
     from fontes import Topics
-    from fontes.app.judging.judging import Judging
-    from fontes.app.judging.pool import fill
+    from fontes.app.judging.judging import Judging, fill_pools
     from fontes.app.judging.routes import router
-    from fontes.app.judging.store import Store
+    from fontes.app.judging.store import JudgmentStore
     from fontes.app.server.service import Service
-    from fontes.app.server.settings import Settings
+    from fontes.app.server.settings import ServerSettings
 
-    service = Service([index], Settings(port=0), pipelines)
+    service = Service([index], ServerSettings(port=0), pipelines)
     service.described["judging"] = True
-    with Store(judgments) as store:
+    with JudgmentStore(judgments) as store:
         store.add_topics(Topics.of(topics))
-        fill(store, service.served(None).state, depth)
+        fill_pools(store, service.served(None).state, depth)
         with in_thread(service, [router(Judging(store, depth))]) as (address, client):
             yield Running(address, client, store)
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from fontes.cluster import Cluster
-from fontes.index.distributed import driver
+from fontes.cluster import Cluster, building
 
 
 def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -> None:
     """Lets builds on a cluster run so, with parts of so many bytes, of which a merge takes `fan`."""
 
     @contextmanager
-    def joined(ray: object, purpose: str) -> Iterator[Cluster]:
+    def joined_here(purpose: str) -> Iterator[Cluster]:
         yield Cluster(None, {"here": {"CPU": 2, "memory": 4e9}})  # type: ignore[arg-type]
 
     def spread(
@@ -25,13 +24,13 @@ def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -
         for number in reversed(range(len(parts))):
             yield number, function(parts[number])
 
-    patch.setattr(driver, "joined_cluster", joined)
-    patch.setattr(driver, "spread", spread)
+    patch.setattr(building, "joined_here", joined_here)
+    patch.setattr(building, "spread", spread)
     small_parts(patch, bytes_of_a_part, fan)
 
 
 def small_parts(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -> None:
     """Lets builds on a cluster make parts of so many bytes, of which a merge takes `fan`."""
-    patch.setattr(driver, "PART", bytes_of_a_part)
-    patch.setattr(driver, "MIN_PART", 1)
-    patch.setattr(driver, "FAN", fan)
+    patch.setattr(building, "PART", bytes_of_a_part)
+    patch.setattr(building, "MIN_PART", 1)
+    patch.setattr(building, "FAN", fan)

@@ -82,9 +82,9 @@ def serving(
 ) -> Iterator[Running]:
     """A server in a thread of this process."""
     from fontes.app.server.service import Service
-    from fontes.app.server.settings import Settings
+    from fontes.app.server.settings import ServerSettings
 
-    service = Service(paths, Settings(port=0, **settings), pipelines, rewriters)
+    service = Service(paths, ServerSettings(port=0, **settings), pipelines, rewriters)
     with in_thread(service) as (address, client):
         yield Running(address, client, service)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 import sys
@@ -11,10 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support.compiled_code import CACHE
 
-from fontes.index import build, documents, inverted, postings
+from fontes.index import build, inversion as postings, postings as inverted, texts as documents
 from fontes.lexical import kernel, weighting
 from fontes.storage.compiled import load
+from fontes.storage.files import write
 
 SMALL = {"BLOCK": 2, "WINDOW": 8, "DEPTHS": (1, 3, 10)}  # in place of 64, 4,096 and 10, 100, 1,000
 CHUNKS = (
@@ -28,10 +31,10 @@ CHUNKS = (
 
 
 @pytest.fixture(scope="module")
-def small_kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def small_kernel() -> Iterator[None]:
     """The search is compiled with SMALL, in a copy of its module, and all that is done in portions is done in small ones."""
     load()  # or plain functions would be put back in the place of compiled ones
-    compiled, large = _copy(_folder(request, tmp_path_factory)), dict(vars(kernel))
+    compiled, large = _copy(), dict(vars(kernel))
     with pytest.MonkeyPatch.context() as patch:
         for module in [module for name, module in sys.modules.items() if name.startswith("fontes.")]:
             for name, value in vars(compiled).items():
@@ -53,15 +56,16 @@ def _plain(value: Any) -> Any:
     return getattr(value, "py_func", value)
 
 
-def _copy(folder: Path) -> ModuleType:
-    """The module of the kernel with small numbers, whose compiled code stays in the folder for the next time."""
+def _copy() -> ModuleType:
+    """The module of the kernel with small numbers, whose compiled code stays in a folder of the user's cache."""
     source = Path(kernel.__file__).read_text(encoding="utf-8")
     for name, value in SMALL.items():
         source, count = re.subn(rf"^{name} = \S.*?(?=  #|$)", f"{name} = {value}", source, flags=re.MULTILINE)
         assert count == 1
-    path = folder / "small_kernel.py"
-    if not path.exists() or path.read_text(encoding="utf-8") != source:
-        path.write_text(source, encoding="utf-8")
+    path = CACHE / "small-kernels" / hashlib.sha256(source.encode()).hexdigest()[:16] / "small_kernel.py"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, [source.encode()])
     name = f"fontes.lexical.{path.stem}"  # from where it imports what it needs
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -70,8 +74,3 @@ def _copy(folder: Path) -> ModuleType:
     sys.modules[name] = module  # where Numba looks for what it has compiled
     spec.loader.exec_module(module)
     return module
-
-
-def _folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    cache = getattr(request.config, "cache", None)
-    return tmp_path_factory.mktemp("small") if cache is None else cache.mkdir("small-kernel")

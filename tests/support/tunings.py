@@ -7,7 +7,7 @@ import numpy as np
 import fontes as ft
 from fontes.measures import parse
 from fontes.tuning.result import Trial, TunedFold, Tuning
-from fontes.tuning.space import Values
+from fontes.tuning.space import Choices
 
 # Three settings of x, six topics in two folds; topics 0 and 5 are one group.
 VALUES = {1: [0.1, 0.9, 0.2, 0.4, 0.3, 0.5], 2: [0.6, 0.1, 0.7, 0.2, 0.1, 0.4], 3: [0.0, 0.2, 0.1, 0.1, 0.0, 0.1]}
@@ -26,7 +26,7 @@ def tuning(trials=None, space=None, given=GIVEN, units=(0, 1, 2, 3, 4, 0), metho
     made = {
         "measure": parse("nDCG@10"),
         "method": method,
-        "space": space or {"x": Values((1, 2, 3))},
+        "space": space or {"x": Choices((1, 2, 3))},
         "topic_ids": tuple("abcdef"),
         "units": np.array(units),
         "trials": tuple(Trial(dict(params), np.array(values)) for params, values in trials.items()),

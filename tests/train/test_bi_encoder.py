@@ -30,7 +30,7 @@ from fontes.train import (
     Training,
     train_bi_encoder,
 )
-from fontes.train.windows import windowed
+from fontes.train.bi_encoder import windowed
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
@@ -129,7 +129,7 @@ def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> N
 
 
 def test_labelled_pairs_of_like_length_are_learned_together() -> None:
-    from fontes.train.runner.order import LikeLength
+    from fontes.train.runner.fitting import LikeLength
 
     pairs = LabelledPairs.of([("brook", "oak" + " oak" * (n % 2 * 40), float(n % 3 == 0)) for n in range(256)])
     batches = list(LikeLength(towers.rows_of(pairs, None).lengths, 4, seed=0))

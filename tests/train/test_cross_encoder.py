@@ -23,8 +23,8 @@ from fontes.measures import evaluate
 from fontes.neural import CrossEncoder
 from fontes.neural.models.hub import fingerprint
 from fontes.train import CrossEncoderSettings, Examples, Training, Validation, train_cross_encoder
-from fontes.train.pair_settings import PRESETS, settings_of
-from fontes.train.runner import curves
+from fontes.train.cross_encoder import PRESETS, settings_of
+from fontes.train.runner import card as cards
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -32,8 +32,8 @@ for library in ("sentence_transformers", "accelerate", "datasets"):
     pytest.importorskip(library)
 
 from fontes.train.pair_model import PairModel  # noqa: E402
-from fontes.train.runner.order import LikeLength  # noqa: E402 (imports torch)
-from fontes.train.runner.vocabulary import UsedRows, Vocabulary  # noqa: E402
+from fontes.train.runner.fitting import LikeLength  # noqa: E402 (imports torch)
+from fontes.train.runner.used_embeddings import UsedEmbeddings, UsedRows  # noqa: E402
 
 DATA = examples()
 
@@ -280,7 +280,7 @@ def test_the_card_says_what_was_trained_on_what(base: Path, tmp_path: Path) -> N
 def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> None:
     measured = [{"step": 100.0, "loss": 0.5, "RR@5": 0.4}, {"step": 200.0, "loss": 0.6, "RR@5": 0.7}]
     losses = np.linspace(1, 0.1, 200).tolist()
-    plot = curves.learning_curves(losses, measured, best=200)
+    plot = cards.learning_curves(losses, measured, best=200)
     assert plot.caption == "the loss and RR@5 while training; the line marks step 200, which was chosen"
     loss, rank = plot.figure.axes
     assert (loss.get_ylabel(), rank.get_ylabel()) == ("loss", "RR@5")
@@ -288,7 +288,7 @@ def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> No
     assert len(drawn[0]) == 100
     assert drawn[0][0] == pytest.approx((losses[0] + losses[1]) / 2)
     assert list(drawn[1]) == [0.5, 0.6]
-    assert plot.to_bytes("svg") == curves.learning_curves(losses, measured, best=200).to_bytes("svg")
+    assert plot.to_bytes("svg") == cards.learning_curves(losses, measured, best=200).to_bytes("svg")
 
 
 def test_the_licence_is_that_of_the_base(base: Path, tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_words_that_do_not_occur_cost_nothing_and_change_nothing(
     assert len(unused) > 0.2 * len(before)
     settings = SETTINGS.with_(held_out=0.0)
     made = [train_cross_encoder(few, tmp_path / "some", base, settings)]
-    monkeypatch.setattr("fontes.train.runner.vocabulary.WORTH", 0.0)
+    monkeypatch.setattr("fontes.train.runner.used_embeddings.WORTH", 0.0)
     made.append(train_cross_encoder(few, tmp_path / "all", base, settings))
     assert made[0].losses == pytest.approx(made[1].losses, rel=1e-3)
     some, every = (
@@ -418,9 +418,9 @@ def test_where_nobody_says_which_words_occur_all_are_trained() -> None:
     model = torch.nn.Sequential(transformers.BertModel(transformers.BertConfig(**SIZES, vocab_size=50)))
     words = model[0].get_input_embeddings()
     for tokens in ((), range(45)):
-        Vocabulary(model, tokens)
+        UsedEmbeddings(model, tokens)
         assert model[0].get_input_embeddings() is words
-    vocabulary = Vocabulary(model, [3, 5])
+    vocabulary = UsedEmbeddings(model, [3, 5])
     small = model[0].get_input_embeddings()
     assert isinstance(small, UsedRows)
     with torch.no_grad():

@@ -14,7 +14,7 @@ from support.tiny_training import SETTINGS, base, examples, no_curves, one_threa
 from fontes.core import ParameterError
 from fontes.neural import CrossEncoder
 from fontes.train import BiEncoderSettings, CrossEncoderSettings, train_bi_encoder, train_cross_encoder
-from fontes.train.pair_settings import PRESETS
+from fontes.train.cross_encoder import PRESETS
 from fontes.train.runner.settings import FitSettings
 
 torch = pytest.importorskip("torch")
@@ -22,8 +22,7 @@ for library in ("transformers", "sentence_transformers", "accelerate", "datasets
     pytest.importorskip(library)
 
 from fontes.train.pair_model import PairModel  # noqa: E402 (imports torch)
-from fontes.train.runner.fitting import best_step  # noqa: E402
-from fontes.train.runner.order import LikeLength  # noqa: E402
+from fontes.train.runner.fitting import LikeLength, best_step  # noqa: E402
 
 DATA = examples()
 UNDECAYED = ("bias", "LayerNorm.weight")

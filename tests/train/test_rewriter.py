@@ -20,7 +20,7 @@ from fontes.app import cli
 from fontes.core import InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.train import RewriterSettings, train_rewriter
-from fontes.train.rewrite_pairs import rewrite_pairs
+from fontes.train.rewriter import rewrite_pairs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -138,6 +138,7 @@ def test_it_memorises_a_few_rewrites_and_the_stage_writes_them(start: Path, tmp_
     assert written == [topic.turns[-1].manual for topic in topics.values()]
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_weights(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
     monkeypatch.setattr(fitting, "EVERY", 0.0)

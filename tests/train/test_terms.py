@@ -21,13 +21,14 @@ from fontes.core import InputError, MissingExtraError, ParameterError, Topic, To
 from fontes.core.progress import Progress
 from fontes.rewrite import QuReTeC, term_scores
 from fontes.train import TermSettings, TermTraining, train_terms
-from fontes.train.terms.data import topic_split
+from fontes.train.terms import topic_split
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-from fontes.train.terms.trainer import TermTrainer  # noqa: E402 (imports torch)
+from fontes.train.runner.fitting import LikeLength  # noqa: E402 (imports torch)
+from fontes.train.term_model import TermModel  # noqa: E402
 
 
 def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
@@ -106,15 +107,14 @@ def test_minutes_stop_the_training_and_what_was_learned_is_kept(base: Path, tmp_
 def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Progress] = []
     clock = iter(range(10**6))
-    monkeypatch.setattr("fontes.train.terms.trainer.time.perf_counter", lambda: 1.0 * next(clock))
+    monkeypatch.setattr("fontes.train.runner.fitting.time.perf_counter", lambda: 1.0 * next(clock))
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, limit=20), progress=told.append)
     assert made.trained + made.validation + made.held_out == 20
     assert told
     for one in told:
         assert (one.task, one.unit, one.total) == ("training", "steps", made.steps)
         assert 0 < one.done <= made.steps
-        assert one.fraction == one.part
-        assert one.part == one.done / one.total
+        assert one.fraction == one.done / one.total
         assert float(one.note.removeprefix("loss ")) > 0
 
 
@@ -124,7 +124,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
     settings = SETTINGS.with_(epochs=4, dropout=0.2)
     whole = train_terms(TOPICS, tmp_path / "whole", base, settings)
     state = tmp_path / "state"
-    monkeypatch.setattr("fontes.train.terms.trainer.SAVED_EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.SAVED_EVERY", 0.0)
     steps = 0
 
     def interrupt(self: Any, *arguments: Any, **more: Any) -> Any:
@@ -135,25 +135,25 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
         return loss(self, *arguments, **more)
 
     with monkeypatch.context() as patched:
-        loss = TermTrainer._loss
-        patched.setattr(TermTrainer, "_loss", interrupt)
+        loss = TermModel.loss
+        patched.setattr(TermModel, "loss", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
     assert not (tmp_path / "m").exists()
     assert sorted(path.name for path in state.iterdir()) == ["checkpoint-16", "training.json"]
     told: list[int] = []
-    monkeypatch.setattr(TermTrainer, "_loss", lambda self, *a, **b: told.append(1) or loss(self, *a, **b))
+    monkeypatch.setattr(TermModel, "loss", lambda self, *a, **b: told.append(1) or loss(self, *a, **b))
     made = train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
     assert len(told) == whole.steps - 16
     assert (made.steps, made.losses, made.fingerprint) == (whole.steps, whole.losses, whole.fingerprint)
-    with pytest.raises(InputError, match=r"state are of another training, see .*training\.json; give another folder"):
+    with pytest.raises(InputError, match=r"state holds another training, with another lr; give another folder"):
         train_terms(TOPICS, tmp_path / "n", base, settings.with_(lr=1e-3), checkpoints=state)
 
 
 def test_a_checkpoint_that_was_being_written_is_passed_over(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.terms.trainer.SAVED_EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.SAVED_EVERY", 0.0)
     settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, tmp_path / "a", base, settings, checkpoints=tmp_path / "state")
     (tmp_path / "state" / "checkpoint-99").mkdir()
@@ -164,36 +164,46 @@ def test_a_checkpoint_that_was_being_written_is_passed_over(
 def test_what_cannot_hold_checkpoints_is_an_error(base: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
-    with pytest.raises(InputError, match="letters holds other files and no checkpoints"):
+    with pytest.raises(InputError, match=r"letters holds other files \(letter\.txt\) and no training; give another folder"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters")
-    with pytest.raises(InputError, match=r"letter\.txt.* cannot be written"):
+    with pytest.raises(InputError, match=r"letter\.txt.* cannot be made"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters" / "letter.txt" / "x")
     with pytest.raises(ParameterError, match="give one of the two"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(minutes=1), checkpoints=tmp_path / "c")
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
-def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(base: Path, tmp_path: Path) -> None:
-    """The same training in plain torch, over the batches that the Trainer took: the losses are its losses."""
+def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same training in plain torch, over the same batches."""
     settings = SETTINGS.with_(epochs=2, weight=3.0, lr=2e-3)
-    taken: list[Any] = []
-    trainer = TermTrainer(base, settings)
-    examples = trainer.examples(topic_split(TOPICS, settings).learned)
-    network = copy.deepcopy(trainer.network)
-    trainer.network.register_forward_pre_hook(lambda _, __, named: taken.append(dict(named)), with_kwargs=True)
-    losses_of_batches: list[Any] = []
-    loss = trainer._loss
-    trainer._loss = lambda outputs, labels, **more: losses_of_batches.append(labels) or loss(outputs, labels)
-    losses = trainer.train(examples, lambda progress: None)
+    losses: list[float] = []
+    loss = TermModel.loss
+
+    def noted(self: Any, *arguments: Any, **more: Any) -> Any:
+        value = loss(self, *arguments, **more)
+        losses.append(float(value.detach()))
+        return value
+
+    monkeypatch.setattr(TermModel, "loss", noted)
+    train_terms(TOPICS, tmp_path / "m", base, settings)
+    model = TermModel(base, settings)
+    network, rows = model.network, model.rows(topic_split(TOPICS, settings).learned)
+    order = LikeLength(rows.lengths, settings.batch, settings.seed)
+    batches = []
+    for epoch in range(2):
+        order.set_epoch(epoch)
+        batches += [model.collator([dict(rows.rows[n]) for n in batch]) for batch in order]
     decayed = [p for n, p in network.named_parameters() if not n.endswith("bias") and "LayerNorm" not in n]
     plain = [p for n, p in network.named_parameters() if n.endswith("bias") or "LayerNorm" in n]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}])
     expected = []
     network.train()
-    for step, (batch, labels) in enumerate(zip(taken, losses_of_batches, strict=True)):
-        part = step / len(taken)
+    for step, batch in enumerate(batches):
+        part, labels = step / len(batches), batch["labels"]
         for group in optimizer.param_groups:
-            group["lr"] = settings.lr * min((part + 1 / len(taken)) / 0.1, (1 - part) / 0.9, 1.0)
+            group["lr"] = settings.lr * min((part + 1 / len(batches)) / 0.1, (1 - part) / 0.9, 1.0)
         logits = network(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
         odds = torch.log_softmax(logits, dim=2)
         counted, weights = labels != -100, torch.tensor([1.0, 3.0])[labels.clamp(min=0)]
@@ -203,7 +213,7 @@ def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(base: Pat
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         expected.append(float(value.detach()))
-    assert len(losses) == 2 * -(-len(examples) // settings.batch)
+    assert len(losses) == 2 * -(-len(rows) // settings.batch)
     assert losses == pytest.approx(expected, rel=1e-3)
 
 
@@ -223,9 +233,9 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("trainer.TermTrainer._loss", "training._measured"):
+    for name in ("term_model.TermModel.loss", "terms._measured"):
         with monkeypatch.context() as patched:
-            patched.setattr(f"fontes.train.terms.{name}", interrupt)
+            patched.setattr(f"fontes.train.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 train_terms(TOPICS, target, base, settings, overwrite=True)
         assert [path.name for path in tmp_path.iterdir()] == ["m"]
@@ -312,7 +322,7 @@ def test_an_analyzer_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("changes", [{"lr": 1e30}, {"weight": 1e39}, {"lr": 1e30, "epochs": 1, "batch": 1000}])
 def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match=r"with lr=.* and weight=.* the numbers overflow: take less"):
+    with pytest.raises(ParameterError, match=r"with lr=.* and weight=.*: take less|with lr=.* the numbers overflow: take less"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(**changes))
     assert not list(tmp_path.iterdir())
 

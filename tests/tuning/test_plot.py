@@ -10,7 +10,7 @@ from support.tunings import VALUES, tuning
 
 from fontes.core import ParameterError
 from fontes.tuning.result import TunedFold
-from fontes.tuning.space import Range, Values
+from fontes.tuning.space import Choices, Range
 
 
 def lines(axes):
@@ -25,7 +25,7 @@ def near(points):
 
 def two(method="grid", drop=()):
     """A result over x and y, whose mean is x + y/10 + z/100, with z not drawn; folds chose (1, 5) once and (2, 7) twice."""
-    axes = {"x": Values((1, 2)), "y": Values((5, 6, 7)), "z": Values((0, 3))}
+    axes = {"x": Choices((1, 2)), "y": Choices((5, 6, 7)), "z": Choices((0, 3))}
     trials = {}
     for x, y, z in itertools.product(*(axis.values for axis in axes.values())):
         if (x, y) not in drop:
@@ -105,13 +105,13 @@ def test_a_setting_as_given_that_lies_outside_the_space_is_not_drawn():
     assert "X" not in marks({"x": 0.9, "y": 6, "z": 0})
     assert "X" not in marks({"x": None, "y": 6, "z": 0})
     assert "X" not in marks(None)
-    ranges = {"x": Range(1.0, 2.0, False), "y": Range(5, 7, True), "z": Values((0, 3))}
+    ranges = {"x": Range(1.0, 2.0, False), "y": Range(5, 7, True), "z": Choices((0, 3))}
     assert "X" in marks({"x": 2, "y": 5, "z": 0}, ranges)
     assert "X" not in marks({"x": 2, "y": 8, "z": 0}, ranges)
 
 
 def test_values_that_are_no_numbers_have_their_place_in_the_list_and_their_name_at_the_axis():
-    space = {"v": Values(("plus", None, "lucene"))}
+    space = {"v": Choices(("plus", None, "lucene"))}
     trials = {(("v", "plus"),): [0.3] * 6, (("v", None),): [0.5] * 6, (("v", "lucene"),): [0.4] * 6}
     folds = tuple(TunedFold({"v": v}, np.arange(3) + at, np.ones(3), 1.0, None) for v, at in ((None, 0), ("lucene", 3)))
     axes = tuning(trials, space, folds=folds).plot("v").figure.axes[0]

@@ -10,7 +10,7 @@ from scipy import stats
 from support.tunings import GIVEN, VALUES, tuning
 
 from fontes.tuning.result import TunedFold
-from fontes.tuning.space import Range, Values
+from fontes.tuning.space import Choices, Range
 
 
 def test_each_topic_has_the_value_of_its_own_fold_and_the_score_is_their_mean():
@@ -50,7 +50,7 @@ def edges(name, axis, *best):
     """The warnings where these values of a parameter are equally good, and others worse."""
     good, bad = [0.5] * 6, [0.4] * 6
     trials = {((name, value),): good for value in best}
-    others = axis.values if isinstance(axis, Values) else (axis.low, (axis.low + axis.high) / 2, axis.high)
+    others = axis.values if isinstance(axis, Choices) else (axis.low, (axis.low + axis.high) / 2, axis.high)
     trials |= {((name, value),): bad for value in others if value not in best}
     return tuning(trials, {name: axis}).warnings
 
@@ -58,34 +58,34 @@ def edges(name, axis, *best):
 @pytest.mark.parametrize(
     ("name", "axis", "best", "sentence"),
     [
-        ("x", Values((1, 2, 3)), [1], "x=1 is at the lower end of the space; smaller values may do better"),
-        ("x", Values((3, 2, 1)), [3], "x=3 is at the upper end of the space; larger values may do better"),
-        ("x", Values((1, 2, 3)), [2], None),
-        ("x", Values((1, 2, 3)), [1, 2], None),
-        ("x", Values((1, 2, 3)), [3, 2], None),
-        ("x", Values((0, 1.01, 100)), [1.01], None),  # a list has no slack
-        ("x", Values((0, 50, 99)), [0, 99], None),
-        ("x", Values(("a", "b")), ["a"], None),
-        ("x", Values((1,)), [1], None),
+        ("x", Choices((1, 2, 3)), [1], "x=1 is at the lower end of the space; smaller values may do better"),
+        ("x", Choices((3, 2, 1)), [3], "x=3 is at the upper end of the space; larger values may do better"),
+        ("x", Choices((1, 2, 3)), [2], None),
+        ("x", Choices((1, 2, 3)), [1, 2], None),
+        ("x", Choices((1, 2, 3)), [3, 2], None),
+        ("x", Choices((0, 1.01, 100)), [1.01], None),  # a list has no slack
+        ("x", Choices((0, 50, 99)), [0, 99], None),
+        ("x", Choices(("a", "b")), ["a"], None),
+        ("x", Choices((1,)), [1], None),
         ("x", Range(0.0, 10.0, False), [0.2], "x=0.2 is at the lower end of the space; smaller values may do better"),
         ("x", Range(0.0, 10.0, False), [0.21], None),
         ("x", Range(10.0, 20.0, False), [19.8], "x=19.8 is at the upper end of the space; larger values may do better"),
         ("x", Range(10.0, 20.0, False), [19.79], None),
         ("x", Range(10.0, 20.0, False), [10.1, 10.2], "x=10.1 is at the lower end of the space; smaller values may do better"),
-        ("b", Values((0, 0.5, 1)), [0], "b=0 is the last value that b can have"),
-        ("b", Values((0, 0.5, 1)), [1], "b=1 is the last value that b can have"),
-        ("b", Values((0.1, 0.5, 0.9)), [0.9], "b=0.9 is at the upper end of the space; larger values may do better"),
-        ("k1", Values((0, 1, 2)), [0], "k1=0 is the last value that k1 can have"),
-        ("k1", Values((0, 1, 2)), [2], "k1=2 is at the upper end of the space; larger values may do better"),
-        ("k3", Values((0, 1, 2)), [0], "k3=0 is the last value that k3 can have"),
+        ("b", Choices((0, 0.5, 1)), [0], "b=0 is the last value that b can have"),
+        ("b", Choices((0, 0.5, 1)), [1], "b=1 is the last value that b can have"),
+        ("b", Choices((0.1, 0.5, 0.9)), [0.9], "b=0.9 is at the upper end of the space; larger values may do better"),
+        ("k1", Choices((0, 1, 2)), [0], "k1=0 is the last value that k1 can have"),
+        ("k1", Choices((0, 1, 2)), [2], "k1=2 is at the upper end of the space; larger values may do better"),
+        ("k3", Choices((0, 1, 2)), [0], "k3=0 is the last value that k3 can have"),
         (
             "rm3__original_weight",
-            Values((0, 1)),
+            Choices((0, 1)),
             [1],
             "rm3__original_weight=1 is the last value that rm3__original_weight can have",
         ),
-        ("original_weight", Values((0, 1)), [0], "original_weight=0 is the last value that original_weight can have"),
-        ("bm25__b", Values((0.25, 1)), [0.25], "bm25__b=0.25 is at the lower end of the space; smaller values may do better"),
+        ("original_weight", Choices((0, 1)), [0], "original_weight=0 is the last value that original_weight can have"),
+        ("bm25__b", Choices((0.25, 1)), [0.25], "bm25__b=0.25 is at the lower end of the space; smaller values may do better"),
     ],
 )
 def test_a_best_value_on_an_edge_is_noted_where_all_best_ones_are_there(name, axis, best, sentence):
@@ -93,13 +93,13 @@ def test_a_best_value_on_an_edge_is_noted_where_all_best_ones_are_there(name, ax
 
 
 def test_best_values_on_both_edges_are_noted_only_where_nothing_lies_beyond():
-    assert edges("b", Values((0, 0.5, 1)), 0, 1) == ("b=0 is the last value that b can have",)
-    assert edges("x", Values((0, 0.5, 1)), 0.5, 1) == ()
+    assert edges("b", Choices((0, 0.5, 1)), 0, 1) == ("b=0 is the last value that b can have",)
+    assert edges("x", Choices((0, 0.5, 1)), 0.5, 1) == ()
 
 
 def test_the_report_has_a_line_for_each_figure():
     result = tuning(
-        space={"x": Values((1, 2, 3)), "y": Values((None,))},
+        space={"x": Choices((1, 2, 3)), "y": Choices((None,))},
         folds=tuple(
             TunedFold({"x": fold.params["x"], "y": None}, fold.topics, fold.values, fold.chosen, fold.default)
             for fold in tuning().folds
@@ -167,7 +167,7 @@ def test_plain_values_are_those_of_the_result():
 def test_settings_that_json_cannot_hold_become_lists_or_text():
     setting = {"weights": (0.5, 0.5), "k3": None, "stem": True, "name": "a", "analyzer": len, "b": [1]}
     result = tuning(
-        {tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in setting.items()): [0.5] * 6}, {"b": Values((1,))}
+        {tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in setting.items()): [0.5] * 6}, {"b": Choices((1,))}
     )
     expected = {"weights": [0.5, 0.5], "k3": None, "stem": True, "name": "a", "analyzer": "<built-in function len>", "b": [1]}
     assert result.to_dict()["params"] == expected

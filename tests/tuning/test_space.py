@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fontes.core import ParameterError
-from fontes.tuning.space import Range, Values, axes_of, grid_of
-from fontes.tuning.tunable import Maker
+from fontes.tuning.space import Choices, Maker, Range, axes_of, grid_of
 
 
 def read(values, default=None, known=None):
@@ -49,7 +48,7 @@ class Asked:
 )
 def test_a_tuple_of_three_is_every_number_from_low_to_high_by_the_step(values, expected):
     axis = read(values)
-    assert axis == Values(expected)
+    assert axis == Choices(expected)
     assert [type(v) for v in axis.values] == [type(v) for v in expected]
 
 
@@ -80,14 +79,14 @@ def test_a_list_is_taken_as_it_is_written():
     assert [type(v) for v in read(np.array([1, 2])).values] == [int, int]
     assert read(["a", None]).values == ("a", None)
     assert read({"a": 1, "b": 2}.keys()).values == ("a", "b")
-    assert Values((1, 2.5)).ordered
-    assert not Values((1, True)).ordered
-    assert not Values((1, "2")).ordered
-    assert not Values((None, 2)).ordered
-    assert Values((3, 1, 2)).ends == (1, 3)
-    assert Values((3,)).ends is None
-    assert Values(("a", "b")).ends is None
-    assert Values((1, 2)).ends == (1, 2)
+    assert Choices((1, 2.5)).ordered
+    assert not Choices((1, True)).ordered
+    assert not Choices((1, "2")).ordered
+    assert not Choices((None, 2)).ordered
+    assert Choices((3, 1, 2)).ends == (1, 3)
+    assert Choices((3,)).ends is None
+    assert Choices(("a", "b")).ends is None
+    assert Choices((1, 2)).ends == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +125,13 @@ def test_low_may_equal_high_and_a_step_be_longer_than_the_range():
 
 
 def test_a_grid_is_every_combination_and_the_last_parameter_changes_fastest():
-    settings = list(grid_of({"x": Values((1, 2)), "y": Values(("a", "b", "c"))}))
+    settings = list(grid_of({"x": Choices((1, 2)), "y": Choices(("a", "b", "c"))}))
     assert settings == [{"x": x, "y": y} for x in (1, 2) for y in "abc"]
 
 
 def test_draws_are_equally_likely_over_all_values_and_both_ends_of_whole_numbers():
     rng = np.random.default_rng(0)
-    for axis, values in ((Values(("a", "b", "c")), ["a", "b", "c"]), (Range(2, 5, True), [2, 3, 4, 5])):
+    for axis, values in ((Choices(("a", "b", "c")), ["a", "b", "c"]), (Range(2, 5, True), [2, 3, 4, 5])):
         drawn = [axis.draw(rng) for _ in range(4_000)]
         assert sorted(set(drawn)) == values
         for value in values:
@@ -152,7 +151,7 @@ def test_optuna_is_asked_for_numbers_as_numbers_and_for_others_as_categories():
     assert asked.seen == ("int", "k", 1, 9)
     assert Range(0.5, 0.75, False).suggest(asked, "b") == 0.75
     assert asked.seen == ("float", "b", 0.5, 0.75)
-    assert Values((0.1, 0.5, 2)).suggest(asked, "mu") == 2
+    assert Choices((0.1, 0.5, 2)).suggest(asked, "mu") == 2
     assert asked.seen == ("int", "mu", 0, 2)
-    assert Values(("x", None)).suggest(asked, "v") is None
+    assert Choices(("x", None)).suggest(asked, "v") is None
     assert asked.seen == ("categorical", "v", [0, 1])

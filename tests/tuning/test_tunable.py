@@ -9,8 +9,8 @@ import pytest
 
 import fontes as ft
 from fontes.core import ParameterError
-from fontes.tuning.reuse import RUNS, Memory, Remembered
-from fontes.tuning.tunable import default_space, maker_of
+from fontes.tuning.scoring import RUNS, MemoizedStage, RunMemory
+from fontes.tuning.space import default_space, maker_of
 
 
 def test_the_default_space_has_the_ranges_of_the_classes_for_what_is_set_or_left_open(collection):
@@ -105,7 +105,7 @@ def test_a_memory_runs_each_stage_once_and_forgets_those_used_longest_ago(collec
             calls.append(self)
             return ft.Run.of({t: {"d01": 1.0} for t in topics})
 
-    memory = Memory(topics)
+    memory = RunMemory(topics)
     stages = [Counted() for _ in range(RUNS + 1)]
     for stage in stages[:RUNS]:
         assert memory.run(stage) is memory.run(stage)
@@ -121,7 +121,7 @@ def test_a_memory_runs_each_stage_once_and_forgets_those_used_longest_ago(collec
 
 def test_inner_stages_are_remembered_for_the_memorys_own_topics_only(collection):
     index, topics, _ = collection
-    memory = Memory(topics)
+    memory = RunMemory(topics)
     single = index.bm25()
     assert memory.reusing(single) is single
     seen = []
@@ -136,7 +136,7 @@ def test_inner_stages_are_remembered_for_the_memorys_own_topics_only(collection)
     whole = (single >> index.rm3(fb_docs=2) >> single)(topics).to_dict()
     for _ in range(2):
         reused = memory.reusing(stage)
-        assert [type(part) for part in ft.core.part.walk(reused)].count(Remembered) == 2
+        assert [type(part) for part in ft.core.part.walk(reused)].count(MemoizedStage) == 2
         assert reused(topics).to_dict() == whole
     assert len(seen) == 3  # the first search once, the second, of expanded queries, each time
     some = ft.Topics.of({"other": "moss fern"})

@@ -12,7 +12,7 @@ from fontes.index import Index
 from fontes.tuning import tune
 
 
-@pytest.mark.parametrize(("method", "trials"), [("grid", None), ("tpe", 3)])
+@pytest.mark.parametrize(("method", "trials"), [("grid", None), pytest.param("tpe", 3, marks=pytest.mark.slow)])
 def test_tuning_on_a_cluster_is_tuning_on_one_machine(tmp_path: Path, ray: str, method: str, trials: int | None) -> None:
     if method == "tpe":
         pytest.importorskip("optuna")

@@ -1,4 +1,4 @@
-"""A conversation at the terminal, or from a pipe: turns and commands in, answers out, one line at a time."""
+"""A conversation at a terminal or from a pipe: reads turns and commands line by line, and prints the answers."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ from .output import console, counted, print_explanation, print_hits, print_json,
 from .results import ranking_as_json
 
 PROMPT = "> "
-ANSWER = 1000  # characters of a document that are remembered as the answer: some 150 words
+ANSWER = 1000  # characters of a document that are stored as the answer: some 150 words
 HELP = {
-    "/explain [N]": "how the score of hit N of the last turn comes about, or of the document with this id",
-    "/reset": "forget all turns",
-    "/save FILE": "write all turns to a file of topics, as TREC CAsT has them",
-    "/help": "this list",
-    "/quit": "end, as Ctrl-D does",
+    "/explain [N]": "explain the score of hit N of the last turn, or of the document with this id",
+    "/reset": "begin a new conversation",
+    "/save FILE": "write all turns to a file of topics in the format of TREC CAsT",
+    "/help": "list the commands",
+    "/quit": "quit; so does Ctrl-D",
 }
 
 
-class Session:
-    """Takes lines, turns or commands, and prints what comes of them.
+class ChatPrompt:
+    """Executes lines, which are turns or commands, and prints the results.
 
     Args:
-        conversation: What turns are asked in.
-        index: The index whose documents are shown.
-        json: Whether to print an object for each line in place of text.
-        file: Where the conversation came from, and where `/save` alone puts it.
+        conversation: The conversation.
+        index: The index whose documents are printed.
+        json: Whether to print a JSON object for each line.
+        file: File from which the conversation was resumed; `/save` without a name writes it.
+
+    Attributes:
+        failures: Number of lines that failed.
     """
 
     def __init__(self, conversation: Conversation, index: Index, *, json: bool, file: Path | None = None) -> None:
@@ -55,7 +58,7 @@ class Session:
         }
 
     def interactive(self) -> None:
-        """Asks for lines at a prompt until Ctrl-D or /quit. Ctrl-C leaves the line, or the turn that is being searched."""
+        """Reads lines at a prompt until Ctrl-D or /quit. Ctrl-C abandons the line or the running search."""
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  (gives input() its history)
         with interruptible():
@@ -71,25 +74,21 @@ class Session:
                     return
 
     def piped(self) -> None:
-        """Takes the lines of standard input; each is printed before its answer.
-
-        Raises:
-            FontesError: On Ctrl-C.
-        """
+        """Reads standard input; prints each line before its answer. Raises FontesError on Ctrl-C."""
         try:
             with interruptible(), reading("-") as source:
                 for _, line in source.texts():
                     if not self.json:
                         say(PROMPT + line)
-                    going = self._line(line)
+                    continues = self._line(line)
                     sys.stdout.flush()
-                    if not going:
+                    if not continues:
                         return
         except KeyboardInterrupt:
             raise FontesError("interrupted") from None
 
     def _line(self, line: str) -> bool:
-        """Does what a line says; whether the conversation goes on."""
+        """Executes a line; whether the conversation continues."""
         if not line.strip():
             return True
         try:
@@ -168,7 +167,7 @@ class Session:
 
 
 def answer_of(index: Index) -> Callable[[Ranking], str]:
-    """What is remembered of the best document: its text, of a long one the piece with the most words of the question."""
+    """The function that gives the answer of a turn: the best document's text, or the best passage of a long one."""
 
     def answer(hits: Ranking) -> str:
         text = index.doc(hits[0].id).text
@@ -182,7 +181,7 @@ def answer_of(index: Index) -> Callable[[Ranking], str]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt inside."""
+    """Has Ctrl-C raise KeyboardInterrupt in the block."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

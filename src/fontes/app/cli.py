@@ -1,13 +1,16 @@
 """The command line: `fontes`. Commands read and write files or, with "-", standard input and output, and pipe.
 
-Each module of `commands` is a command, or a group of them; a new one needs nothing here.
+Each module of `commands` is a command; a new one needs nothing here. Other packages, and the districts, bring commands by entry
+points of the group `fontes.commands`: the name of a command, and the `typer.Typer` that has it.
 """
 
 from __future__ import annotations
 
 import pkgutil
 import sys
+import warnings
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,6 +19,7 @@ from . import commands
 from .flags import EVERYWHERE, flags
 from .running import run
 
+GROUP = "fontes.commands"
 PANELS = ("Index", "Search", "Runs", "Measure", "Models", "Reproduce")
 
 
@@ -36,22 +40,20 @@ def _options(
     flags.debug, flags.quiet = debug, quiet
 
 
-def _panel(one: typer.Typer) -> int:
-    """The place of a module's panel in the help."""
-    entries: list[Any] = [*one.registered_commands, *one.registered_groups]
-    name = entries[0].rich_help_panel
-    return PANELS.index(name) if name in PANELS else len(PANELS)
+def _place(entry: Any) -> tuple[int, str]:
+    """The place of a command in the help: that of its panel, and in there by name."""
+    group = getattr(entry, "typer_instance", None)
+    name = entry.name or entry.callback.__name__ if group is None else group.info.name
+    return PANELS.index(entry.rich_help_panel) if entry.rich_help_panel in PANELS else len(PANELS), name
 
 
 def command_line(word: str = "") -> typer.Typer:
     """The command line.
 
     Args:
-        word: The command that was typed. If there is a module of this name, it is the only one that is imported, for all of
-            them take longer than a search.
+        word: The command that was typed. If there is a module or an entry point of this name, nothing else is imported, since
+            all commands take longer to import than a search.
     """
-    names = [module.name for module in pkgutil.iter_modules(commands.__path__)]
-    modules = [import_module(f"{commands.__name__}.{name}") for name in ([word] if word in names else names)]
     whole = typer.Typer(
         name="fontes",
         help="Document retrieval: index a collection, search it, measure the run.",
@@ -60,9 +62,28 @@ def command_line(word: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     whole.callback()(_options)
-    for group in sorted((module.commands for module in modules), key=_panel):
-        whole.add_typer(group)
+    registered = [entry for group in _groups(word) for entry in (*group.registered_commands, *group.registered_groups)]
+    for entry in sorted(registered, key=_place):
+        one = typer.Typer()
+        entries: list[Any] = one.registered_groups if hasattr(entry, "typer_instance") else one.registered_commands
+        entries.append(entry)
+        whole.add_typer(one)
     return whole
+
+
+def _groups(word: str) -> list[typer.Typer]:
+    own = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
+    if word in own:
+        return [import_module(f"{commands.__name__}.{word}").commands]
+    points = entry_points(group=GROUP)
+    named = [point for point in points if point.name == word]
+    groups = [] if named else [import_module(f"{commands.__name__}.{name}").commands for name in own]
+    for value, point in sorted({point.value: point for point in named or points}.items()):
+        try:
+            groups.append(point.load())
+        except Exception as error:
+            warnings.warn(f"the commands of {value} are left out: {error}", stacklevel=2)
+    return groups
 
 
 def main() -> NoReturn:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
+
+from ..core.parameters import descriptions
 
 if TYPE_CHECKING:
     from ..core import Doc
@@ -101,8 +104,6 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     ]
 
     def decorated(command: Command) -> Command:
-        hints = get_type_hints(command, include_extras=True)
-
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
             from ..formats.decoding import Reading, reading_as
@@ -111,18 +112,57 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
             with reading_as(Reading(arguments.pop("encoding"), arguments.pop("errors"), chosen)):
                 command(**arguments)
 
-        default = {"errors": "strict"}
-        more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default.get(name), annotation=kind)
-            for name, kind in options.items()
-        ]
-        signature = inspect.signature(command)
-        own = [parameter.replace(annotation=hints[name]) for name, parameter in signature.parameters.items()]
-        run.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        run.__annotations__ = {**hints, **options}
+        _extend(run, command, {name: (kind, "strict" if name == "errors" else None) for name, kind in options.items()})
         return run
 
     return decorated
+
+
+def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Command]:
+    """Gives a command an option for each field of a dataclass, or for the fields named; it takes their values as `settings`.
+
+    Default and help of an option are the field's default and description. A boolean becomes a flag, and a tuple an option that
+    may be repeated. `metadata["options"]` renames an option; if it is empty, the field has none.
+    """
+    help_of, kinds = descriptions(settings), get_type_hints(settings)
+    options: dict[str, tuple[Any, Any]] = {}
+    for field in dataclasses.fields(settings):
+        flags = field.metadata.get("options", (f"--{field.name.replace('_', '-')}",))
+        if flags and (not names or field.name in names):
+            repeated = kinds[field.name] == tuple[str, ...]
+            kind = list[str] | None if repeated else kinds[field.name]
+            option = typer.Option(*flags, help=help_of[field.name], show_default=not repeated and field.default != "")
+            options[field.name] = Annotated[kind, option], None if repeated else field.default
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            values = {name: arguments.pop(name) for name in options}
+            for name, (_, default) in options.items():
+                if default is None:
+                    values[name] = tuple(values[name] or ())
+            command(**arguments, settings=values)
+
+        _extend(run, command, options, "settings")
+        return run
+
+    return decorated
+
+
+def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], without: str = "") -> None:
+    """Gives a function the signature of a command, with more options: annotation and default by name."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != without
+    ]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in options.items()
+    ]
+    run.__signature__ = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
 
 
 def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:

@@ -116,9 +116,9 @@ def print_info(facts: dict[str, Any]) -> None:
     """Prints what an index holds."""
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
-        if line := {"vectors": _vectors, "weights": _weights}.get(name):
+        if line := {"vectors": _vectors, "weights": _weights, "token_vectors": _token_vectors}.get(name):
             for of_encoder in value:
-                table.add_row(name, Text(line(of_encoder)))
+                table.add_row(name.replace("_", " "), Text(line(of_encoder)))
             continue
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
@@ -171,6 +171,12 @@ def _vectors(facts: dict[str, Any]) -> str:
 def _weights(facts: dict[str, Any]) -> str:
     """The weights of terms by one encoder, in a line."""
     return f"{facts['encoder']}: {facts['postings']:,} of {counted(facts['terms'], 'term')}, {size(facts['bytes'])}"
+
+
+def _token_vectors(facts: dict[str, Any]) -> str:
+    """The token vectors of one model, in a line."""
+    kept = f"{facts['nbits']} bits, {size(facts['bytes'])}"
+    return f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {kept}"
 
 
 def _short(value: Any) -> str:

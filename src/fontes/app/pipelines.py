@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
 from ..core.part import Part, walk
+from ..core.precision import settled
 from ..core.progress import Report
 from ..core.where import both
+from ..core.work import cluster, work
 from .options import ray_of
 
 if TYPE_CHECKING:
@@ -109,17 +111,6 @@ def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
     return "weighted_turns()" if any(isinstance(part, Lexical) for part in walk(stage)) else "last_turns(1)"
 
 
-def turns_rewriter(text: str, index: Index, doing: str) -> Stage[Topics, Topics]:
-    """The stage that rewrites turns as they are typed; raises as `rewriter`, and for rewrites that come with the turns."""
-    from ..rewrite.turns import Carried
-
-    stage = rewriter(text, index, doing)
-    for part in walk(stage):
-        if isinstance(part, Carried) and part.missing == "error":
-            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
-    return stage
-
-
 def warm(stage: Stage[Topics, Run]) -> None:
     """Loads all models and compiles all kernels, so that what is missing is said before the first question."""
     from ..core import Topic, Turn
@@ -139,12 +130,12 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
 
 def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Report) -> Run:
     """The run that a stage gives, on a cluster where the option `Ray` names one, in the precision in which models run here."""
-    if ray is None:
-        return stage(value, progress=progress)
-    from ..cluster import apply
-    from ..neural.models.base import settled
-
-    return apply(settled(stage), value, ray_of(ray) or True, progress)
+    with work(ray=ray_of(ray)):
+        actors = cluster()
+        if actors is None:
+            return stage(value, progress=progress)
+        run: Run = actors.apply(settled(stage), value, progress=progress)
+        return run
 
 
 def open_index(
@@ -192,7 +183,6 @@ def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:
     from ..fusion import fuse
-    from ..neural.dense.settings import encoder_of
 
-    dense = index.dense(encoder_of(index, encoder))
+    dense = index.dense(index.encoder(encoder))
     return dense if model == "dense" else fuse(index.bm25(), dense, method="wsum", weights=(0.5, 0.5))

@@ -18,7 +18,7 @@ from ..core.progress import Progress, Report, silent
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
 from ..neural.encoders.base import Encoder, encoder_in, unit
-from ..neural.rerank.base import Reranker
+from ..passages.reranker import Reranker
 from ..text.external import version_of
 from ..text.sentences import check_way, sentences
 from .cues import CUES

@@ -1,8 +1,22 @@
-"""Work on more than one machine, by Ray: joining a cluster, tasks, and actors that hold something. Only here is Ray."""
+"""Work on more than one machine, by Ray: joining a cluster, tasks, actors, and what an index does on one. Only here is Ray."""
 
-from .actors import Actors
-from .joining import Cluster, joined
+from .actors import Actors, map_with
+from .building import build_on_cluster
+from .encoding import remote_encoder
+from .joining import Cluster, joined, joined_here
+from .shards import ShardActors
 from .stages import apply
 from .tasks import spread
 
-__all__ = ["Actors", "Cluster", "apply", "joined", "spread"]
+__all__ = [
+    "Actors",
+    "Cluster",
+    "ShardActors",
+    "apply",
+    "build_on_cluster",
+    "joined",
+    "joined_here",
+    "map_with",
+    "remote_encoder",
+    "spread",
+]

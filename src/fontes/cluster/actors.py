@@ -6,17 +6,19 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from ..core.errors import FontesError
+from ..core.part import Part, walk
 from ..core.progress import Report, silent
-from .errors import translated
-from .joining import Cluster
-from .tasks import RETRIES, stream
+from .joining import Cluster, joined_here, translated
+from .tasks import RETRIES, in_order, stream
 
 THREADS = 4  # processors of an actor that has no GPU, where its machine has as many
 ABSENCE = 5.0  # seconds until an actor is asked again that did not answer
+BASE = 1 << 30  # bytes that a process takes beside its models: libraries, and what a batch needs
 DEPTH = 2  # calls that wait at an actor, so that it need not
 
 H = TypeVar("H")
@@ -159,6 +161,41 @@ class Actors(Generic[H]):
             except FontesError as error:
                 answers.append(error)
         return answers
+
+
+def map_with(
+    make: Callable[[], H],
+    function: Callable[[H, P], R],
+    parts: Sequence[P],
+    task: str,
+    stage: object,
+    progress: Report = silent,
+) -> list[R]:
+    """Results of a function for each part, in order, from actors on the cluster that `work` names.
+
+    Args:
+        make: Makes what each actor holds; see `Actors`.
+        function: A function of a module, or `functools.partial` of one.
+        parts: Its second arguments.
+        task: Name of the work, for messages.
+        stage: The part whose models the actors hold, which says how much memory they take.
+        progress: Is called with the number of parts that are done.
+    """
+    with (
+        joined_here(task) as cluster,
+        Actors.alike(cluster, make, task, len(parts), memory_of(stage)) as actors,
+    ):
+        return list(in_order(actors.spread(function, parts, progress)))
+
+
+def memory_of(part: object) -> int:
+    """Bytes that a process takes which holds the models of a part, by the files of these; 0 where it has none.
+
+    A weight may be stored in half of what it takes in the memory. What an index takes is not counted.
+    """
+    parts = walk(part) if isinstance(part, Part) else ()
+    folders = {folder for one in parts if isinstance(folder := getattr(one, "folder", None), Path)}
+    return BASE + 2 * sum(file.stat().st_size for folder in folders for file in folder.rglob("*")) if folders else 0
 
 
 class _Holder:

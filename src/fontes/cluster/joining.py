@@ -7,7 +7,7 @@ import os
 import platform
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from ..core.errors import FontesError, MissingExtraError, ParameterError
+from ..core.work import resources
 from ..storage.hashes import hash_json, hash_text
-from .errors import translated
 
 ANSWER = 5.0  # seconds for an address to answer
 START = 120.0  # seconds for a node to start a worker and say its versions
@@ -27,6 +27,16 @@ _equal: set[tuple[str, str]] = set()
 NAMED = ("auto", "local")  # addresses that are none of a machine
 # 0 unless set: reports to Ray's makers, another `print` in this process, a lower priority of Ray's processes than this one's.
 OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT", "RAY_worker_niceness")
+SENTENCES = {
+    "OutOfMemoryError": "a machine of the cluster ran out of memory and ended a process; give smaller parts, or more memory",
+    "WorkerCrashedError": "a process of the cluster has died, again after it was started anew; it may lack memory",
+    "ActorDiedError": "a process of the cluster has died, again after it was started anew; it may lack memory",
+    "ActorUnavailableError": "a process of the cluster does not answer; look at its node",
+    "NodeDiedError": "a machine of the cluster is lost; start the command again, which goes on with what is finished",
+    "ObjectLostError": "a result was lost with its machine; start the command again, which goes on with what is finished",
+    "OwnerDiedError": "a result was lost with its machine; start the command again, which goes on with what is finished",
+    "TaskCancelledError": "it was cancelled",
+}
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
 
 
@@ -85,6 +95,11 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
     finally:
         if begins:
             library.shutdown()
+
+
+def joined_here(purpose: str) -> AbstractContextManager[Cluster]:
+    """Joins the cluster that `work` names; see `joined`."""
+    return joined(resources().ray or True, purpose)
 
 
 def _start(library: Any, ray: bool | str) -> None:
@@ -177,3 +192,36 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
             if (its := others.get(what, "not installed")) != mine:
                 raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")
         _equal.add((node["NodeID"], digest))
+
+
+@contextmanager
+def translated(task: str) -> Iterator[None]:
+    """Lets errors of a task come out as themselves, and Ray's own as a sentence.
+
+    Args:
+        task: What is being done, which begins the sentence.
+
+    Raises:
+        FontesError: For what Ray raises of its own.
+    """
+    from ray.exceptions import RayError, RayTaskError
+
+    try:
+        yield
+    except RayTaskError as error:
+        if isinstance(error.cause, Exception):
+            raise error.cause from error
+        raise FontesError(f"{task}: {_last_line(error)}") from error
+    except RayError as error:
+        names = [cls.__name__ for cls in type(error).__mro__]
+        sentence = next((SENTENCES[name] for name in names if name in SENTENCES), _last_line(error))
+        raise FontesError(f"{task}: {sentence}") from error
+    except SystemError as error:  # what Ray's C makes of an exception of a signal's handler, such as Ctrl-C's
+        raise (error.__cause__ or error) from None
+    except ConnectionError as error:
+        raise FontesError(f"{task}: the connection to the cluster is lost; start the command again") from error
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].strip()

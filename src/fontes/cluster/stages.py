@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from socket import gethostname
 from typing import Any
 
@@ -12,45 +11,41 @@ import numpy as np
 
 from ..core import Run, Stage, Topics
 from ..core.errors import FontesError
-from ..core.part import Part, indexes_of, walk
+from ..core.part import indexes_of, walk
 from ..core.progress import Report, silent
 from ..core.strings import Strings
-from .actors import Actors
-from .joining import joined
-from .tasks import in_order
+from ..core.work import work
+from .actors import map_with
+from .joining import joined_here
 
-BASE = 1 << 30  # bytes that a process takes beside its models: libraries, and what a batch needs
 EACH = 8  # parts of the topics for each processor or GPU, so that none waits long for the last ones
 
 Fingerprints = list[tuple[str, str]]
 
 
-def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str, progress: Report = silent) -> Run:
+def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: Report = silent) -> Run:
     """The run that a stage gives for each topic by itself, by actors on a cluster.
 
     The indexes and models of the stage lie under the same paths on all nodes. Models had better say their precision, or
-    each node chooses its own; see `neural.models.base.settled`.
+    each node chooses its own; see `core.precision.settled`.
 
     Args:
         stage: From topics or a run to a run.
         value: What it is called with.
-        ray: See `joined`.
+        ray: The cluster, as of `fontes.work`; None: the one that `work` names, or else a Ray on this machine.
         progress: Is called with how many parts of the topics are done.
 
     Raises:
         FontesError: What the stage raised, or what has become of the cluster.
     """
     label = stage.name or type(stage).__name__
-    with joined(ray, label) as cluster:
+    with work(ray=ray), joined_here(label) as cluster:
         topics = value if isinstance(value, Topics) else value.topics
         size = max(1, len(topics) // (EACH * max(1, cluster.gpus or cluster.cpus)))
-        parts = [(first, min(first + size, len(topics))) for first in range(0, len(topics), size)]
-        if not parts:
+        pieces = [_piece(value, first, min(first + size, len(topics))) for first in range(0, len(topics), size)]
+        if not pieces:
             return stage(value, progress=progress)
-        hold = partial(_held, stage, fingerprints(stage))
-        with Actors.alike(cluster, hold, label, len(parts), memory_of(stage)) as actors:
-            pieces = [_piece(value, first, last) for first, last in parts]
-            runs = list(in_order(actors.spread(_applied, pieces, progress)))
+        runs = map_with(partial(_held, stage, fingerprints(stage)), _applied, pieces, label, stage, progress)
     return _whole(runs, stage, value)
 
 
@@ -59,16 +54,6 @@ def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
     indexes = [(f"the index {name}", index.fingerprint) for name, index in indexes_of(stage).items()]
     models = [(repr(part), value) for part in walk(stage) if isinstance(value := getattr(part, "fingerprint", None), str)]
     return [*indexes, *models]
-
-
-def memory_of(part: object) -> int:
-    """Bytes that a process takes which holds the models of a part, by the files of these; 0 where it has none.
-
-    A weight may be stored in half of what it takes in the memory. What an index takes is not counted.
-    """
-    parts = walk(part) if isinstance(part, Part) else ()
-    folders = {folder for one in parts if isinstance(folder := getattr(one, "folder", None), Path)}
-    return BASE + 2 * sum(file.stat().st_size for folder in folders for file in folder.rglob("*")) if folders else 0
 
 
 def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:

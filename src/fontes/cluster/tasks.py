@@ -9,8 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
 from ..core.progress import Progress, Report, silent
-from .errors import translated
-from .joining import Cluster
+from .joining import Cluster, translated
 
 STOP = 10.0  # seconds for what was cancelled to end
 RETRIES = 3  # times that a task is begun again when its process or machine dies

@@ -90,7 +90,6 @@ def plot_measures(
 
 
 def _draw(panel: Any, measure: Measure, ks: list[int], values: Mapping[str, Floats], seed: int | None) -> None:
-    """The lines of one measure."""
     for number, (name, of_run) in enumerate(values.items()):
         style = look(number)
         panel.plot(ks, of_run.mean(axis=0), label=name, **style)
@@ -108,7 +107,6 @@ def _draw(panel: Any, measure: Measure, ks: list[int], values: Mapping[str, Floa
 
 
 def _without_cutoff(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """The measures, which can be cut at any k."""
     each = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     texts = [name for one in each for name in (COMMA.split(one) if isinstance(one, str) else [str(one)]) if name.strip()]
     for text in texts:

@@ -1,4 +1,4 @@
-"""What `compare` gives: the systems with their runs and values, and the tests between them."""
+"""Runs side by side on the same judgments: `report_of`, and the report of their means, tests and rankings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Documents, InputError, ParameterError, Qrels, Run, Topics
-from ..measures.agreement import LOOKED_UP, has_document
-from ..measures.evaluation import Evaluation
+from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..measures.agreement import LOOKED_UP, check_agreement, has_document, judgments_of
+from ..measures.evaluation import Evaluation, measured
+from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
-from ..measures.names import parse
+from ..measures.names import parse, parse_all
 from . import report_text
-from .testing import PERMUTATIONS, RESAMPLES, Comparison, Testing
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a reranker was given.
+    """The documents that a reranker read.
 
     Args:
-        depth: How many documents a topic has at most.
+        depth: The greatest number of a topic.
         recall: Their recall, which the reranker cannot exceed.
     """
 
@@ -40,16 +41,16 @@ class Candidates:
 
 @dataclass(frozen=True)
 class System:
-    """One of the systems: its run and how good it is.
+    """A system of a report.
 
     Args:
-        name: The name of the system.
+        name: Its name.
         run: Its run.
-        evaluation: How good the run is.
-        description: What its stage prints, or its file.
-        seconds: How long all its steps took a topic, when they were run; None where nobody measured.
-        candidates: What the last reranker was given; None for a pipeline that does not end in one.
-        cached: Whether the run was made earlier.
+        evaluation: The measures of the run.
+        description: The text of its stage, or its file.
+        seconds: Seconds a topic of all its steps; None where not measured.
+        candidates: Those of the last reranker; None for a pipeline that does not end in one.
+        cached: Whether the run was read from the cache.
     """
 
     name: str
@@ -63,18 +64,18 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `compare` gives. `print(report)` shows it; `to_markdown` and so on give it in other forms; `save` writes it.
+    """The result of `compare`: `print` shows it, `to_markdown` and others give it in other forms, `save` writes it.
 
     Args:
-        systems: Name to `System`: run, evaluation, seconds, candidates.
-        measures: The measures, in the order in which they were given.
-        judged: For each measure that has one, the measure Judged@k that belongs to it.
-        topics: All judged topics, in the order of the qrels, with their texts where they are known.
+        systems: Name to `System`.
+        measures: The measures, in the given order.
+        judged: Judged@k for each measure that has one.
+        topics: All judged topics, in the order of the qrels, with their texts where known.
         qrels: The judgments.
-        values: For each measure its values, float64, a row for each topic and a column for each system; see `per_topic`.
+        values: For each measure its values, float64, (topics, systems); see `per_topic`.
         intervals: For each measure and system the bootstrap interval of the mean.
-        comparisons: A `Comparison` for each measure and pair of systems that was tested.
-        baseline: The name of the system that the others were tested against, or None where all pairs were.
+        comparisons: A `Comparison` for each measure and tested pair of systems.
+        baseline: The system that the others were tested against; None where all pairs were.
         testing: Test, correction, alpha and seed.
     """
 
@@ -90,10 +91,10 @@ class Report:
     testing: Testing
 
     def with_documents(self, documents: Documents) -> Report:
-        """The same report whose runs know the text of their documents, which `to_html` shows.
+        """A copy whose runs know the text of their documents, which `to_html` shows.
 
         Args:
-            documents: An index, or another that has the documents; runs that know theirs keep them.
+            documents: An index, for example; runs that know their documents keep them.
 
         Raises:
             InputError: It has none of the documents of a run.
@@ -161,7 +162,7 @@ class Report:
             "without_relevant": self._first.irrelevant,
             "measures": [str(m) for m in self.measures],
             "systems": {name: self._system(system) for name, system in self.systems.items()},
-            "comparisons": [_plain({**vars(c), "measure": str(c.measure)}) for c in self.comparisons],
+            "comparisons": [json_values({**vars(c), "measure": str(c.measure)}) for c in self.comparisons],
             "per_topic": {str(m): {name: s.evaluation.per_topic(m) for name, s in self.systems.items()} for m in self.measures},
         }
 
@@ -183,23 +184,23 @@ class Report:
         return report_text.markdown(self)
 
     def to_latex(self, *, label: str = "tab:comparison") -> str:
-        """The table of means for a paper, with the rules of booktabs and a caption that says what was tested.
+        """The table of means for a paper, with booktabs' rules and a caption that names the tests.
 
         Args:
-            label: What `\\ref` refers to.
+            label: The name for `\\ref`.
         """
         return report_text.latex(self, label)
 
     def to_html(self, path: str | Path | None = None, *, depth: int = 10, snippet: int = 200) -> str:
-        """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.
+        """One page without other files and network: sortable tables, tests, curves, differences and rankings by topic.
 
-        Beyond 300,000 ranked documents the last topics are without rankings, and beyond 3,000,000 characters texts are
-        shorter; the page says so.
+        Beyond 300,000 ranked documents the last topics lack rankings, and beyond 3,000,000 characters texts are shorter; the
+        page says so.
 
         Args:
-            path: The file to write the page to, too; None writes none.
-            depth: How many documents of each ranking the page holds, from 1 up.
-            snippet: How many characters of each document, title included, where a run knows its documents; from 0 up.
+            path: The file to write the page to as well.
+            depth: Documents of each ranking in the page, from 1 up.
+            snippet: Characters of each document, title included, where a run knows its documents; from 0 up.
 
         Raises:
             ParameterError: `depth` or `snippet` is out of its range.
@@ -218,7 +219,7 @@ class Report:
 
         Args:
             path: The file.
-            form: "md", "tex", "csv", "json" or "html"; by default the one that the name ends in.
+            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
 
         Raises:
             ParameterError: There is no such form.
@@ -234,16 +235,14 @@ class Report:
 
     @property
     def _first(self) -> Evaluation:
-        """An evaluation, for what all have in common."""
         return next(iter(self.systems.values())).evaluation
 
     def _system(self, system: System) -> dict[str, Any]:
-        """A system as JSON values."""
         evaluation = system.evaluation
         return {
             "description": system.description,
             "means": {str(m): evaluation[m] for m in self.measures},
-            "intervals": {str(m): _numbers(self.intervals[m][system.name]) for m in self.measures},
+            "intervals": {str(m): json_values(self.intervals[m][system.name]) for m in self.measures},
             "judged": {str(m): evaluation[j] for m, j in self.judged.items()},
             "missing": evaluation.missing,
             "unjudged": evaluation.unjudged,
@@ -253,9 +252,9 @@ class Report:
         }
 
     def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
-        """The lines of a table of values: one for each test of the system, or one for its mean alone."""
+        """One line for each test of the system, or one for its mean alone."""
         system = self.systems[name]
-        low, high = _numbers(self.intervals[measure][name])
+        low, high = json_values(self.intervals[measure][name])
         line = {
             "measure": str(measure),
             "system": name,
@@ -271,10 +270,11 @@ class Report:
         }
         own = [c for c in self.comparisons if c.measure == measure and c.system == name]
         nothing: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
-        return [{**line, **nothing, **_plain({key: vars(c)[key] for key in nothing})} for c in own] or [{**line, **nothing}]
+        tests = [json_values({key: vars(c)[key] for key in nothing}) for c in own] or [nothing]
+        return [{**line, **test} for test in tests]
 
     def _repr_html_(self) -> str:
-        """In a notebook: the means with marks of significance, and the tests folded in."""
+        """HTML for a notebook."""
         return report_text.notebook(self)
 
     def __str__(self) -> str:
@@ -287,11 +287,126 @@ class Report:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
 
 
-def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with None for NaN and infinity."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in facts.items()}
+def json_values(value: Any) -> Any:
+    """A copy as JSON values, with None for NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {key: json_values(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_values(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _numbers(values: Sequence[float]) -> list[float | None]:
-    """The same with None for NaN and infinity."""
-    return [value if math.isfinite(value) else None for value in values]
+@dataclass(frozen=True)
+class SystemRun:
+    """A run and its origin.
+
+    Args:
+        run: The run.
+        description: The text of its stage, or its file.
+        seconds: Seconds of all steps for all topics; None where not measured.
+        candidates: The run that the last reranker read, where there was one.
+        cached: Whether the run was read from the cache.
+    """
+
+    run: Run
+    description: str = ""
+    seconds: float | None = None
+    candidates: Run | None = None
+    cached: bool = False
+
+
+def report_of(
+    runs: Mapping[str, SystemRun | object],
+    qrels: object,
+    measures: str | Measure | Iterable[str | Measure],
+    *,
+    topics: Topics | None = None,
+    baseline: str | None = None,
+    testing: Testing | None = None,
+) -> Report:
+    """Measures runs, and tests whether their differences are more than chance.
+
+    Values are over all judged topics, as for `evaluate`. No stage is run; `fontes.compare` does that.
+
+    Args:
+        runs: By name of the system, anything that `Run.of` accepts, or a `SystemRun`.
+        qrels: Anything that `Qrels.of` accepts.
+        measures: As for `evaluate`.
+        topics: Topics whose texts the report shows, where the runs do not know them.
+        baseline: The system to test the others against; None tests all pairs.
+        testing: By default the t-test with Holm's correction.
+
+    Raises:
+        InputError: A run cannot be read, or the qrels have no judgments, or none of a run's topics or documents.
+        ParameterError: There is no run, no such baseline, or a measure is unknown.
+    """
+    parsed = parse_all(measures)
+    testing = testing or Testing()
+    judgments = judgments_of(qrels)
+    if not runs:
+        raise ParameterError("there is no run to compare; give runs in a mapping from name to run")
+    systems = {name: run if isinstance(run, SystemRun) else SystemRun(Run.of(run)) for name, run in runs.items()}
+    pairs = _pairs(list(systems), baseline)
+    deepest = max(_depth(system.run) for system in systems.values())
+    judged = {measure: at for measure in parsed if (at := _judged_at(measure, deepest)) is not None}
+    for name, system in systems.items():
+        check_agreement(system.run, judgments, f"the run '{name}'")
+    evaluations = {name: measured(s.run, judgments, [*parsed, *judged.values()]) for name, s in systems.items()}
+    values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in parsed}
+    for array in values.values():
+        array.setflags(write=False)
+    columns = PairedValues.of(values, list(systems), testing.seed)
+    return Report(
+        systems={name: _system(name, s, evaluations[name], judgments) for name, s in systems.items()},
+        measures=tuple(parsed),
+        judged=judged,
+        topics=_with_texts(judgments, [topics or Topics(), *(s.run.topics for s in systems.values())]),
+        qrels=judgments,
+        values=values,
+        intervals=columns.intervals(testing.alpha),
+        comparisons=columns.comparisons(pairs, testing),
+        baseline=baseline,
+        testing=testing,
+    )
+
+
+def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
+    """Places of the systems to test: each against the baseline, or against those before it."""
+    if baseline is None:
+        return [(i, j) for i in range(len(names)) for j in range(i)]
+    if baseline not in names:
+        raise ParameterError(f"the baseline '{baseline}' is none of the systems; there are {', '.join(names)}")
+    return [(i, names.index(baseline)) for i, name in enumerate(names) if name != baseline]
+
+
+def _depth(run: Run) -> int:
+    return int(np.diff(run.bounds).max(initial=0))
+
+
+def _judged_at(measure: Measure, deepest: int) -> Measure | None:
+    """Judged at the cutoff of the measure; where it has none, at the end of the longest ranking. None for counts."""
+    if measure.summed or measure.name == "Judged":
+        return None
+    ranks = measure.cutoff if isinstance(measure.cutoff, int) else deepest
+    return Judged @ max(ranks, 1)
+
+
+def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) -> System:
+    candidates = None
+    if system.candidates is not None and (depth := _depth(system.candidates)):
+        means = measured(system.candidates, qrels, [R, Judged @ depth])
+        # Documents of another kind, such as passages, have no judgments, and no recall.
+        candidates = Candidates(depth, means[R]) if means[Judged @ depth] else None
+    topics = len(system.run.topics)
+    seconds = system.seconds / topics if system.seconds is not None and topics else None
+    return System(name, system.run, evaluation, system.description, seconds, candidates, system.cached)
+
+
+def _with_texts(qrels: Qrels, sources: Iterable[Topics]) -> Topics:
+    """The judged topics, with their texts from the first source that knows them."""
+    known: dict[str, Topic] = {}
+    for source in sources:
+        for topic in source.values():
+            if topic.text and topic.id not in known:
+                known[topic.id] = topic
+    return Topics(known.get(topic_id) or Topic(topic_id, "") for topic_id in qrels)

@@ -31,14 +31,8 @@ LATEX = {
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A value of a table.
-
-    Args:
-        text: What is printed.
-        letters: Those of the systems than which it is significantly better.
-        best: Whether it is the best of its column, or significant.
-    """
+class ResultCell:
+    """A value of a table: its text, the letters of significantly worse systems, and whether it is bold."""
 
     text: str
     letters: tuple[str, ...] = ()
@@ -51,18 +45,18 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Rows of cells under a header.
 
     Args:
         header: The names of the columns.
         rows: The cells of each row.
-        names: How many of the first columns hold names; the others hold numbers.
-        beside: The columns that are of less weight.
+        names: The number of first columns that hold names; the others hold numbers.
+        beside: Columns of less weight.
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[ResultCell, ...], ...]
     names: int
     beside: frozenset[int] = frozenset()
 
@@ -120,70 +114,71 @@ def notebook(report: Report) -> str:
     return f"{means}<details><summary>{len(report.comparisons):,} tests</summary>{tests}</details>"
 
 
-def means_table(report: Report, beside: bool = True) -> Table:
+def means_table(report: Report, beside: bool = True) -> ResultTable:
     """A row for each system: its letter, its name, its means; with `beside` also what is judged, candidates and seconds."""
-    labels = _labels(report)
-    columns: list[tuple[str, list[Cell], bool]] = []
+    labels = letters_of(report)
+    columns: list[tuple[str, list[ResultCell], bool]] = []
     shown: set[Measure] = set()
     for measure in report.measures:
         columns.append((str(measure), _values(report, measure, labels), False))
         judged = report.judged.get(measure)
         if beside and judged is not None and judged not in shown:
             shown.add(judged)
-            cells = [Cell(f"{system.evaluation[judged]:.3f}") for system in report.systems.values()]
+            cells = [ResultCell(f"{system.evaluation[judged]:.3f}") for system in report.systems.values()]
             columns.append((str(judged), cells, True))
     systems = report.systems.values()
     if beside and any(s.candidates for s in systems):
-        cells = [Cell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
+        cells = [ResultCell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
         columns.append(("candidates", cells, True))
     if beside and any(s.seconds is not None for s in systems):
-        cells = [Cell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
+        cells = [ResultCell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
         columns.append(("a topic", cells, True))
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
-    return Table(
+    names = [(name, f"{name} (baseline)" if name == report.baseline else name) for name in report.systems]
+    return ResultTable(
         ("", "system", *(header for header, _, _ in columns)),
-        tuple((Cell(labels[name]), Cell(_marked(report, name)), *row) for name, row in zip(report.systems, rows, strict=True)),
+        tuple((ResultCell(labels[name]), ResultCell(marked), *row) for (name, marked), row in zip(names, rows, strict=True)),
         2,
         frozenset(i for i, (_, _, light) in enumerate(columns, 2) if light),
     )
 
 
-def tests_table(report: Report, *, letters: bool) -> Table:
+def tests_table(report: Report, *, letters: bool) -> ResultTable:
     """A row for each comparison; with `letters`, the systems are called by them."""
-    labels = _labels(report)
+    labels = letters_of(report)
     fixed = report.testing.applied_correction == "none"
     rows = []
     for c in report.comparisons:
         systems = (f"{labels[c.system]} – {labels[c.against]}",) if letters else (c.system, c.against)
         interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
         cells = [
-            *map(Cell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
-            *(() if fixed else (Cell(_p(c.p)),)),
-            Cell(_p(c.corrected), best=c.significant),
-            *map(Cell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
+            *map(ResultCell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
+            *(() if fixed else (ResultCell(_p(c.p)),)),
+            ResultCell(_p(c.corrected), best=c.significant),
+            *map(ResultCell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
         ]
         rows.append(tuple(cells))
     header = (
         *("measure", *(("systems",) if letters else ("system", "against")), "difference"),
         *(f"{100 * (1 - report.testing.alpha):g}% interval", "p", *(() if fixed else ("corrected",)), "d_z", "g", "W/T/L"),
     )
-    return Table(header, tuple(rows), 2 if letters else 3)
+    return ResultTable(header, tuple(rows), 2 if letters else 3)
 
 
-def superscript(cell: Cell) -> str:
+def superscript(cell: ResultCell) -> str:
     """The letters of a cell in HTML."""
     return f"<sup>{' '.join(map(escape, cell.letters))}</sup>" if cell.letters else ""
 
 
 def notes(report: Report) -> list[str]:
-    """What the tables stand on: the tests, the topics, and what is unusual about them."""
+    """Notes under the tables: tests, topics, and anything unusual about them."""
     lines = []
     if report.comparisons:
         testing = f"{report.testing}, p ≤ {report.testing.alpha:g}"
         if report.baseline is None:
             lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
         else:
-            against = f"the baseline {_labels(report)[report.baseline]} ({report.baseline})"
+            against = f"the baseline {letters_of(report)[report.baseline]} ({report.baseline})"
             lines.append(f"tests: each system against {against}, over {_topics(len(report.topics))} ({testing})")
             lines.append("superscripts: significantly better than the system with this letter")
         lines += filter(None, [disagreements(report)])
@@ -217,11 +212,10 @@ def _enumerated(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Cell]:
-    """The cells of the means by a measure."""
+def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[ResultCell]:
     best = report.best(measure)
     return [
-        Cell(
+        ResultCell(
             f"{report.mean(name, measure):.{0 if measure.summed else 4}f}",
             tuple(labels[other] for other in report.beaten(name, measure)),
             name in best,
@@ -230,61 +224,44 @@ def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Ce
     ]
 
 
-def _labels(report: Report) -> dict[str, str]:
-    """The letter of each system."""
-    return {name: _label(place) for place, name in enumerate(report.systems)}
-
-
-def _marked(report: Report, name: str) -> str:
-    """The name of a system, with a word where it is the baseline."""
-    return f"{name} (baseline)" if name == report.baseline else name
+def letters_of(report: Report) -> dict[str, str]:
+    """The letter of each system: a, b, …; a2, b2, … from the second round on."""
+    rounds = {name: divmod(place, len(LETTERS)) for place, name in enumerate(report.systems)}
+    return {name: LETTERS[letter] + (str(turn + 1) if turn else "") for name, (turn, letter) in rounds.items()}
 
 
 def _topics(count: int) -> str:
-    """A number of topics in words."""
     return f"{count} topic{'' if count == 1 else 's'}"
 
 
-def _label(place: int) -> str:
-    """The letter of a system, with a number from the second round on."""
-    turn, letter = divmod(place, len(LETTERS))
-    return LETTERS[letter] + (str(turn + 1) if turn else "")
-
-
-def _shown(report: Report) -> bool:
-    """Whether the tests are few enough to be printed."""
-    return 0 < len(report.comparisons) <= MAX_COMPARISONS
-
-
 def _p(p: float) -> str:
-    """A p-value in four decimals."""
     if math.isnan(p):
         return NOTHING
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def _signed(effect: float) -> str:
-    """An effect size with its sign."""
     return f"{effect:+.2f}" if math.isfinite(effect) else NOTHING
 
 
 def _pieces(report: Report) -> Iterator[tuple[str, str]]:
-    """The text of a report, and the style of each piece of it."""
+    """Pieces of text, each with its style."""
     yield from _aligned(means_table(report))
-    if _shown(report):
+    more: list[str] = []
+    if len(report.comparisons) > MAX_COMPARISONS:
+        more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"]
+    elif report.comparisons:
         yield "\n", ""
         yield from _aligned(tests_table(report, letters=True))
-    unseen = report.comparisons and not _shown(report)
-    more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"] if unseen else []
     yield "\n" + "\n".join([*notes(report), *more]), ""
 
 
-def _aligned(table: Table) -> Iterator[tuple[str, str]]:
-    """The lines of a table, in pieces; superscripts stand right of the columns of digits."""
+def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
+    """The lines of a table, in pieces with styles; superscripts stand right of the columns of digits."""
     columns = list(zip(*table.rows, strict=True))
     raised = [max(len(cell.raised) for cell in column) for column in columns]
     widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]
-    for row in (tuple(map(Cell, table.header)), *table.rows):
+    for row in (tuple(map(ResultCell, table.header)), *table.rows):
         line: list[tuple[str, str]] = []
         for i, cell in enumerate(row):
             space = " " * (widths[i] - len(cell.text))
@@ -298,8 +275,7 @@ def _aligned(table: Table) -> Iterator[tuple[str, str]]:
         yield line[-1][0].rstrip() + "\n", line[-1][1]
 
 
-def _markdown(table: Table) -> str:
-    """A table in Markdown."""
+def _markdown(table: ResultTable) -> str:
     rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
     rows = [[_escaped_markdown(h) for h in table.header], rule]
     for row in table.rows:
@@ -309,26 +285,19 @@ def _markdown(table: Table) -> str:
 
 
 def _escaped_markdown(text: str) -> str:
-    """Text whose characters mean nothing to Markdown."""
     for character in "\\|*_`<[":
         text = text.replace(character, "\\" + character)
     return text
 
 
-def _html(table: Table) -> str:
-    """A table in HTML."""
-    rows = [
-        [
-            f"<b>{escape(cell.text)}</b>{superscript(cell)}" if cell.best else f"{escape(cell.text)}{superscript(cell)}"
-            for cell in row
-        ]
-        for row in table.rows
-    ]
-    return html_table(table.header, rows, safe=True)
+def _html(table: ResultTable) -> str:
+    def text(cell: ResultCell) -> str:
+        return (f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)) + superscript(cell)
+
+    return html_table(table.header, [list(map(text, row)) for row in table.rows], safe=True)
 
 
-def _latex_cell(cell: Cell) -> str:
-    """A cell in LaTeX."""
+def _latex_cell(cell: ResultCell) -> str:
     text = _escaped_latex(cell.text)
     shown = rf"\textbf{{{text}}}" if cell.best else text
     # \rlap takes no room, so the digits of a column end below each other.
@@ -336,7 +305,6 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _caption(report: Report) -> str:
-    """The caption of the table in LaTeX."""
     topics = f"Means over {_topics(len(report.topics))}"
     if not report.comparisons:
         return topics + "."
@@ -350,5 +318,4 @@ def _caption(report: Report) -> str:
 
 
 def _escaped_latex(text: str) -> str:
-    """Text whose characters mean nothing to LaTeX."""
     return "".join(LATEX.get(character, character) for character in " ".join(text.split()))

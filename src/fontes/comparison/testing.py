@@ -70,12 +70,12 @@ class Testing:
     def test_all(
         self, values: Sequence[Floats], pairs: Sequence[tuple[int, int]], differences: Floats
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The tests of all pairs of systems by all measures.
+        """Tests all pairs of systems by all measures.
 
         Args:
-            values: For each measure its values, a row for each topic and a column for each system.
+            values: For each measure its values, (topics, systems).
             pairs: The pairs of systems, by their columns.
-            differences: The differences of each pair, a row for each topic and a column for each pair, measure after measure.
+            differences: The differences of each pair, (topics, pairs of all measures).
 
         Returns:
             The statistic and p of each column of `differences`.
@@ -139,14 +139,14 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """The values of all systems by all measures side by side, and their means in samples of the topics.
+class PairedValues:
+    """The values of all systems by all measures side by side, and their means in bootstrap samples of the topics.
 
     Args:
         measures: The measures.
         names: The names of the systems.
-        values: The values, float64: a row for each topic, and for each measure a column for each system.
-        resampled: The means of the columns in bootstrap samples, a row for each sample.
+        values: float64, a row for each topic, and for each measure a column for each system.
+        resampled: The means of the columns, a row for each sample.
     """
 
     measures: tuple[Measure, ...]
@@ -155,7 +155,7 @@ class Columns:
     resampled: NDArray[np.floating[Any]]
 
     @classmethod
-    def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> Columns:
+    def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> PairedValues:
         """The columns of each measure's values (topics by systems), with samples drawn by `seed`."""
         columns = np.concatenate(list(values.values()), axis=1)
         return cls(tuple(values), names, columns, statistics.resampled(columns, RESAMPLES, seed))
@@ -198,7 +198,7 @@ class Columns:
         return tuple(Comparison(*side, **dict(zip(columns, row, strict=True))) for side, row in zip(sides, rows, strict=True))
 
     def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
-        """Some columns at a time, which bounds the memory where there are many pairs."""
+        """The intervals, some columns at a time to bound the memory."""
         parts = []
         for start in range(0, len(ours), COLUMNS):
             part = slice(start, start + COLUMNS)

@@ -130,15 +130,14 @@ class Part:
         """Raises FontesError where something is not here that the part needs when it runs: a model, a library, a file."""
         getattr(self, "fingerprint", None)  # what has one has looked at the content of its model
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Builds what is lacking before a run, such as the documents' vectors; by default the parts inside do.
 
         Args:
             progress: Is called with how far that is.
-            ray: A cluster that encodes: True for a Ray on this machine, or its address; None: this process does.
         """
         for part in self.parts():
-            part.prepare(progress, ray)
+            part.prepare(progress)
 
     def key(self) -> str | None:
         """What this part does, in a string that is the same in every process: its class and its parameters.

@@ -8,13 +8,14 @@ import pkgutil
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
-from .errors import ParameterError
+from .errors import FontesError, ParameterError
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class Registry(Generic[T]):
         self._declaration = declaration
         self._things: dict[str, T] = {}
         self._modules: dict[str, list[str]] | None = None  # by name, the modules that say that they register it
+        self._failures: dict[str, Exception] = {}
 
     def add(self, name: str, thing: T) -> None:
         """Registers a thing.
@@ -66,8 +68,13 @@ class Registry(Generic[T]):
             for module in self._declared().get(name, ()):
                 self._import(module)
         if name not in self._things:
-            raise ParameterError(f"there is no {self.noun} '{name}'; {nearest(name, self)}")
+            raise ParameterError(f"there is no {self.noun} '{name}'; {self.problem(name) or nearest(name, self)}")
         return self._things[name]
+
+    def problem(self, name: str) -> str:
+        """Why the thing of this name is not here, though a package says that it has one; else an empty string."""
+        failed = [module for module in self._declared().get(name, ()) if module in self._failures]
+        return f"{failed[0]} has it and cannot be imported: {self._failures[failed[0]]}" if failed else ""
 
     def __contains__(self, name: object) -> bool:
         declared = {} if name in self._things else self._declared()  # which may import what registers the name
@@ -118,7 +125,28 @@ class Registry(Generic[T]):
             self._left_out(module, error)
 
     def _left_out(self, place: str, error: Exception) -> None:
+        self._failures[place] = error
         warnings.warn(f"the {self.noun}s of {place} are left out: {error}", stacklevel=2)
+
+
+@lru_cache(None)
+def provided(group: str, name: str) -> Any:
+    """What an installed package provides by an entry point, such as the tokenizers of models.
+
+    Args:
+        group: The group of entry points.
+        name: The name in the group.
+
+    Raises:
+        FontesError: There is no such entry point, or what it names cannot be imported.
+    """
+    points = entry_points(group=group, name=name)
+    for point in points:
+        try:
+            return point.load()
+        except ImportError as error:
+            raise FontesError(f"'{name}' is in {point.module}, which cannot be imported: {error}") from error
+    raise FontesError(f"no installed package provides '{name}'")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

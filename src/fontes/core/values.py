@@ -238,3 +238,8 @@ def _topic(item: object, number: int) -> Topic:
             what = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
             raise InputError(f"{what}; give Topic, (id, text) or a string")
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")
+
+
+def text_of(doc: Doc) -> str:
+    """Title, a space and text of a document, without spaces around: what models read of it."""
+    return f"{doc.title} {doc.text}".strip()

@@ -24,8 +24,7 @@ from ..core.values import Documents
 from ..storage.caches import cache_folder
 from ..storage.files import write
 from ..storage.hashes import hash_json
-from .environment import installed, processor
-from .hashes import topic_facts
+from .provenance import installed, processor, topic_facts
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
@@ -37,19 +36,13 @@ DAMAGE = (
 
 
 class Cache:
-    """A folder of runs. Each is a file of numpy arrays, without pickle, whose name is a hash of what made it.
+    """A folder of runs, one file of numpy arrays each (without pickle), named by a hash of everything that made it.
 
-    A file that is damaged counts as missing and is written again. Files appear whole or not at all, so several processes may
-    use one folder.
+    A damaged file counts as missing and is written again. Files appear whole or not at all, so processes may share a folder.
     """
 
     def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
-        """Opens the cache, which need not be there yet.
-
-        Args:
-            folder: The folder; None for `runs` in the user's: see `fontes.storage.caches.cache_folder`.
-            limit: How many bytes it may hold.
-        """
+        """Opens the cache, which need not exist yet; by default `runs` in the user's caches. `limit` is in bytes."""
         self._named = folder is not None
         self.folder = Path(folder) if folder is not None else cache_folder() / "runs"
         self.limit = limit
@@ -63,16 +56,7 @@ class Cache:
         return cls(Path(value))
 
     def load(self, key: str, topics: Topics, documents: Mapping[str, Documents]) -> Run | None:
-        """The run under a key.
-
-        Args:
-            key: What `key_of` gives.
-            topics: The topics that were searched.
-            documents: By their fingerprints, what a run may lead to for the text of its documents.
-
-        Returns:
-            The run; None where there is none, or a damaged one.
-        """
+        """The run under a key, over `topics`, with the text of the documents of its fingerprint; None where missing."""
         path = self._path(key)
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
@@ -171,7 +155,7 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 @cache
 def _code() -> list[Any]:
-    """What else runs depend on: the version of Fontes and the state of its files, the libraries, and the processor."""
+    """Everything else that runs depend on: Fontes' version and files, the libraries, and the processor."""
     package = Path(__file__).parent.parent
     files = sorted(package.glob("*/**/*.py"))
     states = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
@@ -179,7 +163,6 @@ def _code() -> list[Any]:
 
 
 def _is_sound(run: Run) -> bool:
-    """Whether the columns fit together."""
     bounds = run.bounds
     return bool(
         len(bounds) == len(run.topics) + 1

@@ -19,7 +19,7 @@ from ..formats import Corpus, read_corpus
 from ..formats.decoding import reading_of
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
-from .hashes import hash_of, hash_of_dataset, hash_of_docs
+from .provenance import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -36,9 +36,9 @@ class Collection:
 
     Args:
         documents: The path of a corpus or of an index, an `Index`, a `Dataset`, or any documents.
-        folder: Where indexes are built, or found again.
-        progress: Is called with how far a build is.
-        format: Of the corpus; None where it is detected.
+        folder: The folder for indexes, which are used again.
+        progress: Is called with the progress of a build.
+        format: Of the corpus; None detects it.
 
     Raises:
         InputError: These are no documents.
@@ -70,7 +70,7 @@ class Collection:
         from ..index import Index
 
         if isinstance(self._source, Index):
-            return _Documents(self._source)
+            return _IndexDocuments(self._source)
         return self._source.corpus if isinstance(self._source, Dataset) else self._source
 
     @cached_property
@@ -89,15 +89,15 @@ class Collection:
         return of_files if as_usual else hash_json([of_files, reading.encoding, reading.errors])
 
     def at(self, folder: Path, progress: Report) -> Collection:
-        """The same documents with another folder and report."""
+        """A copy with another folder and report."""
         other = copy.copy(self)
         other.folder, other._progress = folder, progress
         return other
 
     def split(self, passages: Passages) -> Collection:
-        """The same documents in passages, each of which is a document."""
+        """A copy whose documents are passages of these."""
         other = copy.copy(self)
-        other._source, other._path = _Split(passages, self), None
+        other._source, other._path = _Passages(passages, self), None
         other.__dict__["hash"] = hash_json([self.hash, passages.key()])
         return other
 
@@ -137,14 +137,12 @@ class Collection:
         return index
 
     def _unfinished(self, progress: Progress) -> None:
-        """Hands progress on, save the last, whose number of documents may not be all."""
+        """Reports progress, save the last, whose number of documents may not be all."""
         if not progress.finished:
             self._progress(progress)
 
 
-class _Split:
-    """The passages of a collection's documents."""
-
+class _Passages:
     def __init__(self, passages: Passages, collection: Collection) -> None:
         self._passages, self._collection = passages, collection
 
@@ -152,9 +150,7 @@ class _Split:
         return iter(self._passages.docs(self._collection.documents))
 
 
-class _Documents:
-    """The documents of an index."""
-
+class _IndexDocuments:
     def __init__(self, index: Index) -> None:
         self._index = index
 

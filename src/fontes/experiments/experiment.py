@@ -1,4 +1,4 @@
-"""`Experiment`: a file that says what is compared on which data, run into a folder that says what came out, and checked."""
+"""`Experiment`: a file that says what is compared on which data; run into a folder of results, and checked against its lock."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report
 from ..core import Qrels, Topics
 from ..core.progress import Report as Listener, silent
+from ..core.work import work
 from ..datasets import Dataset, named
 from .collection import Collection
-from .folder import LOCK
-from .hashes import hash_of, hash_of_dataset
 from .lock import Check, read_lock
 from .problems import Problems, System
-from .runner import Plan, run
+from .provenance import hash_of, hash_of_dataset
+from .runner import LOCK, Plan, run
 
 if TYPE_CHECKING:
     from ..index import Index
-    from .settings import Sources
+    from .file import Sources
 
 RUN = "run of "  # and a system's name: the use of a file that is a run
 
@@ -42,10 +42,9 @@ class Experiment:
     """
 
     def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
-        from .expressions import Expressions
-        from .settings import problem_in, read_file
+        from .file import ExperimentFile, Expressions, problem_in
 
-        self._file = read_file(path)
+        self._file = ExperimentFile(path)
         self._systems = Expressions(self._file)
         self.output = self._file.output if output is None else Path(output)
         sources, problem = self._file.sources, ""
@@ -70,7 +69,8 @@ class Experiment:
                 anything is built or encoded, and said at once.
         """
         plan = self._plan(Problems())
-        report = run(plan, self.output, progress, ray).report
+        with work(ray=ray):
+            report = run(plan, self.output, progress).report
         assert report is not None
         return report
 
@@ -90,7 +90,7 @@ class Experiment:
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
     def _plan(self, problems: Problems) -> Plan:
-        """What is run. Raises all that is in the way of it, with the problems that there are already."""
+        """The plan of a run. Raises all problems at once, with those known already."""
         file, sources, title = self._file, self._file.sources, str(self._file.path)
         for system in self._systems.stages.values():
             problems.look_at(system)
@@ -121,11 +121,10 @@ class Experiment:
         )
 
     def _made(self, collection: Collection) -> Mapping[str, System]:
-        """The systems over an index of the collection, or over the one that the file names."""
         return self._systems.made(self._index(collection))
 
     def _searching(self, collection: Collection) -> Mapping[str, System]:
-        """The systems that search, over nothing; the index is looked at."""
+        """The systems that search, over nothing; the index is checked."""
         self._index(collection)
         return self._systems.stages
 
@@ -140,7 +139,7 @@ class Experiment:
         return collection.index(table.analyzer, table.fields, table.vectors)
 
     def _data(self, problems: Problems) -> dict[str, dict[str, str]]:
-        """The SHA-256 of each file that can be read, by its use; of a collection by name that of its contents."""
+        """The SHA-256 of each readable file by its use; of a named collection that of its contents."""
         sources = self._file.sources
         used: dict[str, Path | str | None] = {
             "corpus": None if self._file.index.path else sources.corpus,
@@ -178,14 +177,13 @@ def _qrels(sources: Sources) -> Qrels:
 
 
 def _judged(sources: Sources, qrels: Qrels) -> Topics:
-    """The topics that have judgments: a system need not run on others."""
     source = sources.topics
     topics = _collection(source).topics() if isinstance(source, str) else Topics.read(source)
     return topics.judged(qrels)
 
 
 def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The file without what changes no number: where results and indexes go, and in which forms."""
+    """The file without keys that change no number: places of results and indexes, forms of the report."""
     places = {"index": "folder", "report": "forms"}
     tables = {table: values for table, values in raw.items() if table != "output"}
     shorter = {table: {k: v for k, v in values.items() if k != places.get(table)} for table, values in tables.items()}

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..comparison import Report
+from ..comparison.report import json_values
 from ..core import InputError, Stage
 from ..core.part import indexes_of, walk
-from .environment import machine, versions
+from .provenance import machine, versions
 
 LAYOUT = 2
 HASH = re.compile("[0-9a-f]{64}")
@@ -34,12 +35,12 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as the lock has it.
+    """A difference from the lock.
 
     Args:
-        what: Where it stands in the lock.
-        locked: What the lock has; None where it has nothing.
-        now: What there is now; None where there is nothing.
+        what: Its place in the lock.
+        locked: The lock's value; None for none.
+        now: The present value; None for none.
     """
 
     what: str
@@ -52,12 +53,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Check:
-    """What came of running an experiment again.
+    """The result of running an experiment again.
 
     Args:
-        differences: Data, settings, runs and numbers that are not as in the lock; none where the experiment was reproduced.
-        notes: Libraries and hardware that are not as in the lock, which alone is no difference.
-        numbers: How many numbers were compared.
+        differences: Data, settings, runs and numbers that differ from the lock; none where the experiment was reproduced.
+        notes: Libraries and hardware that differ, which alone is no difference.
+        numbers: The number of numbers compared.
     """
 
     differences: tuple[Difference, ...]
@@ -92,11 +93,11 @@ def lock_of(
 
     Args:
         settings: The parameters that were given.
-        data: By its use, what is known of each piece of data: its SHA-256, and the file where there is one.
+        data: By its use, the SHA-256 of each piece of data, and its file where there is one.
         stages: The systems that are stages.
         runs: For each system the SHA-256 of the file of its run, and the number of documents.
-        report: What was measured; None where nothing was.
-        topics: How many topics there are.
+        report: The report; None where nothing was measured.
+        topics: The number of topics.
     """
     indexes = {id(index): index for stage in stages.values() for index in indexes_of(stage).values()}
     return {
@@ -105,8 +106,8 @@ def lock_of(
         "data": dict(data),
         "indexes": [_of_index(index) for index in indexes.values()],
         "models": {name: models for name, stage in stages.items() if (models := models_of(stage))},
-        "systems": _plain({name: {**run, **_measured(name, report)} for name, run in runs.items()}),
-        "tests": {} if report is None else _plain(_tests(report)),
+        "systems": json_values({name: {**run, **_measured(name, report)} for name, run in runs.items()}),
+        "tests": {} if report is None else json_values(_tests(report)),
         "topics": topics,
         "versions": versions(),
         "hardware": machine(),
@@ -140,7 +141,7 @@ def read_lock(path: Path) -> dict[str, Any]:
 
 
 def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
-    """Where two values of JSON differ, in the order of the keys; numbers are equal up to a relative 1e-12."""
+    """Differences of two JSON values, in the order of the keys; numbers are equal up to a relative 1e-12."""
     if isinstance(locked, dict) and isinstance(now, dict):
         for key in [*locked, *(key for key in now if key not in locked)]:
             yield from differences(locked.get(key), now.get(key), f"{what}, {key}" if what else key)
@@ -152,7 +153,7 @@ def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
 
 
 def numbers(value: Any) -> int:
-    """How many numbers there are in a value of JSON."""
+    """The number of numbers in a JSON value."""
     if isinstance(value, dict):
         return sum(map(numbers, value.values()))
     if isinstance(value, list):
@@ -193,12 +194,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f"{value[:12]}…" if HASH.fullmatch(value) else value
     return json.dumps(value, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    """The same with None for NaN and infinity, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""What is in the way of a run: looked for before anything is built or encoded, and said at once."""
+"""Problems of a run, looked for before anything is built or encoded, and raised at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.part import Part, walk
 from .collection import Collection
-from .folder import is_inside
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -31,11 +30,7 @@ def as_options(settings: Iterable[str]) -> str:
 
 
 class Problems:
-    """Errors that are collected, each once.
-
-    Args:
-        needs: What parts were looked for before and what came of it, so that nobody waits for the same model twice.
-    """
+    """Collects errors, each once; `needs` are the parts looked for before, so that nobody waits for a model twice."""
 
     def __init__(self, needs: dict[str, FontesError | None] | None = None) -> None:
         self.errors: dict[str, FontesError] = {}
@@ -66,12 +61,7 @@ class Problems:
                 self._look_for_needs(one)
 
     def look_at_systems(self, title: str, systems: Callable[[Collection], Mapping[str, System]]) -> None:
-        """Collects what is wrong with systems, which are made over a collection without documents.
-
-        Args:
-            title: What errors call it that has these systems.
-            systems: Gives them by name.
-        """
+        """Collects the problems of systems made over a collection without documents; `title` names them in errors."""
         with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as place, self.collected():
             named = systems(Rehearsal(place, self))
             if not named:
@@ -85,12 +75,12 @@ class Problems:
                         self.look_at(system)
 
     def raise_all(self, title: str, ways: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
-        """Raises an error that says all of it, a sentence for each problem; nothing where there is none.
+        """Raises one error with a sentence for each problem; nothing where there is none.
 
         Args:
-            title: What cannot be run.
-            ways: By what an error says, what would do without.
-            settings: Those that would do without all of it, which the error carries.
+            title: The name of what cannot be run.
+            ways: By the text of an error, settings without it.
+            settings: Settings without all of them, which the error carries.
         """
         ways = ways or {}
         said = [text + (f"; {ways[text]}" if text in ways else "") for text in self.errors]
@@ -123,12 +113,7 @@ class Problems:
 
 
 class Rehearsal(Collection):
-    """A collection without documents, whose indexes collect what their analyzers lack.
-
-    Args:
-        folder: Where its indexes are.
-        problems: What is collected.
-    """
+    """A collection without documents, whose indexes collect what their analyzers lack."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
         super().__init__([], folder)
@@ -145,3 +130,8 @@ class Rehearsal(Collection):
             Analyzer.of(analyzer)("a")  # raises where the library or its model is not there
             usable = analyzer
         return super().index(usable, fields, vectors)
+
+
+def is_inside(name: str) -> bool:
+    """Whether a path, its parts joined by "/", stays in the folder that it starts from."""
+    return bool(name) and "\\" not in name and "\0" not in name and not {"", ".", ".."} & set(name.split("/"))

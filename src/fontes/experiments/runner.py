@@ -1,27 +1,33 @@
-"""The one runner of experiments: systems are run, measured and compared into a folder, for files and recipes alike."""
+"""The one runner of experiments, for files and recipes: systems are run, measured and compared into a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cluster import joined
 from ..comparison import Report, SystemRun, Testing, report_of
+from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import Part, indexes_of
 from ..core.progress import Progress, Report as Listener, silent
+from ..core.work import cluster, work
 from ..formats import write_run
 from ..measures import Measure
 from ..storage.files import write
+from ..storage.links import links_in
+from ..storage.locks import locked
 from .cache import Cache
 from .collection import Collection
-from .folder import LOCK, alone, replacing
-from .hashes import hash_of
 from .lock import lock_of
-from .problems import System
+from .problems import System, is_inside
+from .provenance import hash_of
 from .systems import Searches
 
 FORMS = ("md", "json", "html")  # of the report, where nothing else is said
@@ -29,20 +35,20 @@ FORMS = ("md", "json", "html")  # of the report, where nothing else is said
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """An experiment to run.
 
     Args:
-        title: What messages call it.
+        title: Its name in messages.
         systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs.
-        documents: What is searched; None where no system builds an index. Its folder is of no account.
-        topics: The topics that stages are run on; None where no system searches.
+        documents: The documents; None where no system builds an index. Their folder is of no account.
+        topics: The topics; None where no system searches.
         qrels: The judgments; None where nothing is measured.
-        measures: What is measured.
-        measured: Whether a system's documents are those that are judged; it is compared with others if so.
-        baseline: The system that the others are tested against; None: all pairs are tested.
-        testing: How differences are tested.
-        settings: What the lock keeps of the parameters, as JSON values.
-        data: What the lock keeps of the data, by its use.
+        measures: The measures.
+        measured: Whether a system's documents are the judged ones, so that it is compared.
+        baseline: The system that the others are tested against; None tests all pairs.
+        testing: The test of differences.
+        settings: The lock's entry of parameters, as JSON values.
+        data: The lock's entry of data, by use.
         indexes: The folder of the indexes; None for `indexes` in the folder of results.
         forms: Of the report.
         pages: Gives further pages by the names of their files.
@@ -66,14 +72,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Results:
-    """What came of a plan.
+    """The results of a plan.
 
     Args:
-        folder: Where all of it was written.
-        systems: By name, the run of each system and how it came about.
-        report: The comparison of the systems that are measured; None without judgments.
+        folder: Their folder.
+        systems: By name, the run of each system and its origin.
+        report: The comparison of the measured systems; None without judgments.
         files: The files of the folder, without the lock.
-        lock: What the lock has; empty while pages are made.
+        lock: The lock; empty while pages are made.
     """
 
     folder: Path
@@ -95,30 +101,23 @@ class Results:
         return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
-def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str | None = None) -> Results:
+def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
 
-    What is in the way of it, such as a model that is not here, is better looked for before: see `Problems`.
-
-    `indexes` and `cache` in the folder are used again by the next run into it, one that was interrupted too. Results are
-    written when all systems are done, and replace earlier ones; the lock is the last of them: a folder with one is complete.
-
-    Args:
-        plan: What is run.
-        folder: Where it is written.
-        progress: Is called with how far each step is.
-        ray: The cluster that encodes documents and over which the topics of each step are spread; None: all is done here. See
-            `fontes.cluster.joined`.
+    Check a plan with `Problems` first. `indexes` and `cache` in the folder are used again by the next run into it. Results are
+    written when all systems are done, and replace earlier ones; the lock is the last: a folder with one is complete.
 
     Raises:
-        InputError: Something that is read cannot be used, or the folder cannot.
+        InputError: An input or the folder cannot be used.
         ParameterError: A parameter makes no sense.
     """
     documents = plan.documents or Collection([], folder)
     with alone(folder):
-        systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
-        with joined(ray, "the experiment") if ray else nullcontext():
-            runs = _made(plan, systems, Cache(folder / "cache"), progress, ray)
+        with work(ray=False):  # a cluster does not read every collection
+            systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
+        actors = cluster()
+        with nullcontext() if actors is None else actors.joined_here("the experiment"):
+            runs = _made(plan, systems, Cache(folder / "cache"), progress)
         return _written(plan, systems, Results(folder, runs, _report(plan, runs)))
 
 
@@ -135,16 +134,14 @@ def _in_float32(part: Part) -> Part:
     return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
 
-def _made(
-    plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener, ray: bool | str | None
-) -> dict[str, SystemRun]:
-    """The run of each system. What is lacking is built before the first one is run, such as the documents' vectors."""
+def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
+    """The run of each system. Missing vectors are built before the first system runs."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
     for stage in stages:
-        stage.prepare(progress, ray)
-    searches = Searches(plan.topics or Topics(), cache, progress, ray)
+        stage.prepare(progress)
+    searches = Searches(plan.topics or Topics(), cache, progress)
     runs = {}
     for name, system in systems.items():
         one = runs[name] = searches.of(name, system)
@@ -165,7 +162,6 @@ def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
 
 
 def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Results:
-    """The results, once they are written."""
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
@@ -195,3 +191,83 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Res
         lock["seed"] = plan.testing.seed
         finish(lock)
     return Results(folder, results.systems, report, tuple(files), lock)
+
+
+LOCK = "experiment.lock"
+UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
+PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
+FOLDERS = ("runs", "indexes", "cache", "models")
+RUN = re.compile(r"runs/.+\.run", re.DOTALL)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Makes the folder; no other process writes results into it while the block runs.
+
+    Raises:
+        InputError: Another process does, the folder cannot be written, or it holds results of something else.
+    """
+    busy = InputError(f"{folder}: another process writes results into this folder; wait, or give another one")
+    with contextlib.ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder, busy))
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error}); give another one") from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"{folder}: nothing can be written there (Permission denied); give another folder")
+        foreign = [name for name in ("runs", *PAGES) if (folder / name).exists()]
+        if foreign and not (folder / LOCK).is_file() and not (folder / UNFINISHED).is_file():
+            raise InputError(f"{folder}: holds results that are not of Fontes ({', '.join(foreign)}); give another folder")
+        if link := next(_links(folder), None):
+            raise InputError(f"{folder}: {link.relative_to(folder)} is a link, which may lead anywhere; give another folder")
+        yield
+
+
+@contextlib.contextmanager
+def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """The block writes `files`, which replace those of earlier runs into the folder.
+
+    A process that is killed in the block leaves no lock, and a list by which the next one removes foreign files.
+
+    Yields:
+        A function that writes the lock, the last file of all.
+    """
+    before = {*PAGES, *_files(folder / LOCK), *_files(folder / UNFINISHED)}
+    write_json(folder / UNFINISHED, {"files": sorted(before | set(files))})
+    (folder / LOCK).unlink(missing_ok=True)
+    for name in before - set(files):
+        path = folder / name
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # where it is empty now
+
+    def finish(lock: Mapping[str, Any]) -> None:
+        write_json(folder / LOCK, {**lock, "files": files})
+        (folder / UNFINISHED).unlink()
+
+    yield finish
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes JSON, keys in order."""
+    write(path, [(json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    """Links among the files that are written or removed in the folder, which may come from others."""
+    for name in (LOCK, UNFINISHED, *PAGES, *FOLDERS):
+        yield from links_in(folder / name)
+
+
+def _files(path: Path) -> list[str]:
+    """Result files that a lock or a list names; none where it is damaged."""
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))["files"]
+        return [name for name in names if isinstance(name, str) and _is_ours(name)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def _is_ours(name: str) -> bool:
+    return is_inside(name) and (name in PAGES or RUN.fullmatch(name) is not None)

@@ -1,4 +1,4 @@
-"""The systems of a comparison, and the runs they make: each prefix of a pipeline is run once, and found again on disk."""
+"""`compare`, and the systems of a comparison: each prefix of a pipeline is run once, and read from disk the next time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..cluster import apply
-from ..comparison import SystemRun
+from ..comparison import Report, SystemRun, Testing, report_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from ..core.part import Names, indexes_of, walk
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, Report as Listener, silent
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
+from ..core.work import cluster
 from ..fusion import Fusion
+from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
+from ..measures.measure import Measure
+from ..measures.names import DEFAULT, parse_all
 from .cache import Cache, key_of
-from .hashes import hash_of_topics
+from .provenance import hash_of_topics
 
 ENDINGS = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")
 Steps = tuple[Stage[Any, Any], ...]
@@ -89,7 +92,7 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
 
 @dataclass(frozen=True)
 class Output:
-    """What some stages gave, and in how many seconds."""
+    """The result of some stages, and their seconds."""
 
     value: Topics | Run
     seconds: float
@@ -100,20 +103,13 @@ class Searches:
     """Applies stages to topics, each prefix of a pipeline once.
 
     Prefixes are the same where their stages have the same `key`, or are the same objects; runs of stages that all have keys
-    are kept in the cache.
-
-    Args:
-        topics: The topics that stages are run on.
-        cache: Where runs are kept; None keeps none.
-        progress: Is called where a step begins, and with how far it is.
-        ray: The cluster over which the topics of a step are spread; None: it is done here.
+    are kept in the cache, if any.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, progress: Report = silent, ray: bool | str | None = None) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:
         self._topics = topics
         self._cache = cache
         self._progress = progress
-        self._ray = ray
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
@@ -149,7 +145,6 @@ class Searches:
         return SystemRun(output.value, repr(stage), output.seconds, candidates, output.cached)
 
     def _output(self, steps: Steps) -> Output:
-        """What the steps give, from memory, from the cache, or new."""
         identity = tuple(stage.key() or id(stage) for stage in steps)
         if identity not in self._outputs:
             self._outputs[identity] = self._stored(steps, identity) or self._new(steps, identity)
@@ -176,11 +171,12 @@ class Searches:
         return Output(value, seconds)
 
     def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
-        """What a step gives. What has no topics of its own, or only adds up what was run, is not worth the way."""
-        if not self._ray or stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)):
-            result: Topics | Run = stage(value, progress=self._progress)
-            return result
-        return apply(stage, value, self._ray, self._progress)
+        """The result of a step. Steps without topics of their own, and sums of finished runs, stay in this process."""
+        actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
+        result: Topics | Run = (
+            stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
+        )
+        return result
 
     def _stored(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
         key = self._key(identity)
@@ -199,7 +195,7 @@ class Searches:
         return hash_of_topics(self._topics)
 
     def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
-        """A weighted stage, a sum or a fusion whose parts have been run, and how many seconds these took."""
+        """A weighted stage, a sum or a fusion whose parts have been run, and their seconds."""
         total = 0.0
 
         def done(part: Stage[Any, Run]) -> Stage[Any, Run]:
@@ -234,10 +230,10 @@ class _Done(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.taken
 
-    def apply(self, value: Any, progress: Report, /) -> Run:
+    def apply(self, value: Any, progress: Listener, /) -> Run:
         return self.run
 
-    def __call__(self, value: object, *, progress: Report = silent) -> Run:
+    def __call__(self, value: object, *, progress: Listener = silent) -> Run:
         return self.run  # with the provenance that it has
 
     def written(self, names: Names, *, strict: bool) -> str:
@@ -250,3 +246,67 @@ def _name(system: object, number: int) -> str:
     if isinstance(system, Stage):
         return repr(system)
     return str(system.provenance.get("system", number)) if isinstance(system, Run) else f"run {number}"
+
+
+def compare(
+    systems: Mapping[str, object] | Iterable[object],
+    topics: AnyTopics | None,
+    qrels: AnyQrels,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
+    *,
+    baseline: str | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    seed: int = 0,
+    cache: bool | str | os.PathLike[str] = True,
+) -> Report:
+    """Runs and measures systems, and tests whether their differences are more than chance.
+
+    A prefix that several pipelines share is run once. Values are over all judged topics, as for `evaluate`.
+
+    Args:
+        systems: Stages, runs (all that `Run.of` accepts) or files of runs: in a mapping from name to system, or in a list,
+            where a file is called by its stem and a stage by what it prints.
+        topics: All that `Topics.of` accepts, or the path of a file; None where no system is a stage. Stages are run on the
+            topics that have judgments.
+        qrels: All that `Qrels.of` accepts, or the path of a file.
+        measures: As for `evaluate`.
+        baseline: The name of the system that the others are tested against; without one, all pairs are tested.
+        test: "t" (paired t-test), "wilcoxon" (signed ranks), "fisher" (randomisation), each two-sided, or "tukey" (honestly
+            significant differences, topics as blocks).
+        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
+            corrects by itself.
+        alpha: The corrected p up to which a difference is called significant; intervals cover 1 - alpha.
+        seed: Of randomisation (100,000 permutations) and bootstrap (10,000 resamples): the same seed, the same numbers.
+        cache: Whether to keep the runs of stages, and those of each prefix, on disk: True in the user's cache folder, or the
+            path of a folder; False neither reads nor writes. See `Stage.key` for which.
+
+    Raises:
+        InputError: A file or a value cannot be read, or there are no judgments.
+        ParameterError: A name is unknown, or a number out of its range.
+        PipelineError: A stage does not go from topics to a run.
+    """
+    by_name = named(systems)
+    parsed = parse_all(measures)
+    testing = Testing(test, correction, alpha, seed)
+    against = None if baseline is None else _name_of(baseline, list(by_name))
+    judgments = judgments_of(qrels)
+    known = None if topics is None else Topics.read(topics)
+    runs = run_all(by_name, None if known is None else known.judged(judgments), Cache.of(cache))
+    return report_of(
+        runs,
+        judgments,
+        parsed,
+        topics=known,
+        baseline=against,
+        testing=testing,
+    )
+
+
+def _name_of(baseline: str, names: list[str]) -> str:
+    """The name of the baseline, which may be the path of its file."""
+    for name in (baseline, stem(baseline)):
+        if name in names:
+            return name
+    raise ParameterError(f"the baseline '{baseline}' is none of the systems; there are {', '.join(names)}")

@@ -1,12 +1,10 @@
-"""Building a segment: batches of documents on their way to its files, read, analysed and compressed side by side."""
+"""Making a segment: of documents that are read, analysed and compressed side by side, or of other segments."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -14,24 +12,22 @@ from typing import Any
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report
 from ..core.strings import encodable
+from ..core.threads import Workers
 from ..core.values import Doc
 from ..formats.corpus import Corpus
+from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
-from .building.batches import Batch, batches
-from .building.ids import IdWriter
-from .building.inversion import Inversion
-from .building.runs import PostingRuns
-from .building.workers import Queue, Workers
+from .batches import Batch, batches
 from .columns import ColumnWriter
-from .documents import Block, DocumentWriter, packed
-from .postings import ListsWriter, write_runs
+from .component import Building, Resources, Writer, components
+from .inversion import IDS
+from .segment import KERNEL, Leaf, leaves_of
+from .tables import IdWriter, joined
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
 MIN_BATCH = 1 << 18  # and where there is little memory
 IN_FLIGHT = 32  # parts of the memory, of which each thread works on batches of one
-IDS = 8  # parts of the memory, of which ids take one
-MEMORY = 1 << 50  # bytes, the most that may be asked for
 SCALE = 100  # of term weights that come with the documents, which are stored as whole numbers
 
 
@@ -71,22 +67,25 @@ class IndexSettings:
         analyzer: Makes the terms of texts, and of queries.
         fields: The fields whose text is indexed.
         weights: Where the term weights are that are indexed in place of texts; None indexes texts.
+        components: Names of further components that are built with the documents; see `component.Component`.
     """
 
     analyzer: Analyzer
     fields: tuple[str, ...]
     weights: TermWeights | None = None
+    components: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, analyzer: Any, fields: Sequence[str], vectors: str | None) -> IndexSettings:
+    def of(cls, analyzer: Any, fields: Sequence[str], vectors: str | None, further: Sequence[str] = ()) -> IndexSettings:
         """From the arguments of `Index.build`.
 
         Raises:
-            ParameterError: The fields are no list of names, or there is no such analyzer.
+            ParameterError: The fields are no list of names, or there is no such analyzer or component.
         """
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        return cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors))
+        names = tuple(components[name].name for name in further)
+        return cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -95,6 +94,7 @@ class IndexSettings:
             "analyzer": self.analyzer.to_dict(),
             "fields": list(self.fields) if self.weights is None else [self.weights.field],
             "scale": None if self.weights is None else SCALE,
+            **({"components": list(self.components)} if self.components else {}),
         }
 
 
@@ -131,50 +131,35 @@ def build_segment(
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
     start, count = time.perf_counter(), 0
-    runs, texts, lists = PostingRuns(folder.parent), DocumentWriter(folder), ListsWriter(folder)
     ids = IdWriter(folder, memory // IDS)
-    inversion = Inversion(form.analyzer, runs, (memory - memory // IDS) // threads)
     size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * threads)))
+    writers: list[Writer] = []
     try:
         with Workers(threads) as workers:
-            inverting = Queue(workers, lists.lengths)
-            packing = Queue(workers, partial(_write, texts))
+            building = Building(folder, form, memory, workers)
+            for name in ("postings", "text", *form.components):
+                writers.append(components[name].writer(building))
+            writers += [] if columns is None else [columns]
             for batch in workers.in_order(_made, batches(docs, form, only, size, SOME)):
-                inverting.add(inversion.add, count, batch.contents)
-                packing.add(_packed, list(texts.blocks(batch.docs)))
+                for writer in writers:
+                    writer.write(batch, count)
                 ids.add(batch.docs.ids)
-                if columns is not None:
-                    columns.add(batch.docs.ids, batch.docs.values)
                 count += len(batch.docs)
                 progress(_progress(docs, count, time.perf_counter() - start))
             if not count and isinstance(docs, Corpus) and not docs.is_part:
                 raise docs.empty()
-            inverting.close()
-            closing = [workers.begin(ids.close, repeated), *(workers.begin(close) for close in inversion.closing())]
-            packing.close()
-            for wait in closing:
-                wait()
-            write_runs(runs, lists, workers, memory)
-            texts.close()
-            if columns is not None:
-                columns.close()
-            return {"documents": count, **lists.close()}
+            closed = workers.begin(ids.close, repeated)
+            for writer in writers:
+                writer.finish()
+            closed()
+            counts = {"documents": count}
+            for writer in writers:
+                counts |= writer.close()
+            return counts
     finally:
-        for file in (texts, ids, lists):
-            file.abandon()
-
-
-def memory_size(size: str | int) -> int:
-    """Bytes from a number or from text such as "500M" or "2G".
-
-    Raises:
-        ParameterError: For anything else.
-    """
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)
-    memory = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match else 0
-    if not 1 <= memory <= MEMORY:
-        raise ParameterError(f"memory must be a size such as 500M or 2G, 1024T at the most, not '{size}'")
-    return int(memory)
+        ids.abandon()
+        for writer in writers:
+            writer.abandon()
 
 
 def _progress(docs: Any, done: int, seconds: float) -> Progress:
@@ -188,10 +173,33 @@ def _made(make: Callable[[], Batch]) -> Batch:
     return make()
 
 
-def _packed(blocks: list[Block]) -> list[Block]:
-    return [packed(block) for block in blocks]
+def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int, progress: Report) -> dict[str, int]:
+    """Writes the files of one segment: the documents that live in the leaves, in their order.
 
+    A component that not all segments have is left out; see `Component.conflict`.
 
-def _write(texts: DocumentWriter, blocks: list[Block]) -> None:
-    for block in blocks:
-        texts.write(block)
+    Args:
+        leaves: The segments, adjacent ones of a state.
+        folder: Where the files go.
+        memory: Bounds the bytes that postings take; the terms, the ids and some blocks of text come on top.
+        threads: Threads that work side by side.
+        progress: Is called now and then.
+
+    Returns:
+        The counts of documents, terms, postings and tokens.
+
+    Raises:
+        IndexFormatError: A segment is damaged.
+    """
+    leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
+    ids = joined([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
+    write_array(folder, "doc_ids.bytes", ids.blob)
+    write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
+    write_array(folder, "doc_ids.order", ids.order)
+    names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
+    first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
+    resources = Resources(memory, max(1, threads - 1), progress)
+    with Workers(min(2, threads)) as workers:  # the other components do not need the postings
+        counts = workers.begin(components[first].merge, leaves, folder, resources)
+        more = [components[name].merge(leaves, folder, resources) for name in others]
+        return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}

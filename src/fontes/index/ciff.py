@@ -19,9 +19,8 @@ from ..core.strings import Strings
 from ..storage.arrays import ByteWriter, is_utf8, read_array
 from ..storage.files import Source, reading
 from . import ciff_kernels as kernels
-from .building.ids import IdWriter
-from .inverted import chunks
-from .postings import Postings, write_lists
+from .inversion import Postings, chunks, write_lists
+from .tables import IdWriter
 
 if TYPE_CHECKING:
     from .state import State

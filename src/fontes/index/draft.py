@@ -16,12 +16,11 @@ from ..core.progress import Report, silent
 from ..storage.arrays import REMEDY, sync_folder
 from ..storage.artifact import changed, file_table
 from ..storage.hashes import hash_json
-from .deletions import Deletions
-from .embeddings.merging import attached, merge_attachments
+from .build import merge_segments
+from .component import Resources
+from .embeddings.encoded import merge_conflict, merge_encoded
 from .files import DELETED, entry_of, free_name, shard_of
-from .leaf import Leaf, leaves_of
-from .merge import merge_segments
-from .segment import Segment
+from .segment import Deletions, Leaf, Segment, leaves_of
 from .state import State
 
 FACTOR = 10  # segments of about the same size that are merged when there are as many
@@ -66,7 +65,7 @@ class Draft:
         """Marks documents of a segment as deleted, beside those that are."""
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")
-        deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
+        deletions = Deletions.of(leaf.segment.lists, dead if leaf.dead is None else dead | leaf.dead)
         folder = self._folder()
         deletions.write(folder)
         files = file_table(folder)
@@ -98,7 +97,7 @@ class Draft:
             counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
             merged = [Leaf(Segment(folder, texts=self._texts))]
-            merge_attachments(leaves, folder, memory=memory, threads=threads)
+            merge_encoded(leaves, folder, Resources(memory, threads))
             self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
@@ -129,7 +128,7 @@ class Draft:
     def place(self, path: Path) -> list[dict[str, Any]]:
         """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
         for leaves, folder in self._merged:  # what was encoded while others were merged
-            merge_attachments(leaves, folder, memory=MEMORY, threads=1)
+            merge_encoded(leaves, folder, Resources(MEMORY, threads=1))
         entries = []
         for entry, leaf in zip(self.entries, self.leaves, strict=True):
             if leaf.segment.folder.parent == self._draft:
@@ -170,7 +169,7 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     Segments with other vectors are left apart.
     """
     for number, leaf in enumerate(leaves):
-        if 2 * leaf.documents < leaf.segment.documents and attached([leaf]) is None:
+        if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
             return number, number + 1
     tier, most = SMALL, max((leaf.documents for leaf in leaves), default=0)
     while len(leaves) >= FACTOR:
@@ -190,6 +189,6 @@ def _alike(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
         if last == len(leaves) or leaves[last].documents > tier:
             yield first, last
             first = last + 1
-        elif attached(leaves[first : last + 1]) is not None:
+        elif merge_conflict(leaves[first : last + 1]) is not None:
             yield first, last
             first = last

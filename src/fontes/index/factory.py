@@ -1,37 +1,31 @@
-"""How an index reaches the districts: its methods that make stages, and what encoders store with it.
+"""Methods of an index that other rooms and packages bring.
 
-`index.bm25()` is the registered stage `bm25` over the index's state; a stage of another package that has a field `index` is a
-method as well. What encoders store is made by the rooms of neural models, which are imported when they are needed.
+`index.bm25()` makes the registered stage `bm25` over the index's state; any registered stage with a field `index` is such a
+method. An entry point of the group `fontes.index`, such as `encode`, is a function whose first argument is the state.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
+from importlib.metadata import entry_points
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from ..core.errors import ParameterError
+from ..core.errors import FontesError, ParameterError
 from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
-from ..core.progress import Report
-from ..core.registry import nearest
-from .embeddings.remote_encoder import remote_encoder
-from .embeddings.store import EncodingJob, VectorStore
-from .leaf import Leaf
-
-if TYPE_CHECKING:
-    from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+from ..core.registry import nearest, provided
 
 P = ParamSpec("P")
 S = TypeVar("S")
+METHODS = "fontes.index"
+"""The group of entry points of functions that are methods of an index."""
 
 
 class StageMethod(Generic[P, S]):
-    """The type of a method that makes a stage over an index: the parameters of the stage's class, without its index."""
+    """The type of a method of an index: the parameters of a stage's class or of a function, without the index."""
 
     def __init__(self, stage: Callable[Concatenate[Any, P], S]) -> None:
         self.stage = stage
@@ -53,9 +47,15 @@ def stage_method(state: Any, name: str) -> Callable[..., Any]:
 @lru_cache(None)
 def _maker(name: str) -> Callable[..., Any]:
     """A function from a state and parameters to the stage of this name."""
-    cls: Any = stages[name] if not name.startswith("_") and name in stages else None
-    if cls is None or "index" not in {field.name for field in fields(cls)}:
-        raise AttributeError(f"an index has no attribute '{name}', and there is no stage of this name that works on one")
+    if name.startswith("_"):
+        raise AttributeError(f"an index has no attribute '{name}'")
+    cls = _stage(name)
+    if cls is None:
+        try:
+            function: Callable[..., Any] = provided(METHODS, name)
+        except FontesError as error:
+            raise AttributeError(f"an index has no attribute '{name}': {stages.problem(name) or error}") from None
+        return function
     known = parameters(cls)
 
     def make(index: Any, /, *args: Any, **values: Any) -> Any:
@@ -76,54 +76,15 @@ def _maker(name: str) -> Callable[..., Any]:
     return make
 
 
+def _stage(name: str) -> Any:
+    """The class of the stage of this name, if it works on an index."""
+    try:
+        cls = stages[name]
+    except ParameterError:  # there is none, or it cannot be imported
+        return None
+    return cls if "index" in {field.name for field in fields(cls)} else None
+
+
 def stage_methods() -> list[str]:
-    """The names of all stages that work on an index."""
-    return [name for name, cls in stages.items() if "index" in {field.name for field in fields(cls)}]
-
-
-def encode(
-    vectors: VectorStore,
-    encoder: Encoder | SparseEncoder,
-    dtype: str | None,
-    overwrite: bool,
-    progress: Report,
-    ray: bool | str | None,
-) -> None:
-    """Stores what an encoder makes of the documents; see `Index.encode`."""
-    from ..neural.dense.settings import in_precision, precision_of, settings_of
-    from ..neural.encoders.base import document_vectors
-    from ..neural.late.colbert import ColBERT
-    from ..neural.models.base import settled
-    from ..neural.sparse.base import is_sparse
-
-    settings, own = settings_of(encoder), encoder
-    if not overwrite:
-        own = in_precision(encoder, vectors.precision(encoder.fingerprint))
-    own = settled(own) if ray else own
-    precision = partial(precision_of, own)
-    if is_sparse(encoder):
-        if dtype is not None:
-            raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
-        weights = EncodingJob(settings, cast("SparseEncoder", own).encode_documents, precision)
-        with remote_encoder(ray, encoder) as actors:
-            vectors.add_weights(encoder, weights, overwrite, progress, actors)
-        return
-    if isinstance(encoder, ColBERT):
-        raise ParameterError(f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them")
-    dense = EncodingJob(settings, partial(document_vectors, cast("Encoder", own)), precision)
-    with remote_encoder(ray, encoder) as actors:
-        vectors.add(cast("Encoder", encoder), dense, dtype, overwrite, progress, actors)
-
-
-def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:
-    """Carries token vectors over to a merged segment; see `neural.late.merging.merge_tokens`."""
-    from ..neural.late.merging import merge_tokens
-
-    merge_tokens(leaves, folders, folder)
-
-
-def token_vectors_fit(folder: Path) -> list[str]:
-    """What tells the centroids of token vectors from those of another fit; see `neural.late.merging.fit_in`."""
-    from ..neural.late.merging import fit_in
-
-    return fit_in(folder)
+    """Names of all methods that `stage_method` knows."""
+    return [*(name for name, _ in stages.items() if _stage(name)), *entry_points(group=METHODS).names]

@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.html import table
+from ..core.values import Doc
 from .ciff import header_of
+from .columns import COLUMNS
+from .component import components
+from .postings import POSTINGS
+from .segment import KERNEL
+from .texts import TEXTS
 
 if TYPE_CHECKING:
     from .state import State
+
+SAMPLE = 10_000  # documents of which tokens are counted; of a larger index so many, evenly spaced
+BATCH = 512  # documents that are read together
 
 
 def facts_of(reader: State) -> dict[str, Any]:
     """What `Index.info` gives."""
     segments = reader.manifest["segments"]
-    files = [(name, file["bytes"]) for segment in segments for name, file in segment["files"].items()]
+    others = sorted({name for leaf in reader.leaves for name in leaf.segment.opened if name not in KERNEL})
     return {
         "path": str(reader.path),
         "documents": len(reader),
-        "terms": len(reader.terms),
-        "postings": reader.count("postings"),
-        "tokens": reader.tokens,
-        "mean_length": reader.tokens / len(reader) if len(reader) else 0.0,
+        **POSTINGS.facts(reader),
         "fields": list(reader.fields),
-        "columns": reader.columns,
+        **COLUMNS.facts(reader),
         "analyzer": reader.manifest["analyzer"],
         **({"shards": reader.manifest["shards"]} if "shards" in reader.manifest else {}),
         **({"missing": reader.missing} if reader.missing else {}),
         "segments": len(segments),
         "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
-        "bytes": sum(size for _, size in files),
-        "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
+        "bytes": sum(file["bytes"] for segment in segments for file in segment["files"].values()),
+        **TEXTS.facts(reader),
         **({} if reader.ciff is None else {"ciff": asdict(header_of(reader.ciff))}),
         "format": reader.manifest["version"],
         "fontes": reader.manifest["fontes"],
         "fingerprint": reader.fingerprint,
-        **reader.vectors.info(),
+        **reader.vectors.facts(reader),
+        **{key: value for name in others for key, value in components[name].facts(reader).items()},
     }
 
 
@@ -60,3 +69,12 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("fingerprint", info["fingerprint"][:16]),
     ]
     return table(["index", name], rows)
+
+
+def sampled(index: State) -> Iterator[list[Doc]]:
+    """The documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
+    count = len(index)
+    numbers = np.linspace(0, count - 1, SAMPLE).astype(np.int64) if count > SAMPLE else np.arange(count)
+    ids = index.ids.take(numbers)
+    for first in range(0, len(ids), BATCH):
+        yield index.docs(ids[first : first + BATCH])

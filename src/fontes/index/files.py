@@ -93,7 +93,7 @@ def _are_facts(manifest: dict[str, Any]) -> bool:
         isinstance(manifest["analyzer"], dict)
         and isinstance(manifest["fontes"], str)
         and isinstance(fields, list)
-        and all(isinstance(field, str) for field in fields)
+        and all(isinstance(field, str) for field in (*fields, *manifest.get("components", ())))
         and (scale is None or (type(scale) in (int, float) and len(fields) == 1 and 0 < scale < math.inf))
     )
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.progress import Report, silent
+from ..core.work import cluster, memory_size, work
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..text import Analyzer
-from .build import IndexSettings, memory_size
+from .build import IndexSettings
 from .facts import shown
 from .remote import local_copy
-from .shards.actors import ShardActors
 from .state import State, stored_analyzer
 from .writer import Change, add, build, delete, merge
 
@@ -54,6 +54,7 @@ class Index(_State):
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
         columns: Mapping[str, str] | None = None,
+        components: Sequence[str] = (),
         shards: int = 1,
         ray: bool | str | None = None,
         memory: str | int = "2G",
@@ -76,6 +77,7 @@ class Index(_State):
                 stored to two decimals.
             columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
                 "keywords", a list of them, by key; strings are then read as these. None: every key with values of one type.
+            components: Names of further components that are built with the documents; packages bring some.
             shards: How many shards it has, of as many documents each, in their order, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
@@ -89,20 +91,20 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
-        form = IndexSettings.of(analyzer, fields, vectors)
-        build(
-            docs,
-            Path(path),
-            form,
-            columns,
-            shards=check_whole("shards", shards) if shards != 1 else None,
-            ray=ray,
-            memory=memory_size(memory),
-            threads=threads,
-            overwrite=overwrite,
-            drop_vectors=drop_vectors,
-            progress=progress,
-        )
+        form = IndexSettings.of(analyzer, fields, vectors, components)
+        with work(ray=ray):
+            build(
+                docs,
+                Path(path),
+                form,
+                columns,
+                shards=check_whole("shards", shards) if shards != 1 else None,
+                memory=memory_size(memory),
+                threads=threads,
+                overwrite=overwrite,
+                drop_vectors=drop_vectors,
+                progress=progress,
+            )
         return cls.open(path, analyzer=form.analyzer)
 
     @classmethod
@@ -140,8 +142,9 @@ class Index(_State):
         path = as_path(path) if address is None else local_copy(address)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
         reader = State.newest(path, analyzer_of, partial=partial, verify=verify)
-        if ray:
-            reader.actors = ShardActors(reader, ray, partial)
+        with work(ray=ray or False):
+            if (actors := cluster()) is not None:
+                reader.actors = actors.ShardActors(reader, partial)
         return cls(reader)
 
     @property

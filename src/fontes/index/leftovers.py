@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -12,11 +11,10 @@ from pathlib import Path
 from ..core.errors import IndexFormatError
 from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
-from .embeddings.embeddings import FOLDER, latest
+from .embeddings.encoded import DRAFT
 from .embeddings.encoding import LEFT
+from .embeddings.vectors import FOLDER, latest
 from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
-
-DRAFT = re.compile(r"\.(vectors-[0-9a-f]{16}-\w+|late-[0-9a-f]{16}-\w+|sparse-[0-9a-f]{16})")
 
 
 def leftovers(place: Path) -> list[Leftover]:

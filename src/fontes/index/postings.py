@@ -1,186 +1,321 @@
-"""The files of an inverted index, written chunk by chunk: terms, df, cf, postings, doc_lengths."""
+"""The component of postings: the inverted index of documents, read, joined over segments, checked and merged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.errors import IndexFormatError
 from ..core.strings import Strings
-from ..storage.arrays import ByteWriter, NumberWriter
-from .building.runs import Chunk, Inverter, PostingRuns
-from .building.workers import Workers, in_order
-from .inverted import chunks
-from .kernels import MOST_BYTES, pack_postings
+from ..core.threads import in_threads
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays
+from ..storage.compiled import affordable
+from .component import Building, Component, Resources, components
+from .inversion import InvertedWriter, chunks, write_lists
+from .kernels import append_postings, unpack_plainly, unpack_postings
+from .segment import Deletions, Leaf
+from .tables import union
 
-CHUNK = 1 << 19  # postings that are merged at a time
-MERGED = 24  # bytes of memory that a posting takes while it is merged, at the most
-Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]
+if TYPE_CHECKING:
+    from .segment import Segment
+    from .state import State
 
 
-class ListsWriter:
-    """Writes the files of an inverted index.
+CHUNK = 1 << 22  # postings that are checked at a time
+QUICK = 5  # postings that numpy unpacks in the time of a step of Python
+TERMS = 1_000_000  # terms whose numbers are remembered
+
+
+class Searchable(Protocol):
+    """Documents with terms, as lexical search needs them: an index's texts, or a model's weights of terms."""
+
+    @property
+    def ids(self) -> Strings:
+        """Document ids."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the postings' content."""
+        ...
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the files have the content of the fingerprint."""
+        ...
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """Sum of frequencies of each document."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Sum of all frequencies."""
+        ...
+
+    @property
+    def terms(self) -> Sequence[str]:
+        """Terms, ascending."""
+        ...
+
+    @property
+    def df(self) -> NDArray[np.integer[Any]]:
+        """Number of documents of each term."""
+        ...
+
+    @property
+    def cf(self) -> NDArray[np.integer[Any]]:
+        """Sum of frequencies of each term."""
+        ...
+
+    def term_number(self, term: str) -> int:
+        """Position of a term in `terms`; -1 for an unknown one."""
+        ...
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Postings of terms, end to end: ordinals of documents, frequencies."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class PostingLists:
+    """The files of an inverted index in a folder.
 
     Args:
-        folder: Where they go.
+        folder: The folder.
+        documents: Number of documents.
+        remedy: Advice of errors about damaged files.
+        counts: Numbers of "terms", "postings" and "tokens" that there must be; none is checked that is missing.
+        summed: Whether lengths are sums of frequencies; those of CIFF may differ.
+
+    Attributes:
+        lengths: Unsigned, (documents,): terms of each document.
+        terms: Terms, ascending.
+        df: Unsigned, (terms,): documents with each term.
+        cf: Unsigned, (terms,): occurrences of each term.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._terms, self._postings = ByteWriter(folder, "terms.bytes"), ByteWriter(folder, "postings")
-        names = ("terms.bounds", "postings.bounds", "df", "cf", "doc_lengths")
-        self._term_bounds, self._bounds, self._df, self._cf, self._lengths = (NumberWriter(folder, name) for name in names)
-        self._counts = {"terms": 0, "postings": 0, "tokens": 0}
-        for bounds in (self._term_bounds, self._bounds):
-            bounds.write(np.zeros(1, dtype=np.int64))
-
-    def lengths(self, lengths: NDArray[np.integer[Any]]) -> None:
-        """Appends the lengths of documents: the sums of their frequencies."""
-        self._lengths.write(lengths)
-
-    def write(self, chunk: Chunk) -> None:
-        """Appends terms and their postings."""
-        self._term_bounds.write(self._terms.length + np.cumsum(chunk.term_sizes))
-        self._bounds.write(self._postings.length + np.cumsum(chunk.sizes))
-        self._df.write(chunk.df)
-        self._cf.write(chunk.cf)
-        self._terms.write(chunk.terms)
-        self._postings.write(chunk.postings)
-        for name, count in (("terms", len(chunk.df)), ("postings", chunk.df.sum()), ("tokens", chunk.cf.sum())):
-            self._counts[name] += int(count)
-
-    def close(self) -> dict[str, int]:
-        """Completes the files; returns the counts of terms, postings and tokens."""
-        for file in self._files():
-            file.close()
-        return self._counts
-
-    def abandon(self) -> None:
-        """Closes the files as they are."""
-        for file in self._files():
-            file.abandon()
-
-    def _files(self) -> tuple[ByteWriter | NumberWriter, ...]:
-        return self._terms, self._postings, self._term_bounds, self._bounds, self._df, self._cf, self._lengths
-
-
-class PostingsWriter:
-    """Turns documents of numbered terms into the files of an inverted index.
-
-    Args:
-        folder: Where the files go; runs of postings go beside it for the time being.
-        terms: The terms.
-        memory: The bytes that postings may take before they are written to disk.
-    """
-
-    def __init__(self, folder: Path, terms: Strings, memory: int) -> None:
-        self._lists = ListsWriter(folder)
-        self._runs = PostingRuns(folder.parent)
-        self._inverter = Inverter(self._runs, _Table(terms), memory)
-        self._memory, self._count = memory, 0
-
-    def append(
-        self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
+    def __init__(
+        self,
+        folder: Path,
+        documents: int,
+        remedy: str = REMEDY,
+        counts: Mapping[str, Any] | None = None,
+        summed: bool = True,
     ) -> None:
-        """Appends documents.
+        self.documents, self._summed = documents, summed
+        self._folder, self._remedy = folder, remedy
+        arrays = Arrays(folder, remedy)
+        self.lengths = arrays.array("doc_lengths", UNSIGNED, documents)
+        self.terms = arrays.strings("terms", ordered=True)
+        self.df, self.cf = (arrays.array(name, UNSIGNED, len(self.terms)) for name in ("df", "cf"))
+        self._postings = arrays.array("postings", "|u1", None)
+        self._bounds = arrays.bounds("postings.bounds", len(self._postings), len(self.terms))
+        self._number = lru_cache(TERMS)(self.terms.find)
+        self._check_counts(arrays, counts or {})
 
-        Args:
-            terms: The numbers of the terms of all documents, those of each end to end, each term once.
-            counts: How often the document has the term, from 1.
-            term_bounds: Where those of each document start, one entry more.
-            lengths: For each document the sum of its counts.
+    def term_number(self, term: str) -> int:
+        """Position of a term in `terms`; -1 for an unknown one."""
+        return self._number(term)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Postings of the terms with these numbers, end to end: ordinals of documents, term frequencies; both int32.
+
+        Raises:
+            IndexFormatError: The bytes are no postings of the terms.
         """
-        self._inverter.append(self._count, terms, counts, term_bounds)
-        self._lists.lengths(lengths)
-        self._count += len(lengths)
+        # Each segment has types of its own; the loop is compiled for one.
+        df, starts, ends = (
+            array.astype(np.int64) for array in (self.df[terms], self._bounds[:-1][terms], self._bounds[1:][terms])
+        )
+        size = int(df.sum())
+        docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        unpack = unpack_plainly if affordable(size // QUICK) else unpack_postings
+        if size and not unpack(self._postings, starts, ends, df, self.documents, docs, tfs):
+            raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
+        return docs, tfs
 
-    def close(self) -> dict[str, int]:
-        """Merges the runs and completes the files; returns the counts of terms, postings and tokens."""
-        try:
-            self._inverter.close()
-            with Workers(1) as workers:
-                write_runs(self._runs, self._lists, workers, self._memory)
-            return self._lists.close()
-        finally:
-            self._lists.abandon()
+    def counted(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """df and cf of each term over the `chosen` documents, a mask.
+
+        Raises:
+            IndexFormatError: The bytes are no postings of the terms.
+        """
+        df, cf = np.zeros(len(self.df), dtype=np.int64), np.zeros(len(self.df), dtype=np.int64)
+
+        def part(edges: tuple[int, int]) -> None:
+            first, last = edges
+            docs, tfs = self.postings(np.arange(first, last))
+            hits = np.flatnonzero(chosen[docs])
+            terms = np.searchsorted(np.cumsum(self.df[first:last], dtype=np.int64), hits, side="right")
+            df[first:last] = np.bincount(terms, minlength=last - first)
+            cf[first:last] = np.bincount(terms, tfs[hits], last - first)
+
+        in_threads(part, list(chunks(self.df, CHUNK // 4)))
+        return df, cf
+
+    def check(self) -> None:
+        """Raises IndexFormatError unless all arrays fit together."""
+        terms = self.terms.tolist()
+        self._require(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
+        lengths = np.zeros(self.documents, dtype=np.int64)
+        for first, last in chunks(self.df, CHUNK):
+            numbers = np.arange(first, last)
+            docs, tfs = self.postings(numbers)
+            term_of = np.repeat(numbers, self.df[first:last])
+            self._require(
+                np.array_equal(np.bincount(term_of - first, tfs, last - first), self.cf[first:last]),
+                "the counts of its terms do not fit their postings",
+            )
+            lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)
+        fit = np.array_equal(lengths, self.lengths) or not self._summed
+        self._require(fit, "the lengths of its documents do not fit their postings")
+
+    def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
+        """Raises IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
+        # A posting takes a byte at least, so that no list is longer than its bytes.
+        if np.any((self.df < 1) | (self.df > self.documents) | (self.df > self._bounds[1:] - self._bounds[:-1])):
+            raise arrays.damaged("df", "it has counts that cannot be")
+        if counts.get("terms", len(self.terms)) != len(self.terms):
+            raise arrays.damaged("terms.bounds", f"it has {len(self.terms):,} terms, not {counts['terms']:,}")
+        arrays.check_sum("df", self.df, counts.get("postings"), "postings")
+        arrays.check_sum("cf", self.cf, counts.get("tokens"), "tokens")
+        if self._summed:
+            arrays.check_sum("doc_lengths", self.lengths, int(self.cf.sum(dtype=np.uint64)), "tokens")
+
+    def _require(self, condition: bool, problem: str) -> None:
+        if not condition:
+            raise IndexFormatError(f"{self._folder} is damaged: {problem}; {self._remedy}")
 
 
-def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers, memory: int) -> None:
-    """Merges runs by terms into an inverted index.
+class JoinedLists:
+    """Inverted indexes of several leaves as that of their living documents; attributes are those of `PostingLists`.
 
     Args:
-        runs: The runs.
-        lists: The files.
-        workers: Who does the work.
-        memory: Bounds the bytes that it takes.
+        parts: One for each leaf.
+        leaves: The leaves, with their deletions counted in `parts`.
     """
-    for chunk in workers.in_order(runs.merged, runs.chunks(_most(memory, workers.threads))):
-        lists.write(chunk)
+
+    def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
+        self._parts, self._leaves = parts, leaves
+        self._df = [part.df.astype(np.int64) for part in parts]  # of one type, as the loop is compiled for one
+        self.lengths: NDArray[np.integer[Any]] = np.concatenate(
+            [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
+        )
+        terms, numbers = union([part.terms for part in parts])
+        df, cf = np.zeros(len(terms), dtype=np.int64), np.zeros(len(terms), dtype=np.int64)
+        for part, leaf, of_part in zip(parts, leaves, numbers, strict=True):
+            deletions = leaf.deletions
+            df[of_part] += part.df if deletions is None else deletions.subtracted(part.df, "df")
+            cf[of_part] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
+        kept = np.flatnonzero(df)
+        self.terms = terms if len(kept) == len(terms) else _ascending(terms.reordered(kept))
+        self.df: NDArray[np.integer[Any]] = df[kept]
+        self.cf: NDArray[np.integer[Any]] = cf[kept]
+        self._numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
+        self._number = lru_cache(TERMS)(self.terms.find)
+
+    def term_number(self, term: str) -> int:
+        """Position of a term in `terms`; -1 for an unknown one."""
+        return self._number(term)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Postings of the terms with these numbers, end to end: ordinals of documents, term frequencies; both int32.
+
+        Raises:
+            IndexFormatError: The bytes are no postings of the terms.
+        """
+        cursor = np.zeros(len(terms) + 1, dtype=np.int64)
+        np.cumsum(self.df[terms], out=cursor[1:])
+        ends = cursor[1:].copy()
+        docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
+        for part, leaf, of_part, of_union in zip(self._parts, self._leaves, self._df, self._numbers, strict=True):
+            numbers = of_union[terms]
+            own = part.postings(numbers[numbers >= 0])
+            fit = append_postings(numbers, of_part, *own, leaf.ordinals, cursor, docs, tfs)
+            if not fit:
+                break
+        if not np.array_equal(cursor[:-1], ends):
+            folders = " or ".join(str(leaf.segment.folder) for leaf in self._leaves if leaf.deletions is not None)
+            raise IndexFormatError(f"{folders} is damaged: deletions do not fit the postings; {REMEDY}")
+        return docs, tfs
 
 
-def write_lists(
-    folder: Path,
-    terms: Strings,
-    df: NDArray[np.integer[Any]],
-    lengths: NDArray[np.integer[Any]],
-    postings: Callable[[int, int], Postings],
-    *,
-    memory: int | None = None,
-    threads: int = 1,
+def counted(leaf: Leaf, part: PostingLists) -> Leaf:
+    """The leaf with its deletions counted in another inverted index of its documents."""
+    return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
+
+
+def merge_lists(
+    parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int
 ) -> dict[str, int]:
-    """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths.
+    """Writes one inverted index of the living documents. Returns the counts of terms, postings and tokens.
 
     Args:
+        parts: Inverted indexes of the leaves' documents: their own, or weights of terms.
+        leaves: The leaves, the first with the ordinals from 0.
         folder: Where the files go.
-        terms: The terms, in ascending order.
-        df: For each term how many postings it has, from 1.
-        lengths: For each document the sum of its frequencies.
-        postings: Gives the postings of the terms from one number up to another, end to end: documents and frequencies.
-        memory: The bytes that postings may take; None: as many as CHUNK postings do.
-        threads: How many ranges of terms are worked out side by side.
-
-    Returns:
-        The counts of terms, postings and tokens.
+        memory: Bytes that postings may take.
+        threads: Threads that work side by side.
     """
-
-    def part(edges: tuple[int, int]) -> Chunk:
-        first, last = edges
-        own = np.asarray(df[first:last], dtype=np.int64)
-        docs, tfs = postings(first, last)
-        bounds, byte_bounds = np.zeros(last - first + 1, dtype=np.int64), np.zeros(last - first + 1, dtype=np.int64)
-        np.cumsum(own, out=bounds[1:])
-        cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
-        length = pack_postings(bounds, docs, tfs, out, byte_bounds, cf)
-        offsets = terms.offsets[first : last + 1].astype(np.int64)
-        text = terms.blob[offsets[0] : offsets[-1]]
-        return Chunk(text, np.diff(offsets), own, cf, out[:length].copy(), np.diff(byte_bounds))
-
-    lists = ListsWriter(folder)
-    try:
-        lists.lengths(lengths)
-        edges: Iterable[tuple[int, int]] = chunks(df, CHUNK if memory is None else _most(memory, threads))
-        for chunk in in_order(part, edges, threads):
-            lists.write(chunk)
-        return lists.close()
-    finally:
-        lists.abandon()
+    own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
+    lists = JoinedLists(parts, own)
+    return write_lists(
+        folder,
+        lists.terms,
+        lists.df,
+        lists.lengths,
+        lambda first, last: lists.postings(np.arange(first, last)),
+        memory=memory,
+        threads=threads,
+    )
 
 
-def _most(memory: int, threads: int) -> int:
-    """How many postings are merged at a time."""
-    return max(1, min(CHUNK, memory // (MERGED * (threads + 1))))
+class Postings(Component[PostingLists], name="postings"):
+    """The inverted index of the documents' terms, and their lengths."""
+
+    def open(self, segment: Segment) -> PostingLists:
+        return PostingLists(segment.folder, segment.documents, counts=segment.entry, summed=segment.has_texts)
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[PostingLists], facts: dict[str, Any]) -> PostingLists | JoinedLists:
+        return parts[0] if len(parts) == 1 and leaves[0].dead is None else JoinedLists(parts, leaves)
+
+    def writer(self, building: Building) -> InvertedWriter:
+        return InvertedWriter(building)
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        lists = [leaf.segment.lists for leaf in leaves]
+        return merge_lists(lists, leaves, folder, memory=resources.memory, threads=resources.threads)
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            leaf.segment.lists.check()
+
+    def facts(self, state: State) -> dict[str, Any]:
+        mean = state.tokens / len(state) if len(state) else 0.0
+        counts = {"terms": len(state.terms), "postings": state.count("postings"), "tokens": state.tokens}
+        return {**counts, "mean_length": mean}
 
 
-class _Table:
-    """Terms of which there are no others."""
+POSTINGS: Postings = components["postings"]  # type: ignore[assignment]
 
-    def __init__(self, terms: Strings) -> None:
-        self._terms = terms
 
-    def __len__(self) -> int:
-        return len(self._terms)
+def _inverse(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    inverse = np.full(count, -1, dtype=np.int32)
+    inverse[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return inverse
 
-    def table(self) -> Strings:
-        return self._terms
+
+def _ascending(terms: Strings) -> Strings:
+    return Strings(terms.blob, terms.offsets, np.arange(len(terms), dtype=np.uint32))

@@ -1,71 +1,263 @@
-"""A segment of an index, opened: ids, inverted index, texts."""
+"""A segment of an index, opened; its deletions; and a segment as one state sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
+from ..core.errors import IndexFormatError, InputError
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..storage.arrays import Arrays
-from .documents import DocumentStore
-from .inverted import PostingLists
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, smallest, within, write_array
+from .component import components, file_names
+
+if TYPE_CHECKING:
+    from .columns import SegmentColumns
+    from .postings import PostingLists
+    from .texts import DocumentStore
 
 
-class Segment(PostingLists):
+@dataclass(frozen=True, eq=False)
+class Deletions:
+    """Deleted documents of a segment.
+
+    Args:
+        dead: bool, (documents,): whether each is deleted.
+        terms: uint32, ascending: numbers of the terms of deleted documents.
+        df: Number of deleted documents with each of these terms.
+        cf: Occurrences of each in deleted documents.
+    """
+
+    dead: NDArray[np.bool_]
+    terms: NDArray[np.integer[Any]]
+    df: NDArray[np.integer[Any]]
+    cf: NDArray[np.integer[Any]]
+
+    @classmethod
+    def of(cls, lists: PostingLists, dead: NDArray[np.bool_]) -> Deletions:
+        """Deletions of the `dead` documents, counted in their postings."""
+        df, cf = lists.counted(dead)
+        terms = np.flatnonzero(df)
+        return cls(dead, smallest(terms), smallest(df[terms]), smallest(cf[terms]))
+
+    @classmethod
+    def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
+        """Reads what `write` wrote.
+
+        Args:
+            folder: The folder.
+            lists: The segment's inverted index.
+            counts: Numbers of "documents", "postings" and "tokens" that are deleted.
+
+        Raises:
+            IndexFormatError: A file is missing, damaged, or of another segment.
+        """
+        arrays = Arrays(folder)
+        dead = arrays.array("dead", "|b1", lists.documents)
+        terms = arrays.numbers("terms", len(lists.df), UNSIGNED, None)
+        df, cf = (arrays.array(name, UNSIGNED, len(terms)) for name in ("df", "cf"))
+        if not within(dead.view(np.uint8), 2):
+            raise arrays.damaged("dead", "it has values that are neither true nor false")
+        if np.any(terms[1:] <= terms[:-1]):
+            raise arrays.damaged("terms", "it does not ascend")
+        arrays.check_sum("dead", dead, counts["documents"], "documents")
+        arrays.check_sum("df", df, counts["postings"], "postings")
+        arrays.check_sum("cf", cf, counts["tokens"], "tokens")
+        for name, array, of_segment in (("df", df, lists.df), ("cf", cf, lists.cf)):
+            if np.any(array > of_segment[terms]):
+                raise arrays.damaged(name, "it has counts above those of the segment")
+        return cls(dead, terms, df, cf)
+
+    def write(self, folder: Path) -> None:
+        """Writes the files dead, terms, df and cf."""
+        for name in ("dead", "terms", "df", "cf"):
+            write_array(folder, name, getattr(self, name))
+
+    @cached_property
+    def documents(self) -> int:
+        """Number of deleted documents."""
+        return int(np.count_nonzero(self.dead))
+
+    def subtracted(self, counts: NDArray[np.integer[Any]], of: str) -> NDArray[np.int64]:
+        """The counts of the segment's terms, `of` "df" or "cf", over its living documents."""
+        left = counts.astype(np.int64)
+        left[self.terms] -= getattr(self, of)
+        return left
+
+
+KERNEL = ("postings", "text", "columns")  # components that every index of documents has
+
+
+class Segment:
     """The arrays of one segment, by memory map.
 
     Args:
         folder: Where it is.
-        counts: How many "documents", "terms", "postings" and "tokens" it must have.
+        entry: Its entry in the manifest: counts that it must have, and its files; None: what is in the folder.
         texts: Whether it has the documents' texts; one of CIFF has not, and its documents have the lengths that CIFF gave them.
 
     Attributes:
-        folder: Where it is.
         ids: The document ids, in the order of the documents.
-        store: The documents' texts; None where it has none.
+        opened: The data of each component that is built with the documents, by its name.
+        unknown: Names of components whose package is not installed.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, folder: Path, counts: Mapping[str, Any] | None = None, texts: bool = True) -> None:
-        self.folder, counts = folder, counts or {}
-        self.ids: Strings = Arrays(folder).strings("doc_ids", counts.get("documents"), ordered=False)
-        super().__init__(folder, len(self.ids), counts=counts, summed=texts)
-        self.store = DocumentStore(folder, len(self.ids)) if texts else None
+    def __init__(self, folder: Path, entry: Mapping[str, Any] | None = None, texts: bool = True) -> None:
+        self.folder, self.entry, self.has_texts = folder, entry or {}, texts
+        self.ids: Strings = Arrays(folder).strings("doc_ids", self.entry.get("documents"), ordered=False)
+        self.documents = len(self.ids)
+        others = [
+            name
+            for name in file_names(self.entry.get("files") or [file.name for file in folder.iterdir()])
+            if name not in KERNEL
+        ]
+        self.unknown = [name for name in others if name not in components]
+        self.opened: dict[str, Any] = {}
+        for name in [*KERNEL, *others]:
+            if name not in self.unknown and (texts or name != "text"):
+                self.opened[name] = components[name].open(self)
 
-    def check(self, dead: NDArray[np.bool_] | None = None) -> None:
-        """Raises IndexFormatError unless all parts fit together.
+    @property
+    def lists(self) -> PostingLists:
+        """The inverted index of the documents."""
+        lists: PostingLists = self.opened["postings"]
+        return lists
+
+    @property
+    def texts(self) -> DocumentStore:
+        """The documents' texts.
+
+        Raises:
+            InputError: The segment has none.
+        """
+        if "text" not in self.opened:
+            raise InputError(
+                f"{self.folder.parent} holds no text: it was made of a CIFF file, which has terms, postings and lengths alone; "
+                "make an index of the documents for what reads them"
+            )
+        texts: DocumentStore = self.opened["text"]
+        return texts
+
+    @property
+    def columns(self) -> SegmentColumns:
+        """The columns of the documents' metadata."""
+        columns: SegmentColumns = self.opened["columns"]
+        return columns
+
+    def check_ids(self, dead: NDArray[np.bool_] | None) -> None:
+        """Raises IndexFormatError unless the ids are in order and each living document has its own.
 
         Args:
             dead: For each document whether it is deleted, which frees its id for a later one of the segment; None: none is.
         """
         order = self.ids.order.tolist()
         ids = list(zip(self.ids.take(self.ids.order), order, strict=True))
-        self._sound(all(a < b for a, b in pairwise(ids)), "its document ids are not in order")
         live = [doc_id for doc_id, place in ids if dead is None or not dead[place]]
-        self._sound(all(a != b for a, b in pairwise(live)), "a document id occurs twice")
-        super().check()
-        if self.store is not None:
-            self.store.check()
+        if not all(a < b for a, b in pairwise(ids)):
+            raise IndexFormatError(f"{self.folder} is damaged: its document ids are not in order; {REMEDY}")
+        if not all(a != b for a, b in pairwise(live)):
+            raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
     def read(self, ids: Sequence[str], places: Sequence[int]) -> list[Doc]:
-        """The documents at these places, which have these ids.
+        """The documents at these positions, which have these ids.
 
         Raises:
             InputError: The segment has no texts.
             IndexFormatError: They are damaged.
         """
-        if self.store is None:
-            raise InputError(
-                f"{self.folder.parent} holds no text: it was made of a CIFF file, which has terms, postings and lengths alone; "
-                "make an index of the documents for what reads them"
-            )
-        return self.store.read(ids, places)
+        return self.texts.read(ids, places)
+
+    def docs(self, first: int, last: int) -> list[Doc]:
+        """The documents from one position up to another, deleted ones too."""
+        places = range(first, last)
+        return self.read([self.ids[place] for place in places], places)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A segment as one state of an index sees it.
+
+    Args:
+        segment: The segment.
+        first: Ordinal of the segment's first living document in the state.
+        deletions: Its deleted documents; None where none is.
+    """
+
+    segment: Segment
+    first: int = 0
+    deletions: Deletions | None = None
+
+    @property
+    def dead(self) -> NDArray[np.bool_] | None:
+        """bool, (documents,): whether each is deleted; None where none is."""
+        return None if self.deletions is None else self.deletions.dead
+
+    @property
+    def documents(self) -> int:
+        """Number of living documents."""
+        return self.segment.documents - (0 if self.deletions is None else self.deletions.documents)
+
+    @cached_property
+    def state(self) -> str | None:
+        """Digest of the deletions; None where there are none."""
+        return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
+
+    @cached_property
+    def live(self) -> NDArray[np.int64]:
+        """Positions of the living documents in the segment, ascending."""
+        return np.arange(self.segment.documents) if self.dead is None else np.flatnonzero(~self.dead)
+
+    @cached_property
+    def ordinals(self) -> NDArray[np.int32]:
+        """int32, (documents,): the ordinal of each in the state, -1 for a deleted one."""
+        ordinals = np.full(self.segment.documents, -1, dtype=np.int32)
+        ordinals[self.live] = np.arange(self.first, self.first + self.documents, dtype=np.int32)
+        return ordinals
+
+    def check(self) -> None:
+        """Raises IndexFormatError unless all components of the segment, and its deletions, fit together."""
+        self.segment.check_ids(self.dead)
+        for name in self.segment.opened:
+            components[name].check(self, deep=True)
+        if self.deletions is not None:
+            counted = Deletions.of(self.segment.lists, self.deletions.dead)
+            for name in ("terms", "df", "cf"):
+                if not np.array_equal(getattr(counted, name), getattr(self.deletions, name)):
+                    raise IndexFormatError(f"{self.segment.folder} is damaged: its deletions do not fit its postings; {REMEDY}")
+
+
+def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
+    """Leaves of segments in a row; those without living documents are left out."""
+    leaves: list[Leaf] = []
+    for segment, deletions in segments:
+        leaf = Leaf(segment, leaves[-1].first + leaves[-1].documents if leaves else 0, deletions)
+        if leaf.documents:
+            leaves.append(leaf)
+    return tuple(leaves)
+
+
+def located(
+    leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
+) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
+    """For each leaf with some of these documents: its number, their indices in `docs`, their positions in the segment.
+
+    Args:
+        leaves: The leaves of a state.
+        docs: Ordinals.
+    """
+    for number, leaf in enumerate(leaves):
+        local = docs.astype(np.int64) - leaf.first
+        here = np.flatnonzero((local >= 0) & (local < leaf.documents))
+        if len(here):
+            yield number, here, local[here] if leaf.dead is None else leaf.live[local[here]]

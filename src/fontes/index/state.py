@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import Report
 from ..core.run import Ranking
 from ..core.strings import Strings
 from ..core.values import Doc, Topic
@@ -22,20 +22,19 @@ from ..storage.files import write
 from ..storage.hashes import hash_json
 from ..text import Analyzer, Snippet
 from ..text.snippets import snippets
+from .batches import content
 from .build import IndexSettings, TermWeights
-from .building.batches import content
 from .ciff import ciff_messages
-from .columns import Schema, columns_of, facets_of
-from .deletions import Deletions
+from .columns import Schema, facets_of
+from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
-from .factory import StageMethod, encode, stage_method, stage_methods
+from .embeddings.weights import WEIGHTS
+from .factory import StageMethod, stage_method, stage_methods
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
-from .inverted import PostingLists
-from .joined import JoinedLists
-from .leaf import Leaf, leaves_of
-from .segment import Segment
-from .shards.partial import readable
+from .postings import POSTINGS, JoinedLists, PostingLists
+from .segment import Deletions, Leaf, Segment, leaves_of
+from .shards import readable
 from .tables import joined, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
@@ -44,13 +43,14 @@ if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
     from ..neural.dense.dense import Dense
+    from ..neural.dense.settings import encoder_of
+    from ..neural.encode import encode as encode_documents
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
-    from ..neural.sparse.base import SparseEncoder
     from ..neural.sparse.retriever import SpladeRetriever
-    from .embeddings.joined_embeddings import JoinedEmbeddings
-    from .embeddings.joined_weights import JoinedWeights
-    from .embeddings.weights import WeightLists
+    from ..neural.sparse.splade import SparseEncoder
+    from .embeddings.vectors import JoinedEmbeddings
+    from .embeddings.weights import JoinedWeights, WeightLists
 
 
 class Searchers(Protocol):
@@ -97,8 +97,6 @@ class State:
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
         segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
-        for leaf in self.leaves:
-            columns_of(leaf.segment)  # opens them, before a commit removes them
         self._vectors = VectorStore(path, self.leaves)
         self.actors: Searchers | None = None if before is None else before.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
@@ -164,7 +162,8 @@ class State:
     @property
     def form(self) -> IndexSettings:
         """The settings of the index: its analyzer and fields."""
-        return IndexSettings(self.analyzer, self.fields, None if self.scale is None else TermWeights(self.fields[0]))
+        weights = None if self.scale is None else TermWeights(self.fields[0])
+        return IndexSettings(self.analyzer, self.fields, weights, tuple(self.manifest.get("components", ())))
 
     if TYPE_CHECKING:  # what `__getattr__` gives, for those who read types
         bm25 = StageMethod(BM25)
@@ -176,6 +175,8 @@ class State:
         dense = StageMethod(Dense)
         late = StageMethod(Late)
         splade = StageMethod(SpladeRetriever)
+        encode = StageMethod(encode_documents)
+        encoder = StageMethod(encoder_of)
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -213,9 +214,7 @@ class State:
 
     @cached_property
     def _lists(self) -> PostingLists | JoinedLists:
-        if len(self.leaves) == 1 and self.leaves[0].dead is None:
-            return self.leaves[0].segment
-        return JoinedLists([leaf.segment for leaf in self.leaves], self.leaves)
+        return POSTINGS.join(self.leaves, [leaf.segment.lists for leaf in self.leaves], {})
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
@@ -331,7 +330,7 @@ class State:
             ) from None
         for leaf in self.leaves if deep else ():
             leaf.check()
-            columns_of(leaf.segment).check(self.schema.types)
+            leaf.segment.columns.require(self.schema.types)
         self._vectors.check(deep)
 
     def require_all(self) -> None:
@@ -395,7 +394,7 @@ class State:
             ParameterError: Where there are none.
             IndexFormatError: Where they are damaged.
         """
-        return self._vectors.of(encoder, dtype)
+        return self._vectors.of(VECTORS, encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms that a learned sparse encoder gave the documents.
@@ -404,7 +403,7 @@ class State:
             ParameterError: Where there are none.
             IndexFormatError: Where they are damaged.
         """
-        return self._vectors.weights(encoder)
+        return self._vectors.of(WEIGHTS, encoder)
 
     @property
     def has_texts(self) -> bool:
@@ -443,36 +442,6 @@ class State:
         """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
         return self.bm25().search(query, k)
 
-    def encode(
-        self,
-        encoder: Encoder | SparseEncoder,
-        *,
-        dtype: str | None = None,
-        overwrite: bool = False,
-        progress: Report = silent,
-        ray: bool | str | None = None,
-    ) -> None:
-        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
-
-        Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
-        interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
-        index may hold the vectors of several encoders; an index built anew in its place has none of them.
-
-        Args:
-            encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
-            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
-                documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
-                to four decimals.
-            overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
-            progress: Is called as documents are done.
-            ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
-                that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
-
-        Raises:
-            FontesError: The disk is full, or the cluster lost; what is encoded stays.
-        """
-        encode(self.vectors, encoder, dtype, overwrite, progress, ray)
-
     def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""
         return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
@@ -502,7 +471,7 @@ def _opened(
     folder, deleted = path / entry["name"], entry["deleted"]
     try:
         segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
-        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment.lists, deleted)
     except IndexFormatError as error:
         if "shards" not in manifest:
             raise

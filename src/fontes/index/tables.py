@@ -1,4 +1,4 @@
-"""Tables of strings of several segments in one: the union of terms, ids end to end, and where strings are in a table."""
+"""Tables of strings: joined, united and searched by compiled loops, and the table of a build's ids."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.errors import InputError
 from ..core.strings import Strings
+from ..storage.arrays import ByteWriter, NumberWriter, read_array, write_array
 from ..storage.compiled import inner, kernel
 
 Numbers = NDArray[np.int32]
 
 
 def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
-    """The strings of tables of which each is in ascending order and holds no string twice.
-
-    Args:
-        tables: The tables.
-
-    Returns:
-        All strings once, in ascending order, and for each table the places of its strings therein, int32.
-    """
+    """Union of ascending tables without repetitions: its strings, ascending, and for each table their positions, int32."""
     pool = [(len(table), i, table, [i]) for i, table in enumerate(tables)]
     maps: list[Numbers] = [np.arange(len(table), dtype=np.int32) for table in tables]
     heapq.heapify(pool)  # the two shortest first, so that the strings of a long one are seen once
@@ -40,15 +35,15 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
 
 
 def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
-    """The strings of tables end to end, with their order, for which no string is compared with all others again.
+    """Tables end to end, with their order, which is merged from those of the tables.
 
     Args:
         tables: The tables.
-        live: For each table the places, ascending, of the strings that are taken of it; None takes all.
+        live: Positions, ascending, of the strings of each table that are taken; None takes all.
     """
     if len(tables) == 1 and live[0] is None:
         return tables[0]
-    parts = [table if places is None else _part(table, places) for table, places in zip(tables, live, strict=True)]
+    parts = [table if places is None else _taken(table, places) for table, places in zip(tables, live, strict=True)]
     sizes = np.cumsum([0, *(len(part.blob) for part in parts)])
     firsts = np.cumsum([0, *map(len, parts)])
     blob = np.concatenate([*(part.blob for part in parts), np.zeros(0, dtype=np.uint8)])
@@ -61,13 +56,13 @@ def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> St
 def merged_orders(
     blob: NDArray[np.uint8], offsets: NDArray[np.int64], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
 ) -> NDArray[np.uint32]:
-    """The order of all strings of a table out of those of parts of it.
+    """The order of a table from those of parts of it.
 
     Args:
         blob: The bytes of the strings.
-        offsets: Where each starts.
-        orders: The places of the strings of each part, in ascending order of the strings, equal ones by their places.
-        spool: The beginning of the names of files for what is on its way; None: it is in memory.
+        offsets: The offset of each string.
+        orders: Positions of each part's strings in ascending order of the strings, equal ones by their positions.
+        spool: Beginning of the names of temporary files; None: memory is used.
     """
     pool = [(len(order), i, order) for i, order in enumerate(orders)]
     heapq.heapify(pool)
@@ -83,17 +78,17 @@ def merged_orders(
 
 
 def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.uint32]) -> int:
-    """The first place in the order of a table's strings of one that the next one equals; -1 for none."""
+    """Index into `order` of the first string that the next one equals; -1 for none."""
     return int(_first_repeated(_fixed(blob), _fixed(offsets), _fixed(order)))
 
 
 def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
-    """The position in `table` of each of `queries`, int64; -1 for one that is not there."""
+    """Position in `table` of each of `queries`, int64; -1 for an absent one."""
     return _located(*_arrays(queries), *_arrays(table), _fixed(table.order))  # type: ignore[no-any-return]
 
 
-def _part(table: Strings, places: NDArray[Any]) -> Strings:
-    """The strings of a table at ascending places, with their order."""
+def _taken(table: Strings, places: NDArray[Any]) -> Strings:
+    """The strings of a table at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
     number[places] = np.arange(len(places))
     order = number[table.order]
@@ -110,7 +105,7 @@ def _arrays(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array read-only, as those by memory map are, so that one version of the compiled loops serves both."""
+    """The array, read-only as a memory map is: compiled loops have one version for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
     return array
@@ -207,3 +202,78 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
             else:
                 high = middle
     return places
+
+
+SORTING = 64  # bytes of memory that an id takes while it is put in order, besides its own
+
+
+class IdWriter:
+    """Writes doc_ids.
+
+    Args:
+        folder: Where the files go.
+        memory: The bytes that ids may take before they are put in order by themselves, and the order goes to the disk.
+    """
+
+    def __init__(self, folder: Path, memory: int) -> None:
+        self._folder, self._memory = folder, memory
+        self._bytes, self._bounds = ByteWriter(folder, "doc_ids.bytes"), NumberWriter(folder, "doc_ids.bounds")
+        self._bounds.write(np.zeros(1, dtype=np.int64))
+        self._pending: list[Strings] = []
+        self._size, self._count, self._parts = 0, 0, 0
+
+    def add(self, ids: Strings) -> None:
+        """Appends ids."""
+        self._bounds.write(self._bytes.length + ids.offsets[1:].astype(np.int64))
+        self._bytes.write(ids.blob)
+        self._pending.append(ids)
+        self._size += len(ids.blob) + SORTING * len(ids)
+        self._count += len(ids)
+        if self._size >= self._memory:
+            self._part().tofile(self._file(self._parts))
+            self._parts += 1
+
+    def close(self, repeated: bool) -> None:
+        """Completes the files.
+
+        Raises:
+            InputError: An id occurs twice, unless ids may be `repeated`.
+        """
+        self._bytes.close()
+        self._bounds.close()
+        blob, bounds = (read_array(self._folder, f"doc_ids.{name}") for name in ("bytes", "bounds"))
+        bounds = bounds.astype(np.int64) if not self._parts else _spooled(bounds, self._file("bounds"))
+        parts: list[NDArray[np.uint32]] = [np.memmap(self._file(number), np.uint32, "r") for number in range(self._parts)]
+        if self._pending:
+            parts.append(self._part())
+        order = merged_orders(blob, bounds, parts, self._file("merged") if self._parts else None)
+        if not repeated and (place := first_repeated(blob, bounds, order)) >= 0:
+            first, second = sorted((int(order[place]) + 1, int(order[place + 1]) + 1))
+            one = Strings(blob, bounds)[first - 1]
+            raise InputError(f"document id '{one}' occurs twice, as documents {first} and {second}; ids must be unique")
+        write_array(self._folder, "doc_ids.order", order)
+
+    def abandon(self) -> None:
+        """Closes the files as they are."""
+        self._bytes.abandon()
+        self._bounds.abandon()
+
+    def _part(self) -> NDArray[Any]:
+        """The order of the pending ids, by their places among all."""
+        sizes = np.concatenate([np.diff(ids.offsets) for ids in self._pending])
+        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        table = Strings(np.concatenate([ids.blob for ids in self._pending]), offsets)
+        self._pending, self._size = [], 0
+        return table.order + np.uint32(self._count - len(table))
+
+    def _file(self, name: object) -> Path:
+        return self._folder.parent / f"ids.{name}"
+
+
+def _spooled(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
+    """The same numbers as int64, in a file."""
+    copy = np.memmap(path, np.int64, "w+", shape=numbers.shape)
+    for first in range(0, len(numbers), 1 << 16):
+        copy[first : first + (1 << 16)] = numbers[first : first + (1 << 16)]
+    return copy

@@ -21,6 +21,7 @@ from ..core.errors import FontesError, InputError, ParameterError
 from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Doc
+from ..core.work import cluster
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus, Documents
@@ -30,9 +31,8 @@ from ..storage.locks import locked
 from .build import IndexSettings, build_segment
 from .ciff import ciff_segment
 from .columns import ColumnWriter, Schema
-from .distributed.driver import build_on_cluster
 from .draft import Draft
-from .embeddings.merging import attached
+from .embeddings.encoded import merge_conflict
 from .files import (
     DRAFT_OF_WRITER,
     FORMAT,
@@ -51,7 +51,7 @@ from .files import (
 )
 from .remote import copies
 from .segment import Segment
-from .shards.cut import cut
+from .shards import cut
 from .state import State
 
 HOLDER = "holder.json"
@@ -86,7 +86,6 @@ def build(
     columns: Mapping[str, str] | None,
     *,
     shards: int | None = None,
-    ray: bool | str | None = None,
     memory: int,
     threads: int | None,
     overwrite: bool,
@@ -94,13 +93,12 @@ def build(
     progress: Report,
 ) -> None:
     """Makes an index in a directory; see `Index.build`."""
-    if ray is not None and ray is not False:
-        build_on_cluster(
+    if (actors := cluster()) is not None:
+        actors.build_on_cluster(
             docs,
             path,
             form,
             columns,
-            ray=ray,
             shards=shards,
             memory=memory,
             threads=threads,
@@ -220,7 +218,7 @@ def merge(reader: State, memory: int, threads: int, drop_vectors: bool, progress
     with _writing(reader) as (before, draft):
         state = Draft(before, draft)
         for first, last in state.of_shards():
-            if not drop_vectors and (problem := attached(state.leaves[first:last])) is not None:
+            if not drop_vectors and (problem := merge_conflict(state.leaves[first:last])) is not None:
                 raise FontesError(f"{before.path} cannot be merged: {problem}")
         state.merge_all(memory, threads, progress)
         after = _committed(before, state, draft)

@@ -22,7 +22,7 @@ from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Weighting
 
 if TYPE_CHECKING:
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 FEW = 200  # terms whose weights are worked out by themselves; for more, those of all are
 PROBE = 12  # postings are gone through in the time in which one is looked up

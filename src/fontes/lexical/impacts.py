@@ -10,7 +10,6 @@ import contextlib
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
+from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim, weakly
@@ -28,7 +28,7 @@ from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 CHUNK = 1 << 20  # postings that are weighted at a time
 MAX_MODELS = 4  # models whose impacts an index keeps, in memory and on disk
@@ -241,7 +241,7 @@ def _empty(shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[
 def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
     arrays = {**_empty(_list_shapes(index)), "row_of": _row_of(index)}
     lists = Lists(_bounds(index), **arrays)
-    _in_threads(lambda first, last: _decode(index, lists, first, last), chunks(lists.bounds))
+    in_threads(lambda edges: _decode(index, lists, *edges), list(chunks(lists.bounds)))
     return arrays
 
 
@@ -258,7 +258,7 @@ def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
 
 def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
     arrays = _empty(_impact_shapes(index, lists))
-    _in_threads(lambda first, last: _weight(index, weighting, lists, arrays, first, last), chunks(lists.bounds))
+    in_threads(lambda edges: _weight(index, weighting, lists, arrays, *edges), list(chunks(lists.bounds)))
     return arrays
 
 
@@ -285,12 +285,6 @@ def weighted_postings(
     if not np.isfinite(weights.sum(dtype=np.float64)):  # which the search relies on
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
     return docs, weights
-
-
-def _in_threads(part: Callable[[int, int], None], ranges: Iterator[tuple[int, int]]) -> None:
-    with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(part, first, last) for first, last in ranges]:
-            done.result()
 
 
 def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -20,6 +19,7 @@ from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
+from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
 from .impacts import chunks, weighted_postings
 from .searching import Bags, search_topic, search_topics
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ..index import Index
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 MOST_WEIGHT = 1e30  # keeps scores within float32
 
@@ -70,7 +70,7 @@ class Lexical(Stage[Topics, Run]):
         self.weighting  # noqa: B018  # which says what is wrong with the model's parameters
         check_whole("k", self.k)
         if self.threads is not None:
-            check_whole("threads", self.threads)
+            check_threads(self.threads)
         self._filter  # noqa: B018  # which says what is wrong with it
 
     @property
@@ -90,8 +90,8 @@ class Lexical(Stage[Topics, Run]):
             return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
-        threads = self.threads or os.cpu_count() or 1
-        run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads, self._filter)
+        with work(threads=self.threads):
+            run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, self._filter)
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:

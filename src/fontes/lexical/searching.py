@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.run import Run, order_keys
+from ..core.threads import in_threads
 from ..core.values import Topics
+from ..core.work import thread_count
 from ..index.columns import Filter
 from ..storage.compiled import affordable, is_loaded
 from .filtered import filtered
@@ -22,7 +22,7 @@ from .weighting import Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
@@ -40,7 +40,6 @@ def search_topics(
     topics: Topics,
     bags: Bags,
     k: int,
-    threads: int,
     where: Filter | None = None,
 ) -> Run:
     """The best documents of an index for each topic.
@@ -52,10 +51,9 @@ def search_topics(
         topics: The topics.
         bags: The terms of each topic, by number, with their query weights.
         k: How many documents a topic gets at most.
-        threads: How many threads search.
         where: The documents that may be returned; None: all.
     """
-    counts, docs, scores = _best(searched, weighting, bags, k, threads, where)
+    counts, docs, scores = _best(searched, weighting, bags, k, where)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
     return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.provenance)
@@ -67,7 +65,7 @@ def search_topic(
     """The best `k` documents for one topic, without a run around them, and their scores."""
     if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK + len(searched) // LOOKS + CALLS):
         return _plainly(searched, weighting, bag, k, where)
-    return _best(searched, weighting, bag, k, 1, where)[1:]
+    return _best(searched, weighting, bag, k, where)[1:]
 
 
 def _plainly(
@@ -88,22 +86,22 @@ def _plainly(
     return matching[best], scores[best]
 
 
-def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int, where: Filter | None) -> Results:
+def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
     """For each topic the count of results, and their documents and scores end to end."""
     count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     step = max(1, RESULTS // k)
     if count <= step:
-        return _portion(index, weighting, bags, 0, count, k, threads, where)
+        return _portion(index, weighting, bags, 0, count, k, where)
     firsts = range(0, count, step)
-    portions = [_portion(index, weighting, bags, first, min(first + step, count), k, threads, where) for first in firsts]
+    portions = [_portion(index, weighting, bags, first, min(first + step, count), k, where) for first in firsts]
     counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
     return counts, docs, scores
 
 
 def _portion(
-    index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int, where: Filter | None
+    index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
 ) -> Results:
     """The same of the topics from `first` to `last`."""
     if where is None:
@@ -125,7 +123,12 @@ def _portion(
         results = (counts, docs, scores, keys) if b - a == count else (counts[a:b], docs[a:b], scores[a:b], keys[a:b])
         search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, results)
 
-    _in_threads(part, count, threads)
+    threads = min(thread_count(), count)
+    if threads == 1:
+        part(0, count)
+    else:  # small ranges keep all threads busy to the end
+        edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
+        in_threads(part, edges[:-1], edges[1:])
     if few:
         filled = np.arange(k) < counts[:, None]
         return (counts, docs[filled], scores[filled]) if count > 1 else (counts, docs[0, : counts[0]], scores[0, : counts[0]])
@@ -134,16 +137,3 @@ def _portion(
     all_docs, all_scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
     best_first(keys, counts, order, all_docs, all_scores)
     return counts, all_docs, all_scores
-
-
-def _in_threads(part: Callable[[int, int], None], count: int, threads: int) -> None:
-    """Calls `part` for ranges that together are 0 to `count`."""
-    threads = min(threads, count)
-    if threads == 1:
-        part(0, count)
-        return
-    edges = (
-        np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
-    )  # small ones keep all threads busy to the end
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(part, edges[:-1], edges[1:]))

@@ -20,7 +20,7 @@ from ..core.values import Explanation
 from ..storage.caches import Attached, Cached, weakly
 
 if TYPE_CHECKING:
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings that are weighted at a time

@@ -15,6 +15,7 @@ import numpy as np
 from ..core import Doc, ParameterError, Run, Stage, Strings
 from ..core.checks import check_whole
 from ..core.progress import Report
+from ..core.registry import provided
 from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
@@ -209,9 +210,8 @@ class Passages(Splitter, name="passages"):
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer is None:
             return None
-        from ..neural.models.tokenizer import tokenizer_of  # which loads compiled code, too much for those who never need it
-
-        return tokenizer_of(self.tokenizer)
+        tokenizer: Tokenizer = provided("fontes.tokenizers", "model")(self.tokenizer)
+        return tokenizer
 
     @property
     def _window(self) -> tuple[int, int]:

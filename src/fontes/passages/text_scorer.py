@@ -14,7 +14,7 @@ from ..core.progress import Report, silent
 from ..core.values import Topic
 from ..lexical import BM25, Postings, Statistics
 from ..lexical.retriever import bag_of
-from ..neural.rerank.base import Reranker
+from .reranker import Reranker
 
 
 @dataclass(frozen=True)

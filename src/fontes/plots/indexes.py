@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..core.registry import provided
+from ..core.values import text_of
+from ..index.facts import sampled
 from .plot import COLOURS, INK, Plot, drawn, plain_ticks, require_terms
 
 if TYPE_CHECKING:
@@ -64,10 +67,9 @@ def fit_zipf(index: Index, first: int = 1, last: int | None = None) -> PowerLaw:
 
 
 def fit_heaps(index: Index, first: int | None = None) -> PowerLaw:
-    """Heaps' law (Herdan 1960; Heaps 1978): how many different terms the first documents have, over how many tokens.
+    """Heaps' law (Herdan 1960; Heaps 1978): the number of different terms over the number of tokens of the first documents.
 
-    Documents count in the order in which they were indexed; a fit needs an order that means nothing, since the vocabulary of
-    a sorted collection grows in steps.
+    Documents count in the order of the index, which must mean nothing: the vocabulary of a sorted collection grows in steps.
 
     Args:
         index: An index of texts.
@@ -80,20 +82,20 @@ def fit_heaps(index: Index, first: int | None = None) -> PowerLaw:
 
 
 def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
-    """How many documents have how many terms, or tokens of a model: a histogram, with mean and median.
+    """The numbers of documents by length, in terms or in tokens of a model: a histogram, with mean and median.
 
-    The axis ends at the 99.5th percentile; what lies beyond is counted in the plot. Of tokens the caption tells the shares of
-    the documents with more than 512 and more than 2,048, which most encoders do not read.
+    The axis ends at the 99.5th percentile; the plot counts the documents beyond. For tokens the caption has the shares of
+    documents with more than 512 and more than 2,048, which most encoders do not read.
 
     Args:
         index: An index of texts.
-        tokenizer: The model whose tokens are counted, special ones included: a folder, or a name on the Hugging Face hub; of an
-            index of more than 10,000 documents in 10,000 of them, evenly spaced. None: the terms of the index are counted.
+        tokenizer: The model whose tokens are counted, special ones included: a folder, or a name on the Hugging Face hub; of
+            more than 10,000 documents 10,000 are counted, evenly spaced. None counts terms of the index.
 
     Raises:
         ParameterError: The index holds vectors, no terms or, with `tokenizer`, no texts.
         InputError: The tokenizer is not there.
-        MissingExtraError: There is no matplotlib; with `tokenizer`, or a library of the extra `neural` is missing.
+        MissingExtraError: There is no matplotlib; or, with `tokenizer`, a library of the extra `neural` is missing.
     """
     require_terms(index)
     unit, of = "terms", f"{len(index):,} documents"
@@ -141,12 +143,7 @@ def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
 
 
 def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
-    """How often each term occurs over its rank, both logarithmic, with the line of `fit_zipf`.
-
-    Args:
-        index: An index of texts.
-        first: As for `fit_zipf`.
-        last: As for `fit_zipf`.
+    """The frequency of each term over its rank, both logarithmic, with the line of `fit_zipf`, whose arguments it takes.
 
     Raises:
         ParameterError: As for `fit_zipf`.
@@ -165,11 +162,7 @@ def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
 
 
 def heaps(index: Index, first: int | None = None) -> Plot:
-    """How the vocabulary grows with the collection, both logarithmic, with the line of `fit_heaps`.
-
-    Args:
-        index: An index of texts.
-        first: As for `fit_heaps`.
+    """The vocabulary over the size of the collection, both logarithmic, with the line of `fit_heaps`, whose arguments it takes.
 
     Raises:
         ParameterError: As for `fit_heaps`.
@@ -188,14 +181,9 @@ def heaps(index: Index, first: int | None = None) -> Plot:
 
 
 def _tokens(index: Index, name: str | Path) -> NDArray[np.int64]:
-    """The tokens of each document's title and text, special ones included."""
-    from ..neural.encoders.base import text_of
-    from ..neural.encoders.reading import sampled
-    from ..neural.models.tokenizer import tokenizer_of
-
-    tokenizer = tokenizer_of(name)
+    tokenizer = provided("fontes.tokenizers", "model")(name)
     counts = [count for docs in sampled(index) for count in tokenizer.counts([text_of(doc) for doc in docs])]
-    return np.asarray(counts, dtype=np.int64) + tokenizer.special
+    return np.asarray(counts, dtype=np.int64) + int(tokenizer.special)
 
 
 def _named(tokenizer: str | Path) -> str:
@@ -212,13 +200,12 @@ def _frequencies(index: Index) -> tuple[Floats, Floats]:
 
 
 def _last_frequent(index: Index) -> int:
-    """The rank of the last term that occurs 10 times, or the last rank, where fewer than 10 do."""
     frequent = int(np.count_nonzero(np.asarray(index.cf) >= RARE))
     return frequent if frequent >= RARE else len(index.terms)
 
 
 def _growth(index: Index) -> tuple[Floats, Floats]:
-    """After each document that has terms: how many tokens there are so far, and how many different terms."""
+    """Numbers of tokens and of different terms after each document that has terms."""
     require_terms(index)
     new = np.zeros(len(index), dtype=np.int64)
     df = np.asarray(index.df, dtype=np.int64)
@@ -251,7 +238,6 @@ def _spaced(x: Floats) -> NDArray[np.int64]:
 
 
 def _draw_law(axes: Axes, x: Floats, y: Floats, law: PowerLaw, formula: str, unit: str, below: bool = False) -> None:
-    """The points of a curve, thinned out evenly, and over them the fitted line with its formula."""
     shown = _spaced(x)
     axes.plot(x[shown], y[shown], ".", color=COLOURS[0], markersize=4)
     ends = np.array([law.first, law.last], dtype=np.float64)
@@ -283,12 +269,10 @@ def _mark(axes: Axes, values: list[tuple[float, str, Any]]) -> None:
 
 
 def _short(factor: float) -> str:
-    """A factor in three digits or more."""
     return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 def _caption(name: str, y: str, x: str, law: PowerLaw, unit: str, of: str) -> str:
-    """The sentence under the plot of a law."""
     return (
         f"{name}: {y} = {law.factor:.4g} · {x}^{law.exponent:.4f} over {of}; least squares of log {y} on log {x} at points "
         f"evenly spaced in log {x}, {unit} {law.first:,} to {law.last:,} (R² = {law.r2:.4f})"

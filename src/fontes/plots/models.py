@@ -228,7 +228,7 @@ def _lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[Floa
 
 
 def _documents(index: Index | None, documents: int) -> int:
-    """N. Raises ParameterError for an index of vectors, an empty one, and too small a number."""
+    """N, checked."""
     if index is None:
         if documents < 2:
             raise ParameterError(f"a collection to plot has 2 documents or more, not {documents}")
@@ -251,14 +251,13 @@ class _Imagined:
 
 
 def _imagined(documents: int, df: Floats, lengths: Floats | None = None, avgdl: float = AVGDL) -> Statistics:
-    """The statistics of a collection with terms of these df and some documents of these lengths."""
     from ..lexical import Statistics
 
     return Statistics(_Imagined(documents, df, np.full(1, avgdl) if lengths is None else lengths, avgdl))  # type: ignore[arg-type]
 
 
 def _weights(weighting: Weighting, statistics: Statistics, tf: Floats) -> Floats:
-    """The weights of all terms, a row for each, at each tf in one document."""
+    """The weights of all terms at each tf in one document, (terms, tfs)."""
     from ..lexical import Postings
 
     terms = np.arange(len(statistics.df))
@@ -270,7 +269,7 @@ def _weights(weighting: Weighting, statistics: Statistics, tf: Floats) -> Floats
 
 
 def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> Floats:
-    """The weights of a term over its idf, a row for each document length, at each tf."""
+    """The weights of a term over its idf, (lengths, tfs)."""
     from ..lexical import Postings
 
     statistics = _imagined(DOCUMENTS, df=np.ones(1), lengths=dl, avgdl=avgdl)
@@ -282,7 +281,6 @@ def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> 
 
 
 def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], highest: float) -> None:
-    """Curves from 0 on with their names at their ends; `highest` is what the axis is to hold."""
     lines = [
         (axes.plot(x, curve, **look(number))[0], name) for number, (curve, name) in enumerate(zip(curves, names, strict=True))
     ]
@@ -292,7 +290,6 @@ def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], hig
 
 
 def _levels(highest: float) -> Floats:
-    """About ten round steps from 0 up to the highest weight or just above it."""
     step = highest / 10
     size = 10 ** np.floor(np.log10(step))
     step = float(size * next(m for m in (1, 2, 2.5, 5, 10) if m * size >= step))
@@ -300,7 +297,7 @@ def _levels(highest: float) -> Floats:
 
 
 def _along_the_diagonal(tfs: Floats, dfs: Floats, weights: Floats, levels: Floats) -> list[tuple[float, float]]:
-    """Where each level is crossed on the way from the smallest tf and greatest df to the greatest tf and smallest df."""
+    """Points at which each level is crossed from the smallest tf and greatest df to the greatest tf and smallest df."""
     way = np.linspace(0, 1, 400)
     columns = np.rint(way * (len(tfs) - 1)).astype(int)
     rows = np.rint((1 - way) * (len(dfs) - 1)).astype(int)
@@ -309,6 +306,5 @@ def _along_the_diagonal(tfs: Floats, dfs: Floats, weights: Floats, levels: Float
 
 
 def _whole_ticks(first: int, last: int) -> list[int]:
-    """Whole numbers for an axis, six or fewer after the first."""
     step = next(s for m in (1, 10, 100, 1000, 10_000, 10**9) for s in (m, 2 * m, 5 * m) if (last - first) / s <= 6)
     return sorted({first, *range(step, last + 1, step)})

@@ -33,15 +33,7 @@ MAX_STAGES = 400  # stages of a plot
 
 @dataclass(frozen=True)
 class Box:
-    """A stage in the plot.
-
-    Args:
-        column: Counted from 0 at the left.
-        row: Counted from 0 at the top.
-        title: The first line.
-        lines: The parameters.
-        colour: Of the box; empty: text alone.
-    """
+    """A stage in the plot; without a colour it is text alone."""
 
     column: int
     row: float
@@ -51,8 +43,8 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Boxes and the arrows between them, with where arrows come in and leave; columns and rows count from the block's own."""
+class Diagram:
+    """Boxes and arrows, with the places at which arrows come in and leave, counted from the diagram's own corner."""
 
     columns: int
     rows: float
@@ -61,12 +53,12 @@ class Block:
     first: tuple[Place, ...]
     last: tuple[Place, ...]
 
-    def moved(self, columns: int, rows: float) -> Block:
+    def moved(self, columns: int, rows: float) -> Diagram:
         """The block, moved to the right and down."""
         first, last = ([(c + columns, r + rows) for c, r in places] for places in (self.first, self.last))
         arrows = [((a + columns, b + rows), (c + columns, d + rows)) for (a, b), (c, d) in self.arrows]
         boxes = [replace(box, column=box.column + columns, row=box.row + rows) for box in self.boxes]
-        return Block(self.columns, self.rows, tuple(boxes), tuple(arrows), tuple(first), tuple(last))
+        return Diagram(self.columns, self.rows, tuple(boxes), tuple(arrows), tuple(first), tuple(last))
 
 
 def pipeline(stage: AnyStage) -> Plot:
@@ -107,8 +99,7 @@ def pipeline(stage: AnyStage) -> Plot:
     return drawn(draw, size[1] + 0.1, max(size[0], WIDTH) + 0.1)
 
 
-def _block(stage: AnyStage) -> Block:
-    """The boxes of a stage."""
+def _block(stage: AnyStage) -> Diagram:
     if isinstance(stage, Pipeline):
         return _in_a_row([_block(one) for one in steps(stage)])
     if isinstance(stage, Scaled):
@@ -127,7 +118,7 @@ def _block(stage: AnyStage) -> Block:
 
 
 def _parameters(stage: AnyStage) -> Iterator[str]:
-    """The parameters that the text of a stage shows, each in a few lines, and the depth of a cut."""
+    """The parameters in the text of a stage, each in a few lines, and the depth of a cut."""
     text = stage.written(index_names(stage), strict=False)
     for key, value in stage.shown().items():
         if key != stage.variadic:
@@ -136,37 +127,36 @@ def _parameters(stage: AnyStage) -> Iterator[str]:
         yield f"%{text.rpartition('%')[2]}"
 
 
-def _leaf(box: Box) -> Block:
-    return Block(1, 1, (box,), (), ((0, 0),), ((0, 0),))
+def _leaf(box: Box) -> Diagram:
+    return Diagram(1, 1, (box,), (), ((0, 0),), ((0, 0),))
 
 
-def _in_a_row(blocks: Sequence[Block]) -> Block:
-    """Blocks from left to right, all at one height."""
+def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
+    """Diagrams from left to right, all at one height."""
     rows = max(block.rows for block in blocks)
-    row = Block(0, rows, (), (), (), ())
+    row = Diagram(0, rows, (), (), (), ())
     for block in blocks:
         block = block.moved(row.columns, (rows - block.rows) / 2)
         arrows = tuple((source, target) for source in row.last for target in block.first)
         columns = block.columns + row.columns
-        row = Block(
+        row = Diagram(
             columns, rows, row.boxes + block.boxes, row.arrows + block.arrows + arrows, row.first or block.first, block.last
         )
     return row
 
 
-def _joined(stages: Sequence[AnyStage], box: Box) -> Block:
+def _joined(stages: Sequence[AnyStage], box: Box) -> Diagram:
     """Stages one above the other, which meet in a box."""
-    blocks: list[Block] = []
+    blocks: list[Diagram] = []
     for stage in stages:
         blocks.append(_block(stage).moved(0, sum(block.rows for block in blocks)))
     columns, rows = max(block.columns for block in blocks), sum(block.rows for block in blocks)
     parts = [tuple(item for block in blocks for item in getattr(block, part)) for part in ("boxes", "arrows", "first", "last")]
-    stack = Block(columns, rows, *parts)
+    stack = Diagram(columns, rows, *parts)
     return _in_a_row([stack, _leaf(box)])
 
 
 def _width(box: Box) -> float:
-    """Of a box, in inches."""
     return LETTER * max(map(len, (box.title, *box.lines))) + 2 * PADDING
 
 

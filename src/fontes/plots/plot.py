@@ -1,4 +1,4 @@
-"""What all plots share: size, colours, labels at the ends of lines, and how they are saved."""
+"""The frame of all plots: size, colours, labels at the ends of lines, and how they are saved."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ WIDTH, HEIGHT = 6.3, 3.6  # inches: the width of the text on a page of A4
 
 
 class Plot:
-    """A figure and the sentence that says what it shows. In a notebook a plot shows itself.
+    """A figure and its caption. In a notebook a plot shows itself.
 
     Attributes:
         figure: A `matplotlib.figure.Figure`, made without pyplot: no window, no backend, no setting of the caller changes.
-        caption: The sentence, which names all parameters and, where a curve is fitted, how.
+        caption: A sentence that names all parameters and the method of a fit.
     """
 
     def __init__(self, figure: Figure, caption: str) -> None:
@@ -93,7 +93,6 @@ class Plot:
         return memory.getvalue()
 
     def _repr_svg_(self) -> str:
-        """In a notebook: the figure."""
         return self.to_bytes("svg").decode()
 
     def __repr__(self) -> str:
@@ -101,12 +100,7 @@ class Plot:
 
 
 def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
-    """The plot that a function makes.
-
-    Args:
-        draw: Draws on an empty figure and returns the caption.
-        height: The height of the figure in inches.
-        width: Its width in inches.
+    """The plot of a function that draws on an empty figure and returns the caption; sizes are in inches.
 
     Raises:
         MissingExtraError: There is no matplotlib.
@@ -120,7 +114,7 @@ def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = 
 
 
 def style() -> AbstractContextManager[None]:
-    """Matplotlib's defaults with the settings above, whatever the caller has set; as it was before on leaving."""
+    """Matplotlib's defaults with the settings above; the caller's settings return on leaving."""
     try:
         from matplotlib import style as styles
     except ImportError:
@@ -203,20 +197,11 @@ def plain_ticks(*logarithmic: Axis) -> None:
 
 
 def _first_digit(value: float) -> int:
-    """The first digit of a number."""
     return int(f"{value:e}"[0])
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights that are moved apart, as little as needed.
-
-    Args:
-        heights: The heights, from 0 to 1.
-        gap: The least distance between two of them.
-
-    Returns:
-        Heights up to 1, in the same order.
-    """
+    """Heights (0 to 1), in the same order, moved apart as little as needed to be `gap` from each other."""
     order = np.argsort(np.asarray(heights), kind="stable")
     # Groups of labels that touch, each (sum of its heights, size): merged as long as a group overlaps the one below.
     groups: list[tuple[float, int]] = []
@@ -241,7 +226,6 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
 
 
 def _visible_end(axes: Axes, line: Line2D) -> tuple[float, float]:
-    """The last point of a line that lies within the axes."""
     points = np.asarray(line.get_xydata(), dtype=np.float64)
     low, high = axes.get_ylim()
     inside = np.flatnonzero((points[:, 1] >= low) & (points[:, 1] <= high))
@@ -250,5 +234,5 @@ def _visible_end(axes: Axes, line: Line2D) -> tuple[float, float]:
 
 
 def _start(total: float, size: int, gap: float) -> float:
-    """Where the lowest of `size` labels goes whose mean height is total / size."""
+    """The height of the lowest of `size` labels whose mean height is total / size."""
     return total / size - gap * (size - 1) / 2

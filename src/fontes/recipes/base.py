@@ -17,8 +17,8 @@ from ..core.progress import Report, silent
 from ..core.registry import Registry, nearest
 from ..datasets import named, splits_of
 from ..experiments import Collection
-from ..experiments.hashes import hash_of_qrels, hash_of_topics
 from ..experiments.problems import NOTHING, Problems, System, as_options
+from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all

@@ -17,7 +17,7 @@ from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import walk
 from ..core.progress import Report, silent
 from ..experiments.cache import Cache
-from ..experiments.hashes import hash_of_qrels, hash_of_topics
+from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
 from ..experiments.systems import Searches
 from ..measures import evaluate

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.expression import pipeline
+from ..core.part import walk
 from ..core.progress import Report
 from ..core.run import Run
 from ..core.stage import Stage
@@ -141,3 +143,28 @@ def joined(*texts: str, by: str = " ") -> str:
 def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
     """The topics with the texts that `text` gives for them; each new topic keeps the one before it as its `origin`."""
     return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in topics.values())
+
+
+def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
+    """The stage that rewrites turns as they are typed.
+
+    Args:
+        text: An expression.
+        index: The index of stages that look into one.
+        doing: Name of the option, for messages.
+
+    Raises:
+        ParameterError: The expression cannot be read, or it takes rewrites that come with the turns.
+        PipelineError: It does not go from topics to topics.
+    """
+    stage: Stage[Topics, Topics] = pipeline(text, index)
+    stage.require(Topics, Topics, doing)
+    for part in walk(stage):
+        if isinstance(part, Carried) and part.missing == "error":
+            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
+    return stage
+
+
+def conversation_of(topic: Topic) -> str:
+    """The id of the conversation of a turn: the topic's without the last "_" and what follows."""
+    return topic.id.rpartition("_")[0] or topic.id

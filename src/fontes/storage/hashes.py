@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..core.threads import in_threads
 
 BLOCK = 1 << 22  # bytes that have a sum of their own
 
@@ -39,7 +40,4 @@ def block_sums(array: NDArray[Any]) -> list[int]:
     """The CRC-32 of each BLOCK of an array's bytes, worked out side by side."""
     values = array.reshape(-1).view(np.uint8)
     blocks = [values[first : first + BLOCK].data for first in range(0, len(values), BLOCK)]
-    if len(blocks) < 2:
-        return [zlib.crc32(block) for block in blocks]
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(zlib.crc32, blocks))
+    return in_threads(zlib.crc32, blocks)

@@ -2,14 +2,12 @@
 
 from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
-from .cross_encoder import Validation, train_cross_encoder
+from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
+from .document_examples import document_examples
 from .duplicates import Duplicate
-from .examples import Example, Examples, Passage
-from .labelled_pairs import LabelledPair, LabelledPairs
-from .mining import Mined, Mining, document_examples, mine_negatives
-from .pair_settings import CrossEncoderSettings
-from .rewrite_pairs import RewriterSettings
-from .rewriter import train_rewriter
+from .examples import Example, Examples, LabelledPair, LabelledPairs, Passage
+from .mining import Mined, Mining, mine_negatives
+from .rewriter import RewriterSettings, train_rewriter
 from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .terms import TermSettings, TermTraining, train_terms

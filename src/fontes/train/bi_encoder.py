@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.qrels import Qrels
-from ..core.values import Topic, Topics
+from ..core.values import Doc, Topic, Topics, text_of
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
-from ..neural.encoders.base import encoder_in, text_of
+from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
-from .examples import Examples
-from .labelled_pairs import LabelledPairs
+from .examples import Examples, LabelledPairs, Passage
 from .runner.checkpoint_folder import check_place
-from .runner.fit import Fit, Rows
-from .runner.running import Training, check_training, run
+from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
 from .training_split import TrainingSplit, check_teacher, queries, training_split
 
@@ -158,7 +158,6 @@ def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: Repo
     """The sides with the best windows in place of documents."""
     if isinstance(sides.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
-    from .windows import windowed
 
     learned = windowed(sides.learned, encoder, progress)
     validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
@@ -228,3 +227,29 @@ def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics
     if not judgments:
         raise InputError("all topics to validate with are learned from, or none of them is judged: give others")
     return unlearned, documents, Qrels(judgments)
+
+
+def windowed(examples: Examples, encoder: ChunkedEncoder, progress: Report = silent) -> Examples:
+    """The examples with the best window of each document in place of its text.
+
+    Args:
+        examples: With whole documents.
+        encoder: Cuts the documents, and says with its encoder as it is which window has the greatest score for the query.
+        progress: Is called with the documents that are done.
+    """
+    texts = list(dict.fromkeys(passage.text for example in examples for passage in (example.positive, *example.negatives)))
+    queries = list(dict.fromkeys(example.query for example in examples))
+    vectors, bounds = encoder.with_(pooling="max").encode_documents_parts([Doc("", text) for text in texts], progress)
+    of_queries = dict(zip(queries, encoder.encode_queries(queries), strict=True))
+    parts = {text: (encoder.windows(text), slice(*bounds[at : at + 2])) for at, text in enumerate(texts)}
+
+    def best(query: str, passage: Passage) -> Passage:
+        windows, rows = parts[passage.text]
+        return replace(passage, text=windows[int(np.argmax(vectors[rows] @ of_queries[query]))])
+
+    def all_of(query: str, passages: Iterable[Passage]) -> tuple[Passage, ...]:
+        return tuple(best(query, passage) for passage in passages)
+
+    return Examples(
+        replace(one, positive=best(one.query, one.positive), negatives=all_of(one.query, one.negatives)) for one in examples
+    )

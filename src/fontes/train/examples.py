@@ -1,22 +1,191 @@
-"""Examples: a query, a document that answers it and some that do not; read, checked and written."""
+"""The base of what models learn from: read from JSON lines, checked, hashed, divided and written."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from sys import float_info
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 import numpy as np
 
-from ..core.checks import string_of
+from ..core.checks import check_whole, string_of
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.run import Run
 from ..core.stage import Stage
-from .training_set import TrainingSet, text_under
+from ..formats.records import json_line, json_rows
+from ..storage.files import reading, write
+
+
+class Item(Protocol):
+    """What is learned from."""
+
+    @property
+    def source(self) -> str:
+        """Where it stands, for errors."""
+        ...
+
+
+T = TypeVar("T", bound=Item)
+
+
+class TrainingSet(Sequence[T], Generic[T]):
+    """What a model learns from: examples or pairs in their order, checked when they are put in. Immutable.
+
+    Args:
+        items: The examples or pairs.
+
+    Raises:
+        InputError: There are none, or one cannot be learned from; the message begins with where it stands.
+    """
+
+    noun: ClassVar[str]
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = tuple(items)
+        self._hash = ""
+        for number, item in enumerate(self._items, 1):
+            problem = self._problem(item)
+            if problem:
+                raise InputError(f"{item.source or f'{self.noun} {number}'}: {problem}")
+        if not self._items:
+            raise InputError(f"there are no {self.noun}s to learn from")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Those of a file of JSON lines.
+
+        Args:
+            path: The file; .gz is unpacked, "-" is standard input.
+
+        Raises:
+            InputError: With file and line, for what cannot be read or learned from.
+        """
+        with reading(os.fspath(path)) as source:
+            items = [cls._parsed(row, f"{source.name}, line {number}") for number, row in json_rows(source)]
+            if not items:
+                raise InputError(f"{source.name}: holds no {cls.noun}s")
+        return cls(items)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes JSON lines, which read back to the same; the same examples always give the same bytes.
+
+        Args:
+            path: The file, packed where its name ends in .gz; "-" is standard output.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        write(os.fspath(path), self._lines())
+
+    @property
+    def hash(self) -> str:
+        """The SHA-256, in hexadecimal digits, of the content in its order: of the file that `write` writes."""
+        if not self._hash:
+            digest = hashlib.sha256()
+            for line in self._lines():
+                digest.update(line)
+            self._hash = digest.hexdigest()
+        return self._hash
+
+    def held_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
+        """Those to learn from, and those held out; all that have the same query on one side, each side in its order.
+
+        Which queries are held out depends on the seed and on what queries there are, not on their order.
+
+        Args:
+            share: The share of the queries to hold out, between 0 and 1; one at least.
+            seed: Of the choice.
+
+        Raises:
+            InputError: There are fewer than two queries.
+            ParameterError: The share lies elsewhere.
+        """
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+            raise ParameterError(f"the share to hold out must lie between 0 and 1, not {share!r}")
+        queries = sorted({self._query(item) for item in self})
+        if len(queries) < 2:
+            raise InputError(f"all {self.noun}s have one query; two at least are needed to hold one out")
+        count = min(len(queries) - 1, max(1, round(share * len(queries))))
+        order = np.random.default_rng(check_whole("seed", seed, 0)).permutation(len(queries))
+        out = {queries[at] for at in order[:count].tolist()}
+        sides = [[item for item in self if (self._query(item) in out) == inside] for inside in (False, True)]
+        return type(self)(sides[0]), type(self)(sides[1])
+
+    @abstractmethod
+    def check_labels(self) -> None:
+        """Raises InputError where all have one label, from which nothing can be told apart."""
+
+    def _lines(self) -> Iterator[bytes]:
+        return (json_line(self._row(item)) for item in self._items)
+
+    @classmethod
+    @abstractmethod
+    def _parsed(cls, row: Mapping[str, Any], where: str) -> T:
+        """The item in a JSON object. Raises InputError, which begins with `where`."""
+
+    @staticmethod
+    @abstractmethod
+    def _row(item: T) -> dict[str, Any]:
+        """The JSON object of an item."""
+
+    @staticmethod
+    @abstractmethod
+    def _problem(item: T) -> str:
+        """Why nothing can be learned from the item; empty where something can."""
+
+    @staticmethod
+    @abstractmethod
+    def _query(item: T) -> str:
+        """The text of which all items are on one side."""
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
+        return self._items[at]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return self._items == other._items if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)})"
+
+
+def text_under(row: Mapping[str, Any], name: str, of: str, where: str) -> str:
+    """The text under a name.
+
+    Args:
+        row: A JSON object.
+        name: The name.
+        of: What stands after the name in an error, such as " of the positive".
+        where: Where the object stands, as "FILE, line 7".
+
+    Raises:
+        InputError: There is none, or no text.
+    """
+    value = row.get(name)
+    if not isinstance(value, str):
+        kind = "is missing" if value is None else f"is a {type(value).__name__}"
+        raise InputError(f"{where}: the {name}{of} {kind}, where a text belongs")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +368,119 @@ def _passage_row(passage: Passage) -> dict[str, Any]:
     score = {} if passage.score is None else {"score": float(passage.score)}
     rank = {} if passage.rank is None else {"rank": int(passage.rank)}
     return {"id": passage.id, "text": passage.text, **score, **rank}
+
+
+FIRST, SECOND, LABEL = "first", "second", "label"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """Two texts, and how alike they are.
+
+    Args:
+        first: A text, such as a query.
+        second: Another, such as a document.
+        label: 1: they belong together; 0: they do not; or a share between the two.
+        source: Where it stands, as "FILE, line 7", for errors; it counts for nothing when pairs are compared.
+    """
+
+    first: str
+    second: str
+    label: float
+    source: str = field(default="", compare=False, repr=False)
+
+
+class LabelledPairs(TrainingSet[LabelledPair]):
+    """Pairs of texts with a label: what siamese training takes.
+
+    A file has a line for each: `{"first", "second", "label"}`.
+
+    Args:
+        items: The pairs.
+
+    Raises:
+        InputError: There are none, or one has an empty text or a label that does not lie in 0 to 1; the message begins with
+            where it stands.
+    """
+
+    noun = "pair"
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: object) -> LabelledPairs:
+        """Pairs from whatever a caller has at hand.
+
+        Args:
+            value: LabelledPairs; Examples, of which the positives have the label 1 and the negatives 0; an iterable of
+                LabelledPair or of (first, second, label); or the path of a file of pairs or of examples.
+
+        Raises:
+            InputError: It is nothing of the kind, or cannot be learned from.
+        """
+        if isinstance(value, (str, os.PathLike)):
+            return cls.read(value)
+        value = getattr(value, "examples", value)
+        if isinstance(value, LabelledPairs):
+            return value
+        if isinstance(value, Examples):
+            return cls(pair for example in value for pair in _pairs(example))
+        if not isinstance(value, Iterable):
+            raise InputError(f"labelled pairs cannot be made of a {type(value).__name__}; give (first, second, label)")
+        return cls(_pair(item, f"pair {number}") for number, item in enumerate(value, 1))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> LabelledPairs:
+        """Those of a file of JSON lines, of pairs or of examples; raises as for other files."""
+        with reading(os.fspath(path)) as source:
+            items: list[LabelledPair] = []
+            for number, row in json_rows(source):
+                where = f"{source.name}, line {number}"
+                example = "positive" in row and FIRST not in row
+                items += _pairs(Examples._parsed(row, where)) if example else [cls._parsed(row, where)]
+            if not items:
+                raise InputError(f"{source.name}: holds no pairs")
+        return cls(items)
+
+    def check_labels(self) -> None:
+        """Raises InputError where all pairs have one label."""
+        labels = {pair.label for pair in self}
+        if len(labels) == 1:
+            first, last = self[0].source or "pair 1", self[-1].source or f"pair {len(self)}"
+            raise InputError(
+                f"{first} to {last}: all pairs have the label {labels.pop():g}; training needs two labels at least"
+            )
+
+    @classmethod
+    def _parsed(cls, row: Mapping[str, Any], where: str) -> LabelledPair:
+        return _pair((text_under(row, FIRST, "", where), text_under(row, SECOND, "", where), row.get(LABEL)), where)
+
+    @staticmethod
+    def _row(item: LabelledPair) -> dict[str, Any]:
+        label = int(item.label) if float(item.label).is_integer() else item.label
+        return {FIRST: item.first, SECOND: item.second, LABEL: label}
+
+    @staticmethod
+    def _problem(item: LabelledPair) -> str:
+        for name in (FIRST, SECOND):
+            if not getattr(item, name).strip():
+                return f"the {name} text is empty"
+        return "" if 0 <= item.label <= 1 else f"the label must be 0, 1 or a share between them, not {item.label!r}"
+
+    @staticmethod
+    def _query(item: LabelledPair) -> str:
+        return item.first
+
+
+def _pairs(example: Example) -> list[LabelledPair]:
+    texts = [(example.positive.text, 1), *((negative.text, 0) for negative in example.negatives)]
+    return [LabelledPair(example.query, text, label, example.source) for text, label in texts]
+
+
+def _pair(item: Any, where: str) -> LabelledPair:
+    if isinstance(item, LabelledPair):
+        return item
+    match item:
+        case (str() as first, str() as second, int() | float() | np.number() as label) if not isinstance(label, bool):
+            with suppress(OverflowError):
+                return LabelledPair(first, second, float(label), where)
+    raise InputError(f"{where}: no pair of two texts and a label from 0 to 1: {str(item)[:80]}")

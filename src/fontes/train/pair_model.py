@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sentence_transformers
@@ -25,11 +25,13 @@ from ..core.run import Run
 from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
-from ..neural.rerank.base import Reranker
 from ..neural.rerank.crossencoder import is_headless, logits_of
+from ..passages.reranker import Reranker
 from .examples import Example
-from .pair_settings import CrossEncoderSettings
-from .runner.fit import Rows
+from .runner.running import Rows
+
+if TYPE_CHECKING:
+    from .cross_encoder import CrossEncoderSettings
 
 ROUNDED = 8  # tokens, to a multiple of which the pairs of a batch are filled up
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import transformers
 
@@ -15,8 +15,10 @@ from ..neural.models.base import token_ids
 from ..neural.models.compute import set_dropout
 from ..neural.models.hub import quiet, seq2seq, without_warnings
 from ..rewrite.canardt5 import KIND, context_ids
-from .rewrite_pairs import RewritePair, RewriterSettings
-from .runner.fit import Rows
+from .runner.running import Rows
+
+if TYPE_CHECKING:
+    from .rewriter import RewritePair, RewriterSettings
 
 INPUT = 512  # tokens of a context where the settings name no number
 IGNORED = -100  # the label of padding

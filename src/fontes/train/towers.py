@@ -26,9 +26,8 @@ from ..measures import Measure
 from ..measures.evaluation import measured
 from ..neural.models.base import token_ids
 from ..neural.models.hub import NO_CODE, quiet
-from .examples import Examples
-from .labelled_pairs import LabelledPairs
-from .runner.fit import Rows
+from .examples import Examples, LabelledPairs
+from .runner.running import Rows
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
 DEPTH = 1000  # documents of a query in a run

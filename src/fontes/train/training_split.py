@@ -11,9 +11,8 @@ import numpy as np
 from ..core.errors import InputError
 from ..core.qrels import Qrels
 from ..core.run import Run
-from .examples import Example
+from .examples import Example, TrainingSet
 from .runner.settings import FitSettings
-from .training_set import TrainingSet
 
 T = TypeVar("T", bound=TrainingSet[Any])
 

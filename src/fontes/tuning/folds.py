@@ -46,14 +46,7 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
 
 
 def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
-    """Deals units of topics into folds: the units are shuffled, and the larger ones dealt first.
-
-    Each unit goes to the fold that has the fewest topics so far.
-
-    Args:
-        units: Topic ids that must stay together.
-        folds: How many folds.
-        seed: The seed of the shuffle.
+    """Deals units of topics into folds: units are shuffled and the larger ones dealt first, each to the smallest fold so far.
 
     Returns:
         Topic id to the number of its fold, from 0.
@@ -76,7 +69,6 @@ def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
 
 
 def _named(names: Mapping[str, object]) -> list[list[str]]:
-    """The topic ids of each name."""
     units: dict[object, list[str]] = {}
     for topic_id, name in names.items():
         units.setdefault(name, []).append(topic_id)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
+from ..core.work import cluster, work
 from ..measures.agreement import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
 from .result import TunedFold, Tuning
-from .settings import Search, SearchActors
-from .space import Axis, axes_of, grid_of
-from .tunable import Setting, Space, Tunable, maker_of
+from .scoring import Scoring, ScoringActors
+from .space import Axis, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 METHODS = ("grid", "random", "tpe")
 TRIALS = 100  # of random and TPE, unless told otherwise
@@ -88,11 +88,13 @@ def tune(
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
-    search = Search(maker, judged, judgments, parsed)
+    search = Scoring(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
-    with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
+    with in_memory(), work(ray=ray):  # a setting is searched once: its weights would fill the folder of the index in vain
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        pools = _settings(method, axes, count, search, numbers, seed, SearchActors(search, ray) if ray else None)
+        room = cluster()
+        actors = None if room is None else ScoringActors(search, room)
+        pools = _settings(method, axes, count, search, numbers, seed, actors)
     return Tuning(
         measure=parsed,
         method=method,
@@ -112,10 +114,10 @@ def _settings(
     method: str,
     axes: dict[str, Axis],
     count: int,
-    search: Search,
+    search: Scoring,
     fold_of: NDArray[np.int64],
     seed: int,
-    actors: SearchActors | None,
+    actors: ScoringActors | None,
 ) -> list[list[int]]:
     """Scores the settings; for each fold the numbers of the trials among which it may choose."""
     folds = int(fold_of.max()) + 1
@@ -142,7 +144,7 @@ def _drawn(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
     return {name: axis.draw(rng) for name, axis in axes.items()}
 
 
-def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Search) -> list[int]:
+def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Scoring) -> list[int]:
     """The trials of one study, which sees the values of these topics only."""
     try:
         import optuna
@@ -165,8 +167,7 @@ def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: t
     return numbers
 
 
-def _fold(search: Search, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
-    """What is chosen without a fold, and how it does on it; `unchanged` are the values of the stage as given."""
+def _fold(search: Scoring, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
     held_out = fold_of == number
     best = search.best(pool, ~held_out)
     return TunedFold(
@@ -179,7 +180,6 @@ def _fold(search: Search, pool: list[int], number: int, fold_of: NDArray[np.int6
 
 
 def _measure(name: str | Measure) -> Measure:
-    """The measure. Raises ParameterError for a count."""
     measure = parse(name)
     if measure.summed:
         raise ParameterError(f"{measure} is a count, not an average; tune on a measure such as nDCG@10")
@@ -187,7 +187,7 @@ def _measure(name: str | Measure) -> Measure:
 
 
 def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
-    """The topics that have judgments, and the judgments, both in the order of the ids, whatever order they came in."""
+    """Judged topics and judgments, in the order of the ids."""
     known, judgments = Topics.read(topics), judgments_of(qrels)
     missing = [topic_id for topic_id in judgments if topic_id not in known]
     if missing:
@@ -200,7 +200,6 @@ def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
 
 
 def _count(method: str, trials: int | None) -> int:
-    """How many settings are tried. Raises ParameterError for a method or a number that cannot be."""
     if method not in METHODS:
         raise ParameterError(f"unknown method '{method}'; there are {', '.join(METHODS)}")
     if trials is None:

@@ -1,26 +1,27 @@
-"""The space that is searched: which values each parameter may take."""
+"""The parameters that are tuned: which values each may take, and the stage that a setting makes."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..core import ParameterError
-from .tunable import Maker, Setting, Space
+from ..core import ParameterError, Run, Stage, Topics
+from ..core.expression import tunable as parse_tunable
+from ..core.parameters import parameters
+from ..core.part import Part, walk
+from ..core.registry import nearest
 
 
 @dataclass(frozen=True)
-class Values:
-    """Values to choose from, in their order.
-
-    Args:
-        values: The values.
-    """
+class Choices:
+    """Values to choose from, in their order."""
 
     values: tuple[Any, ...]
 
@@ -47,14 +48,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers between two, or all whole ones.
-
-    Args:
-        low: The least number.
-        high: The greatest number.
-        whole: Whether only whole numbers count.
-        step: The step of a grid, where one is known.
-    """
+    """All numbers between two, or all whole ones; `step` is that of a grid, where known."""
 
     low: float
     high: float
@@ -79,15 +73,11 @@ class Range:
         return number
 
 
-Axis: TypeAlias = Values | Range
+Axis: TypeAlias = Choices | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
-    """The values of each parameter.
-
-    Args:
-        space: By name a list of values, (low, high, step) or (low, high).
-        maker: Knows the parameters' present values and ranges.
+    """The values of each parameter of a space; the maker knows their present values and ranges.
 
     Raises:
         ParameterError: The space is empty or cannot be read.
@@ -108,8 +98,7 @@ def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
 
 
 def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
-    """The values of an axis that a grid tries."""
-    if isinstance(axis, Values):
+    if isinstance(axis, Choices):
         return axis.values
     if axis.step is None:
         raise ParameterError(
@@ -119,7 +108,6 @@ def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
 
 
 def _axis(name: str, values: object, maker: Maker) -> Axis:
-    """The values of one parameter, as they are written in a space."""
     if isinstance(values, tuple):
         return _numbers(name, values, maker)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -127,11 +115,10 @@ def _axis(name: str, values: object, maker: Maker) -> Axis:
     listed = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
     if not listed:
         raise ParameterError(f"{name}: there is no value to try")
-    return Values(listed)
+    return Choices(listed)
 
 
 def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
-    """The numbers from low to high, with a step or without."""
     if len(bounds) not in (2, 3) or any(isinstance(n, bool) or not isinstance(n, (int, float, np.number)) for n in bounds):
         raise ParameterError(
             f"{name}: a tuple is a range, (low, high) or (low, high, step), not {bounds!r}; for a choice of values give a list"
@@ -142,14 +129,191 @@ def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     # (0, 1) for a parameter that is no whole number means all between.
     whole = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
     if len(bounds) == 3:
-        return Values(_stepped(low, high, step, whole))
+        return Choices(_stepped(low, high, step, whole))
     known = maker.ranges.get(name)
     own = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
     return Range(int(low), int(high), True, own) if whole else Range(low, high, False, own)
 
 
 def _stepped(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
-    """The numbers from low to high by a step."""
     count = math.floor((high - low) / step + 1e-9) + 1
     values = (round(low + i * step, 10) for i in range(count))
     return tuple(int(v) if whole else v for v in values)
+
+
+Space: TypeAlias = Mapping[str, object]
+Setting: TypeAlias = dict[str, Any]
+Retriever: TypeAlias = Stage[Topics, Run]
+Tunable: TypeAlias = Retriever | Callable[..., Retriever] | str
+
+USUAL = {"bm25": ("k1", "b", "k3"), "ql": ("mu", "lambda_")}
+"""By name of a stage, what is tuned of it where no space is given."""
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the stage for a setting.
+
+    Args:
+        make: From the parameters' values by name to the stage.
+        unchanged: The stage with the parameters' present values; None for a function without defaults for all.
+        default: Known present values of the parameters of the space.
+        ranges: Ranges of these parameters that their classes know.
+    """
+
+    make: Callable[..., Any]
+    unchanged: Retriever | None
+    default: Setting
+    ranges: Setting
+
+    def __call__(self, setting: Setting) -> Retriever:
+        """The stage with these parameters.
+
+        Raises:
+            ParameterError: The function did not make a stage.
+            PipelineError: The stage does not go from topics to a run.
+        """
+        return _checked(self.make(**setting))
+
+
+def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, Space]:
+    """The maker of a stage for a setting, and the space to search.
+
+    Args:
+        tunable: A stage, a function that makes one, or a text.
+        space: The caller's space. It adds to that of a text; for a stage None is the default space.
+        index: The index of a text, or several by name.
+
+    Raises:
+        ParameterError: The stage, the function or the text lacks a parameter of the space, or there is no default space.
+        PipelineError: The stage does not go from topics to a run.
+    """
+    if isinstance(tunable, str):
+        return _of_text(tunable, space, index)
+    if index is not None:
+        raise ParameterError("an index is given for a text alone; a stage has its own")
+    if not isinstance(tunable, Stage) and not callable(tunable):
+        raise ParameterError(f"tune takes a stage, a function that makes one, or a text, not a {type(tunable).__name__}")
+    chosen = default_space(tunable) if space is None else space
+    names = list(chosen) if isinstance(chosen, Mapping) else []
+    return _of_stage(tunable, names) if isinstance(tunable, Stage) else _of_function(tunable, names), chosen
+
+
+def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
+    """The usual parameters of the lexical models in a stage, with the ranges that their classes have.
+
+    Raises:
+        ParameterError: There is no such model in the stage, or `tunable` is a function.
+    """
+    space: dict[str, object] = {}
+    for part in walk(tunable) if isinstance(tunable, Stage) else ():
+        shown = part.shown()
+        for name in USUAL.get(part.name, ()):
+            known = parameters(type(part))[name].range
+            if known is not None and (name in shown or getattr(part, name) is None):
+                space[name] = known
+    if not space:
+        what = repr(tunable) if isinstance(tunable, Stage) else "a function"
+        raise ParameterError(f"there is no default space for {what}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")
+    return space
+
+
+def _of_stage(stage: Retriever, names: list[str]) -> Maker:
+    """The maker of copies of a stage, in which every part with one of the parameters has its value."""
+    owners = {name: _owner(stage, name) for name in names}
+
+    def make(**setting: Any) -> Part:
+        def changed(part: Part) -> Part:
+            own = {_field(name): value for name, value in setting.items() if _has(part, name)}
+            return part.with_(**own) if own else part
+
+        return stage.map(changed)
+
+    default = {name: _present(owner, _field(name)) for name, owner in owners.items()}
+    return Maker(make, _checked(stage), default, _ranges(owners))
+
+
+def _of_text(text: str, space: Space | None, index: Any) -> tuple[Maker, Space]:
+    one, several = (None, index) if isinstance(index, Mapping) else (index, None)
+    make, written = parse_tunable(text, one, indexes=several)
+    chosen = {**written, **(space or {})}
+    for name in chosen:
+        if name not in written:
+            raise ParameterError(f"'{name}' is not tuned in the text; {nearest(name, written)}")
+    unchanged = _checked(make())
+    owners = {path: part for path in chosen if (part := _at(unchanged, path)) is not None}
+    default = {path: _present(owner, _field(path)) for path, owner in owners.items()}
+    return Maker(make, unchanged, default, _ranges(owners)), chosen
+
+
+def _of_function(function: Callable[..., Any], names: list[str]) -> Maker:
+    try:
+        known = inspect.signature(function).parameters
+    except ValueError:
+        return Maker(function, None, {}, {})
+    kinds = [parameter.kind for parameter in known.values()]
+    for name in names:
+        if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise ParameterError(f"the function has no parameter '{name}'; it has {', '.join(known) or 'none'}")
+    named = {n: p for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    for name, parameter in named.items():
+        if parameter.default is parameter.empty and name not in names:
+            raise ParameterError(f"the function needs '{name}', for which the space has no values")
+    defaults = {n: p.default for n, p in named.items() if p.default is not p.empty}
+    unchanged = _checked(function()) if len(defaults) == len(named) else None
+    return Maker(function, unchanged, {n: defaults[n] for n in names if n in defaults}, {})
+
+
+def _checked(stage: Any) -> Retriever:
+    if not isinstance(stage, Stage):
+        raise ParameterError(f"the function that makes the stage gave a {type(stage).__name__}, not a stage")
+    stage.require(Topics, Run, "tune")
+    return stage
+
+
+def _field(name: str) -> str:
+    """The parameter that a name of the space means: `k1` of `bm25__k1`."""
+    return name.rpartition("__")[2]
+
+
+def _label(part: Part) -> str:
+    return part.name or type(part).__name__
+
+
+def _has(part: Part, name: str) -> bool:
+    owner, _, field = name.rpartition("__")
+    return field in part.params() and owner in ("", _label(part))
+
+
+def _owner(stage: Retriever, name: str) -> Part:
+    """The first part that has a parameter."""
+    owners = [part for part in walk(stage) if _has(part, name)]
+    kinds = list(dict.fromkeys(map(_label, owners)))
+    if not owners:
+        known = {f"{_label(part)}__{field}" for part in walk(stage) for field in part.params()}
+        raise ParameterError(f"no stage has the parameter '{name}'; there are {', '.join(sorted(known)) or 'none'}")
+    if len(kinds) > 1:
+        choices = " or ".join(f"'{kind}__{name}'" for kind in kinds)
+        raise ParameterError(f"'{name}' is a parameter of {' and '.join(kinds)}; write {choices}")
+    return owners[0]
+
+
+def _at(stage: Retriever, path: str) -> Part | None:
+    """The part that a path of a text means: `bm25_2__k1` is of the second part called bm25."""
+    label, _, field = path.rpartition("__")
+    numbered = re.fullmatch(r"(.+)_(\d+)", label)
+    named = [part for part in walk(stage) if part.name == label and field in part.params()]
+    if not named and numbered:
+        named = [part for part in walk(stage) if part.name == numbered[1]][int(numbered[2]) - 1 :]
+    return named[0] if named else None
+
+
+def _present(part: Part, field: str) -> Any:
+    value = getattr(part, field)
+    # Lexical stages fill in the defaults of their variant in `weighting`.
+    return getattr(getattr(part, "weighting", None), field, None) if value is None else value
+
+
+def _ranges(owners: Mapping[str, Part]) -> Setting:
+    known = {name: parameters(type(owner))[_field(name)] for name, owner in owners.items()}
+    return {name: parameter.range for name, parameter in known.items() if parameter.range is not None}

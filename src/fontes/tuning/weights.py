@@ -30,9 +30,9 @@ class WeightsFold:
     """A fold that was held out.
 
     Args:
-        weights: What was learned on all other judged topics.
-        trained: The mean that `weights` reach on those.
-        score: The mean that they reach on the fold's topics.
+        weights: Learned on all other judged topics.
+        trained: The mean of `weights` on those.
+        score: Their mean on the fold's topics.
         topics: The fold's topics.
     """
 
@@ -44,16 +44,16 @@ class WeightsFold:
 
 @dataclass(frozen=True, eq=False)
 class LearnedWeights:
-    """What `fit_weights` gives.
+    """The result of `fit_weights`.
 
     Args:
-        weights: What was learned on all judged topics, for use on other topics.
-        measure: What the weights are best by.
+        weights: Learned on all judged topics, for use on other topics.
+        measure: The measure that they maximise.
         score: The mean of the measure over all judged topics of `run`.
-        trained: What `weights` reach on the topics they were learned on, which is too good to report.
-        folds: How `score` comes about.
-        run: The honest run: each judged topic is fused with the weights of its fold, which were learned without it; topics
-            without judgments with `weights`.
+        trained: The mean of `weights` on the topics they were learned on, which is too good to report.
+        folds: The parts of `score`.
+        run: The held-out run: each judged topic is fused with the weights of its fold, learned without it; topics without
+            judgments with `weights`.
     """
 
     weights: tuple[float, ...]
@@ -141,7 +141,7 @@ def fit_weights(
 
 
 class _Space:
-    """All weights, and how good each is for each topic; what was looked at is remembered."""
+    """All weights, and their values for each topic, computed once."""
 
     def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: FusionMethod, steps: int) -> None:
         self.pairs = Pairs.of(runs)
@@ -182,7 +182,6 @@ class _Space:
         return self._best([self._climb(start, topics) for start in (even, *alone)], topics)
 
     def _climb(self, point: Steps, topics: NDArray[np.bool_]) -> Steps:
-        """The best weights that are reached from a point by moving one step at a time."""
         while True:
             better = self._best([point, *_moves(point)], topics)
             if self.mean(better, topics) <= self.mean(point, topics):
@@ -190,7 +189,6 @@ class _Space:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
-        """The best of some points; of equal ones the nearest to equal weights."""
         # Means of the same values in another order differ in their last bits; they count as equal.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
 
@@ -209,20 +207,20 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _Judgments:
-    """The judged documents among the pairs, and what `Ranks` needs besides.
+    """The judged documents among the pairs, and everything else that `Ranks` needs.
 
     Args:
         qrels: The judgments.
-        row: For each judged document its row in the qrels.
-        pair: For each its pair.
-        first: For each the first pair of its topic.
-        size: For each the number of pairs of its topic.
-        rivals: All pairs of its topic, one document after the other, where these are few: counting those that are better is
-            then quicker than sorting. None where they are many.
-        topic: For each row of the qrels its topic, as in `Ranks`.
-        grade: For each row of the qrels its grade.
-        starts: For each topic its first row.
-        retrieved: For each topic how many pairs it has.
+        row: The row of each judged document in the qrels.
+        pair: Its pair.
+        first: The first pair of its topic.
+        size: The number of pairs of its topic.
+        rivals: All pairs of its topic, one document after the other, where few: counting the better ones is then quicker than
+            sorting. None where they are many.
+        topic: The topic of each row of the qrels, as in `Ranks`.
+        grade: The grade of each row of the qrels.
+        starts: The first row of each topic.
+        retrieved: The number of pairs of each topic.
     """
 
     qrels: Qrels
@@ -254,7 +252,7 @@ class _Judgments:
         return cls(qrels, row, pair, first, size, rivals, topic, grade, starts, ordered.retrieved)
 
     def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
-        """Where the judged documents are when the pairs have these scores."""
+        """Ranks of the judged documents when the pairs have these scores."""
         rounded = scores.astype(np.float32)
         rank = np.full(len(self.topic), FAR, dtype=np.int64)
         if self.rivals is None:
@@ -270,7 +268,6 @@ class _Judgments:
 
 
 def _deal(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
-    """For each fold which topics, in the order of the qrels, are in it."""
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(qrels):
         raise ParameterError(f"folds must be a whole number from 2 to the {len(qrels)} judged topics, not {folds!r}")
     by_id = np.array(sorted(range(len(qrels)), key=list(qrels).__getitem__))
@@ -280,7 +277,6 @@ def _deal(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bo
 
 
 def _steps(step: float) -> int:
-    """How many steps make 1."""
     steps = round(1 / step) if isinstance(step, (int, float)) and 0 < step <= 1 else 0
     if steps < 1 or abs(steps * step - 1) > 1e-9:
         raise ParameterError(f"step must divide 1, as 0.1, 0.05 and 0.25 do, and {step!r} does not")
@@ -288,7 +284,6 @@ def _steps(step: float) -> int:
 
 
 def _method(fusion: dict[str, Any]) -> FusionMethod:
-    """The method of fusion, with its parameters checked."""
     parameters = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
     unknown = set(parameters) - {"method", "normalize", "k", "missing"}
     if unknown:
@@ -301,19 +296,17 @@ def _method(fusion: dict[str, Any]) -> FusionMethod:
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
-    """All ways to deal `steps` steps out to the systems."""
+    """All ways to distribute `steps` steps over the systems."""
     for cuts in itertools.combinations(range(systems - 1 + steps), systems - 1):
         bars = (-1, *cuts, systems - 1 + steps)
         yield tuple(b - a - 1 for a, b in itertools.pairwise(bars))
 
 
 def _moves(point: Steps) -> Iterator[Steps]:
-    """The weights with one step moved from one system to another."""
     for i, j in itertools.permutations(range(len(point)), 2):
         if point[i]:
             yield tuple(part - (n == i) + (n == j) for n, part in enumerate(point))
 
 
 def _shown(weights: Sequence[float]) -> str:
-    """Weights in one line."""
     return ",".join(f"{weight:g}" for weight in weights)

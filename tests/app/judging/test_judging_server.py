@@ -17,7 +17,7 @@ import pytest
 from support.judging import as_judge, judged
 from support.serving import Running, springs
 
-from fontes.app.judging.store import Store
+from fontes.app.judging.store import JudgmentStore
 from fontes.formats import read_qrels
 
 TOPICS = {"1": "hot spring water", "2": "oasis desert"}
@@ -228,7 +228,7 @@ def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         )
         assert exported.returncode == 0, exported.stderr
     assert read_qrels(tmp_path / "out", split="anna")["2"] == {"a/b?c=1": 3}
-    with Store(judgments) as store:
+    with JudgmentStore(judgments) as store:
         assert [(one.topic, one.grade) for one in store.judgments()] == [("1", 2), ("2", 3)]
 
 

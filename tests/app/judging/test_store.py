@@ -15,11 +15,10 @@ from support.serving import springs
 
 import fontes as ft
 from fontes import Topic, Topics
-from fontes.app.judging.agreement import agreement, different_evidence, disagreements, judgments_of
-from fontes.app.judging.export import export
-from fontes.app.judging.pool import fill, shuffled
-from fontes.app.judging.store import Store
-from fontes.app.server.served import Served
+from fontes.app.judging.agreement import agreement, different_evidence, disagreements, export, judgments_of
+from fontes.app.judging.judging import fill_pools, shuffled
+from fontes.app.judging.store import JudgmentStore
+from fontes.app.server.served import ServedIndex
 from fontes.core import FontesError, InputError, ParameterError
 from fontes.formats import read_qrels, read_topics
 
@@ -27,9 +26,9 @@ DOCUMENTS = [f"d{number}" for number in range(40)]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> JudgmentStore:
     """Two judges, two topics, a pool of 40 documents for the first and of two for the second."""
-    store = Store(tmp_path / "j.sqlite")
+    store = JudgmentStore(tmp_path / "j.sqlite")
     for name in ("anna", "ben"):
         store.add_judge(name)
     store.add_topics(Topics.of({"1": "one", "2": "two"}))
@@ -37,11 +36,11 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def grades(store: Store, judge: str = "anna") -> dict[tuple[str, str], int]:
+def grades(store: JudgmentStore, judge: str = "anna") -> dict[tuple[str, str], int]:
     return {(one.topic, one.document): one.grade for one in store.judgments(judge)}
 
 
-def test_undo_takes_back_one_judgment_after_the_other_and_earlier_grades_come_back(store: Store) -> None:
+def test_undo_takes_back_one_judgment_after_the_other_and_earlier_grades_come_back(store: JudgmentStore) -> None:
     for document, grade in (("d1", 1), ("d2", 2), ("d1", 3)):
         store.judge("anna", "1", document, grade, 2.5)
     store.judge("ben", "1", "d1", 0)
@@ -54,7 +53,7 @@ def test_undo_takes_back_one_judgment_after_the_other_and_earlier_grades_come_ba
     assert grades(store, "ben") == {("1", "d1"): 0}
 
 
-def test_what_is_in_no_pool_is_not_judged(store: Store) -> None:
+def test_what_is_in_no_pool_is_not_judged(store: JudgmentStore) -> None:
     with pytest.raises(ParameterError, match="document 'd9' is not in the pool of topic '2'"):
         store.judge("anna", "2", "d9", 1)
     with pytest.raises(ParameterError, match="a grade is 0, 1, 2 or 3"):
@@ -63,7 +62,7 @@ def test_what_is_in_no_pool_is_not_judged(store: Store) -> None:
         store.note("anna", "3", "d1", "")
 
 
-def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: Store) -> None:
+def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: JudgmentStore) -> None:
     token, other = store.add_judge("eva"), store.add_judge("dan")
     assert (store.judge_of(token), store.judge_of(other), store.judge_of("x" * 32)) == ("eva", "dan", None)
     renewed = store.add_judge("eva")
@@ -75,7 +74,7 @@ def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: Store) -> None
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "settled", "Agreed", "a\nb", "x" * 41, "ANNA", "-x"])
-def test_names_that_files_or_other_judges_have_are_refused(store: Store, name: str) -> None:
+def test_names_that_files_or_other_judges_have_are_refused(store: JudgmentStore, name: str) -> None:
     with pytest.raises(ParameterError, match="a judge"):
         store.add_judge(name)
 
@@ -95,13 +94,13 @@ def test_the_order_is_another_for_each_judge_and_topic_and_stays_when_the_pool_g
 
 
 def test_a_pool_has_the_best_of_each_pipeline_once_and_grows_without_loss(tmp_path: Path) -> None:
-    served = Served(springs(tmp_path), "springs", PIPELINES, {})
+    served = ServedIndex(springs(tmp_path), "springs", PIPELINES, {})
     index = ft.Index.open(tmp_path / "springs.index")
     topics = Topics.of({"1": "hot spring water", "2": "nothing of that"})
-    with Store(tmp_path / "j.sqlite") as store:
+    with JudgmentStore(tmp_path / "j.sqlite") as store:
         store.add_judge("anna")
         store.add_topics(topics)
-        fill(store, served.state, 2)
+        fill_pools(store, served.state, 2)
         best = {
             ranking.ids[n]
             for stage in (index.bm25(), index.ql())
@@ -111,17 +110,17 @@ def test_a_pool_has_the_best_of_each_pipeline_once_and_grows_without_loss(tmp_pa
         assert set(store.pool("1")) == best
         assert store.pool("2") == []
         store.judge("anna", "1", sorted(best)[0], 3)
-    with Store(tmp_path / "j.sqlite") as store:
+    with JudgmentStore(tmp_path / "j.sqlite") as store:
         store.add_topics(topics)
-        fill(store, served.state, 4)
+        fill_pools(store, served.state, 4)
         assert best < set(store.pool("1"))
         assert [one.grade for one in store.judgments()] == [3]
         before = store.rows("SELECT * FROM pools")
-        fill(store, served.state, 3)
+        fill_pools(store, served.state, 3)
         assert store.rows("SELECT * FROM pools") == before
 
 
-def test_a_topic_that_has_another_text_now_is_refused(store: Store) -> None:
+def test_a_topic_that_has_another_text_now_is_refused(store: JudgmentStore) -> None:
     with pytest.raises(InputError, match=r"topic '1' is 'one' in j\.sqlite, and 'other' here: give it another id"):
         store.add_topics(Topics.of({"3": "three", "1": "other"}))
     assert list(store.topics()) == ["1", "2"]
@@ -129,20 +128,22 @@ def test_a_topic_that_has_another_text_now_is_refused(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["nought", "zero"])
-def test_a_topic_is_added_again_with_its_text_and_refused_with_one_that_sorts_before_or_after(store: Store, text: str) -> None:
+def test_a_topic_is_added_again_with_its_text_and_refused_with_one_that_sorts_before_or_after(
+    store: JudgmentStore, text: str
+) -> None:
     store.add_topics(Topics.of({"1": "one", "3": "three"}))
     assert list(store.topics()) == ["1", "2", "3"]
     with pytest.raises(InputError, match=f"topic '1' is 'one' in j.sqlite, and '{text}' here"):
         store.add_topics(Topics.of({"1": text}))
 
 
-def test_topics_keep_all_that_they_have(store: Store) -> None:
+def test_topics_keep_all_that_they_have(store: JudgmentStore) -> None:
     topic = Topic("t", "x", "narrative", "description", (ft.Turn("x", answer="y"),), {"x": 0.5}, metadata={"label": ["a"]})
     store.add_topics(Topics([topic]))
     assert store.topics()["t"] == topic
 
 
-def judged_alike_and_not(store: Store) -> None:
+def judged_alike_and_not(store: JudgmentStore) -> None:
     for document, (first, second) in {"d0": (0, 0), "d1": (3, 3), "d2": (2, 1), "d3": (1, 0), "d4": (2, 2)}.items():
         store.judge("anna", "1", document, first)
         store.judge("ben", "1", document, second)
@@ -152,7 +153,7 @@ def judged_alike_and_not(store: Store) -> None:
     store.set_evidence("ben", "1", [["d1", "d2"]])
 
 
-def test_judgments_are_a_judges_own_or_agreed_or_settled(store: Store) -> None:
+def test_judgments_are_a_judges_own_or_agreed_or_settled(store: JudgmentStore) -> None:
     judged_alike_and_not(store)
     assert judgments_of(store, "ben").to_dict() == {"1": {"d0": 0, "d1": 3, "d2": 1, "d3": 0, "d4": 2}}
     assert judgments_of(store, "agreed").to_dict() == {"1": {"d0": 0, "d1": 3, "d4": 2}}
@@ -164,18 +165,18 @@ def test_judgments_are_a_judges_own_or_agreed_or_settled(store: Store) -> None:
     assert sets["settled"] == {both, frozenset(("d1", "d2")), frozenset(("d5",))}
 
 
-def test_evidence_is_of_relevant_documents(store: Store) -> None:
+def test_evidence_is_of_relevant_documents(store: JudgmentStore) -> None:
     store.judge("anna", "1", "d1", 0)
     with pytest.raises(ParameterError, match="document 'd1' can be evidence once its grade is 1 to 3"):
         store.set_evidence("anna", "1", [["d1"]])
 
 
-def test_the_message_about_evidence_names_at_most_200_characters_of_an_id(store: Store) -> None:
+def test_the_message_about_evidence_names_at_most_200_characters_of_an_id(store: JudgmentStore) -> None:
     with pytest.raises(ParameterError, match=f"document '{'x' * 200}' can be evidence"):
         store.set_evidence("anna", "1", [["x" * 300]])
 
 
-def test_evidence_differs_where_judges_name_different_groups(store: Store) -> None:
+def test_evidence_differs_where_judges_name_different_groups(store: JudgmentStore) -> None:
     for judge in ("anna", "ben"):
         for document in ("d1", "d2", "d3", "d4"):
             store.judge(judge, "1", document, 2)
@@ -195,7 +196,7 @@ def test_evidence_differs_where_judges_name_different_groups(store: Store) -> No
     assert different_evidence(store, {"1": ["anna"], "2": []}) == []
 
 
-def test_agreement_is_cohens_kappa(store: Store) -> None:
+def test_agreement_is_cohens_kappa(store: JudgmentStore) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     random = np.random.default_rng(7)
     first = random.integers(0, 4, 40)
@@ -220,7 +221,7 @@ def test_agreement_is_cohens_kappa(store: Store) -> None:
     assert disagreements(store, ["2"]) == []
 
 
-def test_what_is_exported_is_read_and_evaluated(store: Store, tmp_path: Path) -> None:
+def test_what_is_exported_is_read_and_evaluated(store: JudgmentStore, tmp_path: Path) -> None:
     judged_alike_and_not(store)
     assert export(store, tmp_path / "out") == []
     assert read_topics(tmp_path / "out").keys() == {"1", "2"}
@@ -234,7 +235,7 @@ def test_what_is_exported_is_read_and_evaluated(store: Store, tmp_path: Path) ->
     assert len((tmp_path / "out" / "judgments.jsonl").read_text().splitlines()) == 11
 
 
-def test_ids_that_a_form_cannot_hold_leave_only_its_file_out(store: Store, tmp_path: Path) -> None:
+def test_ids_that_a_form_cannot_hold_leave_only_its_file_out(store: JudgmentStore, tmp_path: Path) -> None:
     store.add_pools({"1": ["ü 5"]}, "index", "other()", 1)
     store.judge("anna", "1", "ü 5", 2)
     left_out = export(store, tmp_path / "out")
@@ -243,16 +244,16 @@ def test_ids_that_a_form_cannot_hold_leave_only_its_file_out(store: Store, tmp_p
     assert read_qrels(tmp_path / "out", split="anna").to_dict() == {"1": {"ü 5": 2}}
 
 
-def test_one_server_has_a_file_and_readers_may_look(store: Store) -> None:
+def test_one_server_has_a_file_and_readers_may_look(store: JudgmentStore) -> None:
     with pytest.raises(FontesError, match=r"j\.sqlite: another server has this file open"):
-        Store(store.path)
+        JudgmentStore(store.path)
     store.judge("anna", "1", "d1", 2)
-    with Store(store.path, reading=True) as reader:
+    with JudgmentStore(store.path, reading=True) as reader:
         assert grades(reader) == {("1", "d1"): 2}
         with pytest.raises(FontesError, match="cannot be used"):
             reader.judge("anna", "1", "d2", 2)
     store.close()
-    with Store(store.path) as again:
+    with JudgmentStore(store.path) as again:
         assert grades(again) == {("1", "d1"): 2}
 
 
@@ -261,7 +262,7 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
     text.write_text("no database, and longer than the hundred bytes that SQLite reads first " * 4)
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE judges (name)")
-    Store(newer).close()
+    JudgmentStore(newer).close()
     with sqlite3.connect(newer) as db:
         db.execute("PRAGMA user_version = 9")
     before = [path.read_bytes() for path in (text, other)]
@@ -271,15 +272,15 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
         (newer, "has version 9"),
     ):
         with pytest.raises(InputError, match=f"{path.name}: .*{sentence}"):
-            Store(path)
+            JudgmentStore(path)
     assert [path.read_bytes() for path in (text, other)] == before
     with pytest.raises(InputError, match="there is no such file"):
-        Store(tmp_path / "none.sqlite", reading=True)
+        JudgmentStore(tmp_path / "none.sqlite", reading=True)
     with pytest.raises(InputError, match="cannot be opened"):
-        Store(tmp_path / "none" / "j.sqlite")
+        JudgmentStore(tmp_path / "none" / "j.sqlite")
 
 
-def test_a_damaged_file_is_said_in_a_sentence(store: Store) -> None:
+def test_a_damaged_file_is_said_in_a_sentence(store: JudgmentStore) -> None:
     for document in DOCUMENTS:
         store.judge("anna", "1", document, 1)
     store.close()
@@ -287,10 +288,10 @@ def test_a_damaged_file_is_said_in_a_sentence(store: Store) -> None:
     for start in range(4096, len(whole), 4096):
         store.path.write_bytes(whole[:start] + b"\xff" * 512 + whole[start + 512 :])
         with pytest.raises(InputError, match=r"j.sqlite: the file of judgments is damaged \(.*\); take a copy"):
-            Store(store.path)
+            JudgmentStore(store.path)
     store.path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):
-        Store(store.path)
+        JudgmentStore(store.path)
 
 
 def test_a_killed_process_has_lost_no_judgment_that_it_had_answered(tmp_path: Path) -> None:
@@ -299,7 +300,7 @@ def test_a_killed_process_has_lost_no_judgment_that_it_had_answered(tmp_path: Pa
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            store = Store(path)
+            store = JudgmentStore(path)
             store.add_judge("anna")
             store.add_topics(Topics.of({"1": "one"}))
             store.add_pools({"1": [f"d{number}" for number in range(5000)]}, "index", "bm25()", 5000)
@@ -314,7 +315,7 @@ def test_a_killed_process_has_lost_no_judgment_that_it_had_answered(tmp_path: Pa
         while more := os.read(reader, 65536):
             answered += len(more)
         os.close(reader)
-        with Store(path) as store:
+        with JudgmentStore(path) as store:
             kept = store.judgments("anna")
             assert answered <= len(kept) <= answered + 1
             assert [(one.document, one.grade) for one in kept] == [(f"d{n}", n % 4) for n in range(len(kept))]

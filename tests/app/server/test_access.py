@@ -19,11 +19,11 @@ from support.serving import Running, process, serving, springs
 from fontes import Doc, Index
 from fontes.app.server import guard
 from fontes.app.server.application import application
-from fontes.app.server.examples import examples_of
 from fontes.app.server.guard import Guard
-from fontes.app.server.metrics import Metrics
+from fontes.app.server.health import Metrics
+from fontes.app.server.pages import example_requests
 from fontes.app.server.service import Service
-from fontes.app.server.settings import KEY, Settings, secret_of
+from fontes.app.server.settings import KEY, ServerSettings, secret_of
 from fontes.core.errors import InputError, ParameterError
 
 TOKEN, SECRET = "a token of many letters", "a key of many letters"
@@ -66,10 +66,10 @@ def test_a_path_outside_the_prefix_is_as_it_stands_and_a_prefix_that_is_an_addre
         assert running.problem("GET", "/doc/doc/documents/s1")[0] == 404
         assert running.problem("GET", "/docx/documents/s1")[0] == 404
     with pytest.raises(ParameterError, match="/documents is an address of the server itself"):
-        application(Service([path], Settings(root_path="/documents/x")))
+        application(Service([path], ServerSettings(root_path="/documents/x")))
     for wrong in ("x", "/x/", "/", "/x y", "/x?y"):
         with pytest.raises(ParameterError, match="--root-path must be a path"):
-            Settings(root_path=wrong)
+            ServerSettings(root_path=wrong)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_every_origin_is_allowed_where_the_option_says_so_and_none_without(path:
     assert plain.problem("OPTIONS", "/search", headers=preflight())[0] == 403
     for wrong in ("app.example.org", "https://app.example.org/", "https://a.example/x", "ftp://a.example", ""):
         with pytest.raises(ParameterError, match="--origin must be such as"):
-            Settings(origins=(wrong,))
+            ServerSettings(origins=(wrong,))
 
 
 def test_a_server_with_a_key_answers_those_who_have_it(path: Path, tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_a_server_with_a_key_answers_those_who_have_it(path: Path, tmp_path: Pat
 def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
     monkeypatch.setattr(guard.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or a == b)
-    assert guard.shows({b"authorization": f"Bearer {SECRET}".encode()}, SECRET, TOKEN)
+    assert guard.has_secret({b"authorization": f"Bearer {SECRET}".encode()}, SECRET, TOKEN)
     assert len(compared) == 2
-    assert not guard.shows({}, "", "")
+    assert not guard.has_secret({}, "", "")
 
 
 def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Path, tmp_path: Path, monkeypatch) -> None:
@@ -273,7 +273,7 @@ def test_the_examples_of_docs_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("texts", "query"), [(["", "geyser geyser", "geyser well"], "geyser"), ([""], "water")])
 def test_examples_of_documents_without_words_ask_for_a_term_of_the_index(tmp_path: Path, texts: list[str], query: str) -> None:
     Index.build([Doc(f"d{number}", text) for number, text in enumerate(texts)], tmp_path / "a.index", threads=1)
-    examples = examples_of(Service([tmp_path / "a.index"], Settings()))
+    examples = example_requests(Service([tmp_path / "a.index"], ServerSettings()))
     assert examples["get", "/search"][0].query["q"] == query
 
 
@@ -289,14 +289,14 @@ def test_an_answer_that_has_begun_is_not_begun_again_when_its_application_fails(
 
     scope = {"type": "http", "method": "GET", "path": "/search", "headers": [(b"host", b"localhost")], "query_string": b""}
     with ThreadPoolExecutor(1) as pool:  # a browser's event loop may run in this thread
-        pool.submit(asyncio.run, Guard(failing, Settings(), Metrics(), {})(scope, None, send)).result()
+        pool.submit(asyncio.run, Guard(failing, ServerSettings(), Metrics(), {})(scope, None, send)).result()
     assert [message["type"] for message in sent] == ["http.response.start"]
 
 
 def test_a_client_that_idles_saves_no_more_requests_than_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr(guard, "time", type("Clock", (), {"monotonic": staticmethod(lambda: clock[0])}))
-    bucket = Guard(lambda *_: None, Settings(rate=3.0), Metrics(), {})
+    bucket = Guard(lambda *_: None, ServerSettings(rate=3.0), Metrics(), {})
     for seconds, allowed in ((0.0, 3), (0.0, 0), (0.5, 1), (1.0, 3), (3600.0, 3), (0.0, 0)):
         clock[0] += seconds
         assert sum(bucket._within_rate("a client") for _ in range(20)) == allowed

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import httpx
@@ -14,8 +15,9 @@ import pytest
 from support.serving import Running, process, serving, springs
 
 from fontes import Index
-from fontes.app.server.settings import TOKEN as VARIABLE, Settings, named, secret_of
+from fontes.app.server.settings import TOKEN as VARIABLE, ServerSettings, named_expressions, secret_of
 from fontes.core.errors import InputError, ParameterError
+from fontes.core.parameters import descriptions
 
 TOKEN = "a token of many letters"
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}"}
@@ -146,12 +148,12 @@ def slowly(running: Running, seconds: float) -> None:
 
 def test_requests_beyond_those_at_once_are_to_come_again(path: Path) -> None:
     with serving(path, at_once=2) as running:
-        slowly(running, 1.0)
+        slowly(running, 0.5)
         with httpx.Client(base_url=running.address, timeout=30) as other:
             threads = [threading.Thread(target=other.get, args=("/search?q=water",)) for _ in range(2)]
             for thread in threads:
                 thread.start()
-            time.sleep(0.4)
+            time.sleep(0.2)
             response = running.client.get("/search?q=water")
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert response.json()["detail"] == "2 requests are being worked on (--at-once); come again"
@@ -164,7 +166,7 @@ def test_requests_beyond_those_at_once_are_to_come_again(path: Path) -> None:
 
 def test_a_request_that_takes_too_long_is_refused(path: Path) -> None:
     with serving(path, seconds=0.3) as running:
-        slowly(running, 1.0)
+        slowly(running, 0.5)
         response = running.client.get("/search?q=water")
         assert (response.status_code, response.headers["retry-after"]) == (503, "1")
         assert response.json()["detail"] == "the answer took more than 0.3 seconds (--seconds); ask for less, or later"
@@ -226,19 +228,29 @@ def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "changes", [{"k": 0}, {"batch": 0}, {"seconds": 0.0}, {"seconds": -1.0}, {"port": -1}, {"rate": -1.0}, {"writable": True}]
+    "changes",
+    [
+        {"k": 0},
+        {"batch": 0},
+        {"seconds": 0.0},
+        {"seconds": -1.0},
+        {"port": -1},
+        {"port": 70_000},
+        {"rate": -1.0},
+        {"writable": True},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(changes: dict) -> None:
     with pytest.raises(ParameterError):
-        Settings(**changes)
+        ServerSettings(**changes)
 
 
 def test_pipelines_are_named_or_are_their_own_names() -> None:
-    assert named(["fast=bm25(k1=0.9)", "tfidf()", "bm25(k1=0.5)"]) == {
+    assert named_expressions(["fast=bm25(k1=0.9)", "tfidf()", "bm25(k1=0.5)"]) == {
         "fast": "bm25(k1=0.9)", "tfidf()": "tfidf()", "bm25(k1=0.5)": "bm25(k1=0.5)"
     }  # fmt: skip
     with pytest.raises(ParameterError, match="two pipelines are called 'a'"):
-        named(["a=bm25()", "a=tfidf()"])
+        named_expressions(["a=bm25()", "a=tfidf()"])
 
 
 def test_what_fails_inside_is_told_to_the_log_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -284,14 +296,26 @@ def test_a_server_that_cannot_start_says_so_in_a_sentence(path: Path, tmp_path: 
         assert len(errors.splitlines()) == 1
 
 
-def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path: Path) -> None:
-    for options, logged in (((), False), (("--log-queries",), True)):
-        with process(path, *options) as (running, server):
-            server.client.get("/search?q=karst", headers={"X-Request-Id": "one"})
-            running.terminate()
-            _, errors = running.communicate(timeout=60)
-        assert running.returncode == 0
-        lines = [json.loads(line) for line in errors.splitlines()]
-        (line,) = [line for line in lines if line.get("request") == "one"]
-        assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
-        assert ("karst" in errors) is logged
+@pytest.mark.parametrize("logged", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path: Path, logged: bool) -> None:
+    with process(path, *["--log-queries"] * logged) as (running, server):
+        server.client.get("/search?q=karst", headers={"X-Request-Id": "one"})
+        running.terminate()
+        _, errors = running.communicate(timeout=60)
+    assert running.returncode == 0
+    lines = [json.loads(line) for line in errors.splitlines()]
+    (line,) = [line for line in lines if line.get("request") == "one"]
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
+    assert ("karst" in errors) is logged
+
+
+def test_the_reference_has_the_settings_as_their_class_describes_them() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    section = page.partition("\n## fontes serve\n")[2].partition("\n## ")[0]
+    descriptions_of = descriptions(ServerSettings)
+    for field in fields(ServerSettings):
+        if options := field.metadata.get("options", (f"--{field.name.replace('_', '-')}",)):
+            text = descriptions_of[field.name]
+            default = "" if not field.default and field.type != "float" else str(field.default).removesuffix(".0")
+            row = f"| {', '.join(f'`{option}`' for option in options)} | {text[0].lower()}{text[1:].rstrip('.')} | {default} |"
+            assert row.replace("|  |", "| |") in section

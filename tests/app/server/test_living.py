@@ -17,9 +17,9 @@ import pytest
 from support.serving import process, serving, springs
 
 from fontes import Doc, Index, Topic
-from fontes.app.server.metrics import Metrics
-from fontes.app.server.searching import Searcher, SearchOptions, SearchRequest
-from fontes.app.server.served import Served
+from fontes.app.server.health import Metrics
+from fontes.app.server.searching import BatchSearch, SearchOptions, SearchRequest
+from fontes.app.server.served import ServedIndex
 from fontes.lexical import impacts
 from fontes.lexical.impacts import _LISTS
 
@@ -76,7 +76,7 @@ def test_an_answer_is_of_one_state_and_scores_are_those_of_a_new_index(tmp_path:
 @pytest.mark.parametrize("text", ["bm25()", "bm25() >> rm3() >> bm25()", "0.5 * tfidf() + 0.5 * ql()"])
 def test_what_former_states_had_goes_with_them_without_a_search_for_garbage(tmp_path: Path, text: str) -> None:
     path = springs(tmp_path)
-    served, searcher = Served(path, "springs", {"bm25": text}, {}), Searcher(None, Metrics(), "lexical", 30)
+    served, searcher = ServedIndex(path, "springs", {"bm25": text}, {}), BatchSearch(None, Metrics(), "lexical", 30)
     served.warm()
     former: list[weakref.ref[object]] = []
     gc.collect()
@@ -98,7 +98,7 @@ def test_states_that_soon_give_way_are_not_kept_in_the_cache(tmp_path: Path, mon
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(impacts, "LARGE", 1)
     path = springs(tmp_path)
-    served = Served(path, "springs", {"bm25": "bm25()"}, {})
+    served = ServedIndex(path, "springs", {"bm25": "bm25()"}, {})
     served.warm()
     first = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("*")}
     assert len(first) > 5
@@ -111,9 +111,9 @@ def test_states_that_soon_give_way_are_not_kept_in_the_cache(tmp_path: Path, mon
 MEMORY = """
 import sys
 import numpy as np
-from fontes.app.server.memory import give_large_back
+from fontes.app.server.service import return_large_arrays
 if sys.argv[1] == "back":
-    give_large_back()
+    return_large_arrays()
 def anonymous():
     with open("/proc/self/smaps_rollup") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith("Anonymous")) // 1024
@@ -141,7 +141,7 @@ def test_an_index_that_cannot_be_read_any_more_is_served_on_and_said_so(tmp_path
         until(lambda: "trouble" not in running.get("/ready")["indexes"]["springs"])
 
 
-@pytest.mark.parametrize("ending", ["terminate", "send_signal"])
+@pytest.mark.parametrize("ending", ["terminate", pytest.param("send_signal", marks=pytest.mark.slow)])
 def test_a_server_that_is_to_end_finishes_what_runs(tmp_path: Path, ending: str) -> None:
     import signal
 

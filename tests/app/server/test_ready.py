@@ -23,7 +23,7 @@ from pathlib import Path
 from numba.core.registry import CPUDispatcher
 from fontes.app.server.searching import SearchOptions, SearchRequest
 from fontes.app.server.service import Service
-from fontes.app.server.settings import Settings
+from fontes.app.server.settings import ServerSettings
 from fontes.core.values import Topic
 
 def versions():
@@ -37,7 +37,7 @@ async def begin():
         await asyncio.sleep(0.01)
     running.cancel()
 
-service = Service([Path(sys.argv[1])], Settings(), {"bm25": "bm25()", "tfidf": "tfidf()"})
+service = Service([Path(sys.argv[1])], ServerSettings(), {"bm25": "bm25()", "tfidf": "tfidf()"})
 asyncio.run(begin())
 before = versions()
 served = service.served(None)

@@ -14,9 +14,9 @@ from support.serving import DOCS, Running, serving, springs
 from fontes import Doc, Index, Topic
 from fontes.app.server.application import application
 from fontes.app.server.guard import Guard
-from fontes.app.server.metrics import Metrics
+from fontes.app.server.health import Metrics
 from fontes.app.server.service import Service
-from fontes.app.server.settings import Settings
+from fontes.app.server.settings import ServerSettings
 from fontes.core import expression
 
 PIPELINES = {"bm25": "bm25()", "rm3": "bm25() >> rm3() >> bm25()", "two words": "0.5 * bm25() + 0.5 * tfidf()"}
@@ -192,11 +192,11 @@ def test_the_weights_of_a_rewritten_turn_are_shown(path: Path) -> None:
 
 
 def test_conversations_are_kept_for_a_time_and_at_most_so_many(path: Path) -> None:
-    with serving(path, talks=2, kept=60.0) as running:
+    with serving(path, conversations=2, conversation_seconds=60.0) as running:
         ids = [running.post("/conversations", {}, 201)["id"] for _ in range(3)]
         assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 200, 200]
-        for talk in running.service.talks._talks.values():
-            talk.last -= 61
+        for conversation in running.service.conversations._conversations.values():
+            conversation.last -= 61
         assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 404, 404]
 
 
@@ -258,8 +258,8 @@ def test_the_page_and_the_description_of_the_api_fetch_nothing_from_elsewhere(se
     documented = server.get("/openapi.json")["paths"]
     page = server.client.get("/docs").text
     assert all(path in page for path in documented)
-    assert "string<td>The index; the first where none is named." in page
-    assert "boolean, false if left out" in page
+    assert "string<td>Name of the index; the first one if omitted." in page
+    assert "boolean, false if omitted" in page
 
 
 def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Running) -> None:
@@ -283,7 +283,7 @@ def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Ru
     ["q=hot+water", "q=", "", "q=x&k=0", "q=x&what=y", "q=%ED%A0%80", "q=spring&facets=kind&explain=1", "q=x&where=nothing"],
 )
 def test_a_search_is_answered_as_it_is_by_the_application_that_describes_it(path: Path, question: str) -> None:
-    service = Service([path], Settings())
+    service = Service([path], ServerSettings())
 
     async def answers() -> list[tuple[int, bytes, str | None, str | None]]:
         guard = application(service)

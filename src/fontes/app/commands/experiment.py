@@ -27,8 +27,8 @@ def experiment(
 ) -> None:
     """Run an experiment into runs, a report and a lock; or check that it comes out again."""
     from ...experiments import Experiment
-    from ...experiments.folder import LOCK
     from ...experiments.lock import Check
+    from ...experiments.runner import LOCK
     from ..output import console, counted, print_json, say
     from ..progress import note, reporting
 

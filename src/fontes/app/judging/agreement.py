@@ -1,31 +1,37 @@
-"""Where judges agree, where they differ, and the judgments that come of it."""
+"""Agreement of judges, their differences, and the judgments that result, as files of a test collection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
-from ...comparison.agreement import kappa
+from ...comparison.statistics import kappa
+from ...core.errors import InputError, ParameterError
 from ...core.qrels import Qrels
-from .store import GRADES, RESERVED, Judgment, Store
+from ...formats.folder import QRELS, QUERIES
+from ...formats.format import format_named
+from ...storage.files import write
+from .store import AGREED, GRADES, RESERVED, SETTLED, Judgment, JudgmentStore
 
-AGREED, SETTLED = RESERVED
+ALL_JUDGMENTS = "judgments.jsonl"
 
 
 def by_document(judgments: Iterable[Judgment]) -> dict[tuple[str, str], dict[str, int]]:
-    """The grade of each judge, by topic and document."""
+    """Grades by judge, for each topic and document."""
     grades: dict[tuple[str, str], dict[str, int]] = {}
     for judgment in judgments:
         grades.setdefault((judgment.topic, judgment.document), {})[judgment.judge] = judgment.grade
     return grades
 
 
-def agreement(store: Store) -> list[dict[str, Any]]:
-    """How far each two judges agree on what both have graded, as JSON values.
+def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
+    """Agreement of each pair of judges on the documents that both graded, as JSON values.
 
     `table` has a row for each grade of the first judge and a column for each of the second. `kappa` is Cohen's, over the four
-    grades; `linear` and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. NaN where that cannot be told.
+    grades; `linear` and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN.
     """
     grades = by_document(store.judgments()).values()
     pairs = []
@@ -55,13 +61,8 @@ def agreement(store: Store) -> list[dict[str, Any]]:
     return pairs
 
 
-def disagreements(store: Store, topics: Iterable[str]) -> list[dict[str, Any]]:
-    """The documents that judges grade differently, as JSON values, those that are not settled first.
-
-    Args:
-        store: The judgments.
-        topics: The topics' ids.
-    """
+def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str, Any]]:
+    """The documents of these topics that judges grade differently, as JSON values, those not settled first."""
     settled, notes = store.settled(), store.notes()
     differing = []
     for topic in topics:
@@ -73,22 +74,22 @@ def disagreements(store: Store, topics: Iterable[str]) -> list[dict[str, Any]]:
                     for name, own in sorted(grades.items())
                 ]
                 differing.append({"topic": topic, "document": document, "grades": of_judges, "settled": grade, "by": judge})
-    return sorted(differing, key=lambda one: one["settled"] is not None)
+    return sorted(differing, key=lambda difference: difference["settled"] is not None)
 
 
-def different_evidence(store: Store, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
-    """The groups of evidence of the topics for which judges name different ones, as JSON values: those that all name first.
+def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Groups of evidence for topics on which judges differ, as JSON values, groups that all judges name first.
 
     Args:
         store: The judgments.
-        topics: The topics' ids, each with the judges to compare.
+        topics: The judges to compare, by topic id.
     """
     differing = []
     for topic, judges in topics.items():
         relevant: dict[str, dict[str, int]] = {}
         for judgment in store.judgments(topic=topic):
             relevant.setdefault(judgment.judge, {})[judgment.document] = judgment.grade
-        groups = {judge: _groups(store, [judge], topic, relevant.get(judge, {})) for judge in sorted(judges)}
+        groups = {judge: _evidence_groups(store, [judge], topic, relevant.get(judge, {})) for judge in sorted(judges)}
         every = {group for own in groups.values() for group in own}
         alike = {group for group in every if all(group in own for own in groups.values())}
         if every != alike:
@@ -109,15 +110,15 @@ def different_evidence(store: Store, topics: Mapping[str, Iterable[str]]) -> lis
     return differing
 
 
-def judgments_of(store: Store, rule: str) -> Qrels:
+def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
     """Judgments by a rule.
 
     Args:
         store: The judgments.
-        rule: A judge's name, for that judge's grades and evidence. "agreed": the documents that two judges or more have graded,
-            all of them alike. "settled": the grade that was settled; where none was, that of all who graded the document,
-            be it one, if they gave the same; documents whose difference is not settled are left out. Evidence of these two
-            are the groups that any judge named, of documents that are in them with a grade above 0.
+        rule: Name of a judge, for that judge's grades and evidence. "agreed": documents that two or more judges graded, all of
+            them alike. "settled": the settled grade, else the grade on which all judges of the document agree, be it one
+            judge; documents with an open disagreement are left out. The evidence of these two are the groups of any judge,
+            of documents with a grade above 0.
     """
     own = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
@@ -130,19 +131,79 @@ def judgments_of(store: Store, rule: str) -> Qrels:
     return Qrels(
         (topic, group, document, grade)
         for topic, of_topic in grades.items()
-        for group, document, grade in _rows(of_topic, _groups(store, [rule] if own else store.judges(), topic, of_topic))
+        for group, document, grade in _group_rows(
+            of_topic, _evidence_groups(store, [rule] if own else store.judges(), topic, of_topic)
+        )
     )
 
 
-def _groups(store: Store, judges: Iterable[str], topic: str, grades: dict[str, int]) -> list[frozenset[str]]:
-    """The groups of a topic that judges named, each once, of documents whose grades are above 0."""
+def file_names(store: JudgmentStore) -> list[str]:
+    """Names of the files: topics, judgments by each rule in the formats of TREC and BEIR, and all judgments."""
+    rules = (SETTLED, AGREED, *store.judges())
+    return [QUERIES, *(f"{rule}{ending}" for rule in rules for ending in (".qrels", ".tsv")), ALL_JUDGMENTS]
+
+
+def file_content(store: JudgmentStore, name: str) -> Iterable[bytes]:
+    """The bytes of a file, in pieces.
+
+    Raises:
+        ParameterError: The name is not one of `file_names`.
+        InputError: Ids cannot be written in this format.
+    """
+    if name not in file_names(store):
+        raise ParameterError(f"there is no '{name[:100]}' to export; there are {', '.join(file_names(store))}")
+    if name == QUERIES:
+        return format_named("jsonl", "write", "topics").write_topics(store.topics())
+    if name == ALL_JUDGMENTS:
+        return _all_judgments(store)
+    rule, _, ending = name.rpartition(".")
+    return format_named("trec" if ending == "qrels" else "beir", "write", "qrels").write_qrels(judgments_of(store, rule))
+
+
+def export(store: JudgmentStore, folder: Path) -> list[str]:
+    """Writes all files into a folder, in BEIR's layout but without documents; the folder is created if it is missing.
+
+    Returns:
+        Sentences about files that are left out, such as those whose format cannot hold the ids.
+    """
+    left_out = []
+    try:
+        (folder / QRELS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be made ({error.strerror or error})") from None
+    for name in file_names(store):
+        path = folder / QRELS / name if name.endswith(".tsv") else folder / name
+        try:
+            pieces = list(file_content(store, name))
+        except InputError as error:
+            left_out.append(f"{path} is left out: {error}")
+            continue
+        if len(pieces) <= name.endswith(".tsv"):  # its header alone
+            left_out.append(f"{path} is left out: there is nothing to write into it")
+            path.unlink(missing_ok=True)
+            continue
+        write(path, pieces)
+    return left_out
+
+
+def _evidence_groups(store: JudgmentStore, judges: Iterable[str], topic: str, grades: dict[str, int]) -> list[frozenset[str]]:
+    """The distinct groups of judges for a topic, of documents with grades above 0."""
     named = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
     return [group for group in named if all(grades.get(document, 0) > 0 for document in group)]
 
 
-def _rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterable[tuple[str, str, int]]:
-    """(group, document, grade) of a topic."""
+def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterable[tuple[str, str, int]]:
+    """(group, document, grade) of a topic; group "0" for documents in no group."""
     for document, grade in grades.items():
         names = [f"g{number}" for number, group in enumerate(groups, 1) if document in group]
         for name in names or ["0"]:
             yield name, document, grade
+
+
+def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
+    """Each judge's grade of each document as a line of JSON, with note, seconds and time."""
+    notes, settled = store.notes(), store.settled()
+    for judgment in store.judgments():
+        key = judgment.judge, judgment.topic, judgment.document
+        line = {**judgment._asdict(), "note": notes.get(key, ""), "settled": settled.get(key[1:], (None,))[0]}
+        yield (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")

@@ -1,52 +1,81 @@
-"""What a judge sees: topics with how far they are, the next document, and what other judges have said, in its time."""
+"""Pools of documents, and what judges see of them: progress, the next document, and in time the grades of others."""
 
 from __future__ import annotations
 
-from itertools import chain
+import hashlib
+import time
+from collections.abc import Iterable
+from itertools import chain, islice
 from typing import Any
 
+from ...core.progress import Progress, Report, silent
 from ...core.values import Topic
 from ...index import Index
-from ..server.problems import RefusedError
-from ..server.searching import matches_in
-from .agreement import agreement, different_evidence, disagreements
-from .export import ALL, names
-from .pool import shuffled
-from .store import Judgment, Store
+from ..server.answers import RefusedError
+from ..server.searching import matches_in, rankings_of
+from ..server.served import ServedState
+from .agreement import ALL_JUDGMENTS, agreement, different_evidence, disagreements, file_names
+from .store import Judgment, JudgmentStore
+
+BATCH = 32  # topics that are searched together, and whose pools are stored together
+
+
+def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Report = silent) -> None:
+    """Adds the `depth` best documents of each pipeline to the pool of each topic."""
+    fingerprint = state.index.fingerprint
+    for name, pipeline in state.pipelines.items():
+        lacking = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
+        stage, start = pipeline % depth, time.perf_counter()
+        for first in range(0, len(lacking), BATCH):
+            topics = lacking[first : first + BATCH]
+            rankings = rankings_of(stage, topics, depth)
+            ids = {topic.id: list(islice(ranking.ids, depth)) for topic, ranking in zip(topics, rankings, strict=True)}
+            store.add_pools(ids, fingerprint, repr(pipeline), depth)
+            done = first + len(topics)
+            report(Progress(f"pooling with {name}", done, len(lacking), time.perf_counter() - start, "topics"))
+
+
+def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:
+    """Documents in an order that depends on judge and topic alone; documents added later leave the order of the others."""
+
+    def key(document: str) -> bytes:
+        return hashlib.sha256("\0".join((judge, topic, document)).encode("utf-8", "surrogatepass")).digest()
+
+    return sorted(documents, key=key)
 
 
 class Judging:
-    """The judgments of a server and the index that they are of.
+    """The judgments of a server.
 
     Args:
         store: The judgments.
-        depth: How many documents of each pipeline make a pool.
+        depth: Number of documents of each pipeline in a pool.
     """
 
-    def __init__(self, store: Store, depth: int) -> None:
+    def __init__(self, store: JudgmentStore, depth: int) -> None:
         self.store = store
         self.depth = depth
 
     def exports(self, judge: str) -> list[str]:
-        """The files that a judge may have: nobody's grades but the judge's own, and what all have come to."""
+        """Names of the files that a judge may export: not the grades of other judges."""
         others = {*self.store.judges()} - {judge}
-        return [name for name in names(self.store) if name != ALL and name.rpartition(".")[0] not in others]
+        return [name for name in file_names(self.store) if name != ALL_JUDGMENTS and name.rpartition(".")[0] not in others]
 
     def overview(self, judge: str, index: Index) -> list[dict[str, Any]]:
-        """The topics with how far the judges are, as JSON values."""
+        """The progress of all judges with each topic, as JSON values."""
         of_topic: dict[str, list[Judgment]] = {}
         for one in self.store.judgments():
             of_topic.setdefault(one.topic, []).append(one)
-        return [self._of(topic, of_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
+        return [self._progress(topic, of_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
 
     def progress(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
-        """How far a judge is with a topic; raises RefusedError where there is none."""
+        """The progress of a judge with a topic; raises RefusedError for an unknown topic."""
         topics = self.store.topics()
         if topic not in topics:
             raise RefusedError(404, f"there is no topic '{topic[:200]}'")
-        return self._of(topics[topic], self.store.judgments(topic=topic), judge, index)
+        return self._progress(topics[topic], self.store.judgments(topic=topic), judge, index)
 
-    def _of(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
+    def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
         pool = self.store.pool(topic.id)
         own = {one.document: one for one in judgments if one.judge == judge}
         others: dict[str, int] = {}
@@ -69,14 +98,7 @@ class Judging:
         }
 
     def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, Any]:
-        """How far a judge is with a topic, and the document to judge next: null where there is none.
-
-        Args:
-            judge: The judge.
-            topic: The topic's id.
-            index: Where the documents are.
-            after: The document in whose place the next one is shown, though it is not judged.
-        """
+        """The progress with a topic, and the next document to judge, if any: the one that follows `after`, if it is given."""
         progress = self.progress(judge, topic, index)
         judged = {one.document for one in self.store.judgments(judge, topic)}
         order = shuffled(judge, topic, self.store.pool(topic))
@@ -86,7 +108,7 @@ class Judging:
         return {"topic": progress, "document": None if document is None else self.shown(judge, topic, document, index)}
 
     def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, Any]:
-        """A document of a pool as its judge sees it: never whence it came."""
+        """A document of a pool as its judge sees it: without the pipeline, rank and score that brought it in."""
         if document not in self.store.pool(topic):
             raise RefusedError(404, f"document '{document[:200]}' is not in the pool of topic '{topic[:200]}'")
         if document not in index:
@@ -105,7 +127,7 @@ class Judging:
         }
 
     def judged(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
-        """What a judge has judged for a topic, the latest first, and the evidence."""
+        """A judge's judgments for a topic, the latest first, and groups of evidence."""
         notes = self.store.notes(topic)
         documents = [
             {
@@ -121,11 +143,11 @@ class Judging:
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
     def _finished(self, judge: str, index: Index) -> list[str]:
-        """The topics of which a judge has judged all documents."""
+        """The topics with all documents judged by this judge."""
         return [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
-        """The agreement, and the differences in the topics that this judge has finished."""
+        """The agreement of all judges, and their differences in the topics that this judge has finished."""
         finished = {name: self._finished(name, index) for name in self.store.judges()}
         topics = finished[judge]
         judges = {topic: [name for name, own in finished.items() if topic in own] for topic in topics}

@@ -1,38 +1,186 @@
-"""What judges have said: topics, pools, grades, notes, evidence, and what was settled."""
+"""Storage of judgments in SQLite: judges, topics, pools, grades, notes, evidence, and settled grades."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter
 
-from ...core.errors import InputError, ParameterError
+from ...core.errors import FontesError, InputError, ParameterError
 from ...core.values import Topic, Topics
-from .file import JudgmentsFile
+from ...storage.files import as_path
+from ...storage.locks import locked
 
 NAME = re.compile(r"\w[\w .@-]{0,39}")
 GRADES = range(4)
-RESERVED = ("agreed", "settled")  # what exports are called
+RESERVED = AGREED, SETTLED = "agreed", "settled"  # names of exports
 _TOPIC = TypeAdapter(Topic)
+
+APPLICATION_ID = 0x464E_544A  # "FNTJ", in the header of the file
+VERSION = 1
+SCHEMA = """
+CREATE TABLE judges (name TEXT PRIMARY KEY, token BLOB NOT NULL, since TEXT NOT NULL);
+CREATE TABLE topics (id TEXT PRIMARY KEY, place INTEGER NOT NULL UNIQUE, topic TEXT NOT NULL);
+CREATE TABLE pools (
+    topic TEXT NOT NULL REFERENCES topics, fingerprint TEXT NOT NULL, pipeline TEXT NOT NULL, depth INTEGER NOT NULL,
+    time TEXT NOT NULL, PRIMARY KEY (topic, fingerprint, pipeline)
+);
+CREATE TABLE pool (topic TEXT NOT NULL REFERENCES topics, document TEXT NOT NULL, PRIMARY KEY (topic, document));
+CREATE TABLE judgments (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, judge TEXT NOT NULL REFERENCES judges,
+    topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL CHECK (grade BETWEEN 0 AND 3),
+    seconds REAL NOT NULL, time TEXT NOT NULL,
+    undone INTEGER NOT NULL DEFAULT 0, FOREIGN KEY (topic, document) REFERENCES pool
+);
+CREATE INDEX judgments_of ON judgments (judge, topic, document);
+CREATE VIEW grades AS
+    SELECT judge, topic, document, grade, time, max(number) AS number, sum(seconds) AS seconds
+    FROM judgments WHERE NOT undone GROUP BY judge, topic, document;
+CREATE TABLE notes (
+    judge TEXT NOT NULL REFERENCES judges, topic TEXT NOT NULL, document TEXT NOT NULL, note TEXT NOT NULL, time TEXT NOT NULL,
+    PRIMARY KEY (judge, topic, document), FOREIGN KEY (topic, document) REFERENCES pool
+);
+CREATE TABLE evidence (
+    judge TEXT NOT NULL REFERENCES judges, topic TEXT NOT NULL, number INTEGER NOT NULL, document TEXT NOT NULL,
+    PRIMARY KEY (judge, topic, number, document), FOREIGN KEY (topic, document) REFERENCES pool
+);
+CREATE TABLE settled (
+    topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL CHECK (grade BETWEEN 0 AND 3),
+    judge TEXT NOT NULL REFERENCES judges, time TEXT NOT NULL,
+    PRIMARY KEY (topic, document), FOREIGN KEY (topic, document) REFERENCES pool
+);
+"""
+
+
+class Database:
+    """An open file of judgments. Each change is on disk before its method returns; threads take turns.
+
+    Args:
+        path: Path of the file, which is created if it is missing.
+        reading: Whether to open it for reading only, possibly while a server writes it.
+
+    Raises:
+        InputError: It is another kind of file, damaged, or of a newer version; or it is missing, for reading.
+        FontesError: Another server has it open.
+    """
+
+    def __init__(self, path: str | Path, reading: bool = False) -> None:
+        self.path = as_path(path)
+        self._turn = threading.RLock()
+        self._closing = contextlib.ExitStack()
+        try:
+            if reading and not self.path.is_file():
+                raise InputError(f"{path}: there is no such file; fontes judge INDEX --judgments FILE begins one")
+            if not reading:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666))
+                self._closing.enter_context(locked(self.path, FontesError(f"{path}: another server has this file open")))
+            with self._failing():
+                self._db = self._connected(reading)
+                self._check(reading)
+        except OSError as error:
+            self.close()
+            raise InputError(f"{path}: the file of judgments cannot be opened ({error.strerror or error})") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._turn:
+            self._closing.close()
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, which is committed to disk at the end of the block, or rolled back if the block raises."""
+        with self._turn, self._failing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        with self._turn, self._failing():
+            return self._db.execute(query, values).fetchall()
+
+    def _connected(self, reading: bool) -> sqlite3.Connection:
+        address = self.path.absolute().as_uri() + ("?mode=ro" if reading else "")
+        db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
+        self._closing.callback(db.close)
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA synchronous = FULL")
+        return db
+
+    def _check(self, reading: bool) -> None:
+        """Creates the tables of an empty file; raises InputError for a file of another kind."""
+        (application,), (version,) = self.rows("PRAGMA application_id") + self.rows("PRAGMA user_version")
+        if not application and not version and not reading and not self.rows("SELECT 1 FROM sqlite_master"):
+            with self.change() as db:  # before write-ahead logging, so that the header of the file itself says what it is
+                for statement in SCHEMA.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+        elif application != APPLICATION_ID:
+            raise InputError(f"{self.path}: this is no file of judgments; name another with --judgments")
+        elif version > VERSION:
+            raise InputError(
+                f"{self.path}: this file of judgments has version {version}; this Fontes reads {VERSION}: take a newer one"
+            )
+        elif (problem := self.rows("PRAGMA quick_check(1)")[0][0]) != "ok":
+            raise self._damaged(problem)
+        if not reading:
+            self.rows("PRAGMA journal_mode = WAL")
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raises SQLite's errors as sentences for judges: without the folder."""
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+            raise FontesError(f"{self.path.name}: the file of judgments cannot be used ({error})") from None
+        except sqlite3.DatabaseError as error:
+            if "not a database" in str(error):
+                raise InputError(f"{self.path}: this is no file of judgments; name another with --judgments") from None
+            raise self._damaged(error) from None
+
+    def _damaged(self, why: object) -> InputError:
+        first = str(why).strip().splitlines()[-1]
+        return InputError(f"{self.path.name}: the file of judgments is damaged ({first}); take a copy of it that is whole")
 
 
 class Judgment(NamedTuple):
     """A judge's present grade of a document.
 
     Attributes:
-        judge: Who gave it.
-        topic: The topic's id.
-        document: The document's id.
+        judge: Name of the judge.
+        topic: Id of the topic.
+        document: Id of the document.
         grade: 0 to 3.
-        time: When, in UTC.
-        seconds: How long the document was looked at, all times together.
+        time: Time of the judgment, in UTC.
+        seconds: Time for which the judge looked at the document, in total.
     """
 
     judge: str
@@ -43,20 +191,18 @@ class Judgment(NamedTuple):
     seconds: float
 
 
-class Store(JudgmentsFile):
-    """The judgments. Each method that changes something returns when the change is on disk."""
-
-    # Judges
+class JudgmentStore(Database):
+    """The judgments of a file; topics and documents are named by their ids."""
 
     def judges(self) -> list[str]:
-        """Their names, in the order in which they came."""
+        """Names, in the order in which they were added."""
         return [name for (name,) in self.rows("SELECT name FROM judges ORDER BY rowid")]
 
     def add_judge(self, name: str) -> str:
-        """A new judge's token, of which the file keeps a hash; for one who is there, another in place of the one before.
+        """Adds a judge, or renews the token of one; returns the token, of which the file keeps a hash.
 
         Raises:
-            ParameterError: Nobody can be called so.
+            ParameterError: The name is not allowed.
         """
         if not NAME.fullmatch(name) or name.lower() in RESERVED or name.endswith("."):
             raise ParameterError(
@@ -74,24 +220,22 @@ class Store(JudgmentsFile):
         return token
 
     def judge_of(self, token: str) -> str | None:
-        """Whose token it is. Takes as long for every token."""
+        """The judge whose token this is, if any. Takes constant time."""
         hashed, name = _hashed(token), None
         for judge, own in self.rows("SELECT name, token FROM judges"):
             if hmac.compare_digest(own, hashed):
                 name = judge
         return name
 
-    # Topics and pools
-
     def topics(self) -> Topics:
-        """The topics, in the order in which they came."""
+        """The topics, in the order in which they were added."""
         return Topics(_TOPIC.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
 
     def add_topics(self, topics: Topics) -> None:
-        """Adds those that are new.
+        """Adds the new ones among these topics.
 
         Raises:
-            InputError: One that is there already has another text; then none is added.
+            InputError: A known topic has another text; then none is added.
         """
         known = self.topics()
         for topic in topics.values():
@@ -107,11 +251,7 @@ class Store(JudgmentsFile):
                     db.execute("INSERT INTO topics SELECT ?, 1 + count(*), ? FROM topics", (topic.id, text))
 
     def new_topic(self, topic: Topic) -> Topic:
-        """Adds a topic under an id of its own: the least number that is free.
-
-        Args:
-            topic: The topic; its id counts for nothing.
-        """
+        """Adds a topic with the least free number as its id; returns the topic with this id."""
         with self._turn:
             known, number = self.topics(), 1
             while str(number) in known:
@@ -121,48 +261,33 @@ class Store(JudgmentsFile):
         return numbered
 
     def unpooled(self, fingerprint: str, pipeline: str, depth: int) -> Topics:
-        """The topics whose pools lack what a pipeline finds.
-
-        Args:
-            fingerprint: The index.
-            pipeline: The pipeline's expression.
-            depth: How many of its best documents.
-        """
+        """The topics whose pools lack the `depth` best documents of a pipeline over the index with this fingerprint."""
         query = "SELECT topic FROM pools WHERE fingerprint = ? AND pipeline = ? AND depth >= ?"
         done = {topic for (topic,) in self.rows(query, fingerprint, pipeline, depth)}
         return Topics(topic for topic in self.topics().values() if topic.id not in done)
 
     def add_pools(self, documents: Mapping[str, Iterable[str]], fingerprint: str, pipeline: str, depth: int) -> None:
-        """Adds to the pools what a pipeline finds; the arguments are those of `unpooled`, after documents' ids by topic."""
+        """Adds documents of a pipeline to the pools, by topic; the other arguments are those of `unpooled`."""
         with self.change() as db:
             for topic, ids in documents.items():
                 db.executemany("INSERT OR IGNORE INTO pool VALUES (?, ?)", ((topic, document) for document in ids))
                 db.execute("INSERT OR REPLACE INTO pools VALUES (?, ?, ?, ?, ?)", (topic, fingerprint, pipeline, depth, _now()))
 
     def pool(self, topic: str) -> list[str]:
-        """The documents to judge for a topic, in no order that means something."""
+        """The documents to judge for a topic, by id."""
         return [document for (document,) in self.rows("SELECT document FROM pool WHERE topic = ? ORDER BY document", topic)]
 
-    # Judgments
-
     def judge(self, judge: str, topic: str, document: str, grade: int, seconds: float = 0.0) -> None:
-        """Keeps a grade; an earlier one of this judge comes back when it is undone.
-
-        Args:
-            judge: Who gives it.
-            topic: The topic's id.
-            document: The document's id.
-            grade: 0 to 3.
-            seconds: How long the document was looked at.
+        """Stores a grade, 0 to 3; `undo` brings an earlier one of this judge back.
 
         Raises:
-            ParameterError: The document is not in the pool of the topic, there is no such judge, or the grade is another.
+            ParameterError: The document is not in the pool of the topic, or the judge or the grade is unknown.
         """
         query = "INSERT INTO judgments (judge, topic, document, grade, seconds, time) VALUES (?, ?, ?, ?, ?, ?)"
-        self._keep(query, (judge, topic, document, grade, seconds, _now()), topic, document)
+        self._store(query, (judge, topic, document, grade, seconds, _now()), topic, document)
 
     def undo(self, judge: str) -> tuple[str, str] | None:
-        """Takes a judge's last judgment back; the topic and the document that it was of, or None where there is none."""
+        """Undoes a judge's last judgment; returns its topic and document, or None if there is none."""
         with self.change() as db:
             query = "SELECT number, topic, document FROM judgments WHERE judge = ? AND NOT undone ORDER BY number DESC LIMIT 1"
             row = db.execute(query, (judge,)).fetchone()
@@ -172,60 +297,44 @@ class Store(JudgmentsFile):
         return row[1], row[2]
 
     def judgments(self, judge: str | None = None, topic: str | None = None) -> list[Judgment]:
-        """The present grades, the earliest first.
-
-        Args:
-            judge: Of whom; None for all.
-            topic: For which topic; None for all.
-        """
+        """The present grades of one judge or all, for one topic or all, in the order in which they were given."""
         only = {name: value for name, value in (("judge", judge), ("topic", topic)) if value is not None}
         where = " AND ".join(f"{name} = ?" for name in only) or "1"
         query = f"SELECT judge, topic, document, grade, time, seconds FROM grades WHERE {where} ORDER BY number"
         return [Judgment(*row) for row in self.rows(query, *only.values())]
 
     def note(self, judge: str, topic: str, document: str, note: str) -> None:
-        """Keeps a note in place of the one before; raises ParameterError as `judge` does."""
-        self._keep(
+        """Stores a note in place of the one before; raises ParameterError as `judge` does."""
+        self._store(
             "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?)", (judge, topic, document, note, _now()), topic, document
         )
 
     def notes(self, topic: str | None = None) -> dict[tuple[str, str, str], str]:
-        """The notes that say something, by judge, topic and document.
-
-        Args:
-            topic: For which topic; None for all.
-        """
+        """The notes that are not empty, by judge, topic and document; for None of all topics."""
         rows = self.rows(
             "SELECT judge, topic, document, note FROM notes WHERE note != '' AND topic = coalesce(?, topic)", topic
         )
         return {(judge, of, document): note for judge, of, document, note in rows}
 
     def settle(self, judge: str, topic: str, document: str, grade: int | None) -> None:
-        """Keeps the grade that holds where judges differ; None for none. Raises ParameterError as `judge` does."""
+        """Stores the grade that settles a disagreement; None removes it. Raises ParameterError as `judge` does."""
         if grade is None:
             with self.change() as db:
                 db.execute("DELETE FROM settled WHERE topic = ? AND document = ?", (topic, document))
             return
         values = (topic, document, grade, judge, _now())
-        self._keep("INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?, ?)", values, topic, document)
+        self._store("INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?, ?)", values, topic, document)
 
     def settled(self) -> dict[tuple[str, str], tuple[int, str]]:
-        """The grade that was settled and who settled it, by topic and document."""
+        """Settled grades, and the judges who settled them, by topic and document."""
         rows = self.rows("SELECT topic, document, grade, judge FROM settled ORDER BY time")
         return {(topic, document): (grade, judge) for topic, document, grade, judge in rows}
 
-    # Evidence
-
     def set_evidence(self, judge: str, topic: str, groups: Sequence[Sequence[str]]) -> None:
-        """Keeps a judge's groups of a topic, in place of those before.
-
-        Args:
-            judge: Whose.
-            topic: The topic's id.
-            groups: Documents that are evidence together, each group.
+        """Stores a judge's groups of documents that are evidence together, in place of those before.
 
         Raises:
-            ParameterError: A document has no grade of this judge above 0.
+            ParameterError: A document has no grade above 0 from this judge.
         """
         relevant = {judgment.document for judgment in self.judgments(judge, topic) if judgment.grade > 0}
         for group in groups:
@@ -239,14 +348,14 @@ class Store(JudgmentsFile):
             db.executemany("INSERT INTO evidence VALUES (?, ?, ?, ?)", rows)
 
     def evidence(self, judge: str, topic: str) -> list[list[str]]:
-        """A judge's groups of a topic; the documents in a group by their ids."""
+        """A judge's groups of evidence for a topic; the documents of a group are in the order of their ids."""
         query = "SELECT number, document FROM evidence WHERE judge = ? AND topic = ? ORDER BY number, document"
         groups: dict[int, list[str]] = {}
         for number, document in self.rows(query, judge, topic):
             groups.setdefault(number, []).append(document)
         return list(groups.values())
 
-    def _keep(self, query: str, values: tuple[Any, ...], topic: str, document: str) -> None:
+    def _store(self, query: str, values: tuple[Any, ...], topic: str, document: str) -> None:
         try:
             with self.change() as db:
                 db.execute(query, values)

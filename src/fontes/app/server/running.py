@@ -1,7 +1,8 @@
-"""Running a server until it is told to end: connections, signals, the log."""
+"""Running a server: connections, signals and the log."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -10,34 +11,41 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import uvicorn
 from fastapi import APIRouter
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ...core.errors import FontesError
 from ..flags import flags
+from .answers import PROBLEM, problem_bytes
 from .application import application
-from .connection import Connection
-from .memory import give_large_back
-from .service import Service
+from .guard import HEADERS
+from .service import Service, return_large_arrays
+
+HEAD = 64 << 10  # bytes of a request line with its headers
+Started = Callable[[str], None]
 
 
-def serve(service: Service, routers: Sequence[APIRouter] = (), started: Callable[[str], None] = lambda address: None) -> None:
-    """Serves until SIGTERM or SIGINT comes, and then finishes what runs.
+def serve(service: Service, routers: Sequence[APIRouter] = (), started: Started = lambda address: None) -> None:
+    """Serves until SIGTERM or SIGINT, and then finishes the running requests.
 
     Args:
         service: The service.
         routers: More addresses.
-        started: Is called with the address when requests may come.
+        started: Is called with the address when connections are accepted.
 
     Raises:
         FontesError: The address cannot be used.
     """
-    _allow_connections()
-    give_large_back()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection is an open file
+    return_large_arrays()
     server = server_of(service, routers, started)
     for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, lambda number, frame: None)  # uvicorn raises what it has caught once more when it is done
+        signal.signal(ending, lambda number, frame: None)  # uvicorn raises the signal again at its end
     with _logging(), contextlib.suppress(SystemExit):
         server.run()
     if not server.started:
@@ -45,44 +53,124 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Callable
         raise FontesError(f"the server cannot listen at {settings.host}, port {settings.port}: is another one there?")
 
 
-def server_of(
-    service: Service, routers: Sequence[APIRouter] = (), started: Callable[[str], None] = lambda address: None
-) -> uvicorn.Server:
+def server_of(service: Service, routers: Sequence[APIRouter], started: Started) -> uvicorn.Server:
     """The server, which `run` starts and `should_exit` ends; the arguments are those of `serve`."""
     settings = service.settings
 
-    class Limited(Connection):
-        patience = settings.seconds
+    class LimitedConnection(Connection):
+        seconds = settings.seconds
 
-    config = uvicorn.Config(
-        application(service, routers),
-        host=settings.host,
-        port=settings.port,
-        loop="uvloop",
-        http=Limited,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=round(settings.drain),
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+            await super().startup(sockets)  # type: ignore[arg-type]
+            for server in self.servers[:1]:
+                host, port, *_ = server.sockets[0].getsockname()
+                started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    return Server(
+        uvicorn.Config(
+            application(service, routers),
+            host=settings.host,
+            port=settings.port,
+            loop="uvloop",
+            http=LimitedConnection,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=round(settings.drain),
+        )
     )
-    return _Server(config, started)
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn's server, which says where it listens."""
+class Connection(HttpToolsProtocol):
+    """Uvicorn's fast protocol, with limits for the head of a request and for clients that do not read the answer.
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[str], None]) -> None:
-        super().__init__(config)
-        self._said = started
+    Uvicorn closes idle connections and pauses large bodies. It limits the size of a head in its slower h11 protocol alone, and
+    the time of a head nowhere. The guard limits requests whose head is complete.
+    """
 
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets)  # type: ignore[arg-type]
-        for server in self.servers[:1]:
-            host, port, *_ = server.sockets[0].getsockname()
-            self._said(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    seconds = 30.0
+    """Time for the head of a request, and for a client that does not read."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._head = 0  # bytes of an unfinished head, or 0
+        self._in_body = False
+        self._completed = False  # whether a head or a body ended in the bytes that are being parsed
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect("head")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        while data and not self.transport.is_closing():
+            size = len(data) if self._in_body else HEAD - self._head
+            piece, data = data[:size], data[size:]
+            if not piece:
+                self.send_400_response(f"the head of the request has more than {HEAD:,} bytes")
+                return
+            before, self._completed = self._head, False
+            super().data_received(piece)
+            if not self._in_body and not self._completed:
+                self._head = before + len(piece)
+        if self._head:
+            self._expect("head")
+
+    def on_message_begin(self) -> None:
+        self._head = 1
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head, self._in_body, self._completed = 0, True, True
+        self._forget("head")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body, self._completed = False, True
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._forget("head")
+        content = problem_bytes(400, "the request is not valid HTTP" if msg.startswith("Invalid") else msg)
+        own = (b"content-type", PROBLEM.encode()), (b"content-length", b"%d" % len(content)), (b"connection", b"close")
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in (*own, *HEADERS))
+        self.transport.write(STATUS_LINE[400] + head + b"\r\n" + content)
+        self._close()
+
+    def pause_writing(self) -> None:
+        self._expect("reader")
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._forget("reader")
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        """Closes the connection; aborts it later if the client does not read what is left."""
+        if not self.transport.is_closing():
+            self.transport.close()
+            self._expect("reader")
+
+    def _expect(self, event: str) -> None:
+        """Aborts the connection unless `_forget` is called in time."""
+        if event not in self._timers:
+            self._timers[event] = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def _forget(self, event: str) -> None:
+        if timer := self._timers.pop(event, None):
+            timer.cancel()
 
 
 class _Lines(logging.Formatter):
@@ -92,11 +180,8 @@ class _Lines(logging.Formatter):
         message = record.getMessage()
         if message.startswith("{"):
             return message
-        line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "level": record.levelname.lower(),
-            "message": message,
-        }
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = {"time": now, "level": record.levelname.lower(), "message": message}
         if record.exc_info and flags.debug:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)
@@ -104,7 +189,7 @@ class _Lines(logging.Formatter):
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
-    """One line of JSON a request on standard error, and one for whatever else there is to say."""
+    """Logs to standard error, one line of JSON for each request and each message."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     log, uvicorns = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")
@@ -112,7 +197,7 @@ def _logging() -> Iterator[None]:
     log.propagate = False
     log.setLevel(logging.WARNING if flags.quiet else logging.INFO)
     uvicorns.addHandler(handler)
-    uvicorns.setLevel(logging.CRITICAL)  # what happens to requests is said by `guard`
+    uvicorns.setLevel(logging.CRITICAL)  # the guard logs requests
     try:
         yield
     finally:
@@ -120,10 +205,3 @@ def _logging() -> Iterator[None]:
             logger.removeHandler(handler)
             logger.setLevel(logging.NOTSET)
         log.propagate = True
-
-
-def _allow_connections() -> None:
-    """As many open files as the system lets this process have: each connection is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,15 +1,15 @@
-"""Searching for requests: those of one kind together, each to the JSON that it would get alone."""
+"""Searching for requests in batches: a queue, and threads that turn requests into the JSON of their answers."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
-
-from pydantic_core import PydanticSerializationError, to_json
 
 from ...core.progress import Progress, Report, silent
 from ...core.run import Ranking
@@ -18,32 +18,31 @@ from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
 from ..results import rankings_as_json
-from .expressions import Guarded
-from .metrics import Metrics
-from .problems import busy
-from .served import Served, uses_model
+from .answers import busy, json_bytes
+from .health import Metrics
+from .served import ExpressionReader, ServedIndex, uses_model
 
-VALUES = 100  # of a facet, the most frequent ones
+FACET_VALUES = 100  # of a column, the most frequent
 BINS = 20  # of a histogram at most
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What requests must have in common to be searched together.
+    """Options of a search; requests with equal options are searched together.
 
     Args:
         served: The index.
-        pipeline: The name of the pipeline, or an expression.
+        pipeline: Name of the pipeline, or an expression.
         where: A filter.
-        k: Hits of a topic.
+        k: Maximum number of hits of a topic.
         facets: Columns whose values are counted.
         histograms: Columns of numbers or dates that are counted in bins.
-        explain: Whether hits come with the explanations of their scores.
-        text: Whether hits come with the documents' whole texts.
-        snippets: Whether hits come with the pieces of the texts that fit best.
+        explain: Whether to explain the score of each hit.
+        text: Whether to return whole texts.
+        snippets: Whether to return the passages that match best.
     """
 
-    served: Served
+    served: ServedIndex
     pipeline: str
     where: str | None = None
     k: int = 10
@@ -56,51 +55,118 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """One request.
-
-    Args:
-        topics: Its topics.
-        several: Whether its answer is a list of results, or the one result.
-    """
+    """A request: its topics, and whether it is answered with a list of results or with one result."""
 
     topics: tuple[Topic, ...]
     several: bool = False
 
 
-class Searcher:
-    """Works on batches of requests, in any thread.
+Future = asyncio.Future[bytes]
+Work = Callable[[SearchOptions, list[SearchRequest]], Sequence[bytes | Exception]]
+
+
+class BatchQueue:
+    """A queue from which threads take requests with equal options as one batch. It belongs to one event loop.
+
+    A request that arrives alone starts at once. Requests that arrive while all threads are busy wait; the first free thread
+    takes all waiting requests of some options, up to `size`, in rotation.
 
     Args:
-        free: What reads expressions of requests; None where there may be none.
-        metrics: Where batches are counted.
-        queue: What they call the queue.
-        seconds: How long a batch may take; then it ends where its stages next tell how far they are.
+        work: Gives the results of a batch, in order; an exception among them is raised for that request alone.
+        pool: The threads.
+        threads: Number of batches in progress at most.
+        size: Maximum number of requests of a batch.
     """
 
-    def __init__(self, free: Guarded | None, metrics: Metrics, queue: str, seconds: float) -> None:
-        self._free = free
+    def __init__(self, work: Work, pool: ThreadPoolExecutor, threads: int, size: int) -> None:
+        self._work = work
+        self._size = size
+        self._free = threads
+        self._pool = pool
+        self._waiting: OrderedDict[SearchOptions, deque[tuple[SearchRequest, Future]]] = OrderedDict()
+        self._scheduled = False
+
+    def __len__(self) -> int:
+        """Number of waiting requests."""
+        return sum(map(len, self._waiting.values()))
+
+    async def result(self, options: SearchOptions, request: SearchRequest) -> bytes:
+        """The result of a request; one that is cancelled while it waits is dropped."""
+        loop = asyncio.get_running_loop()
+        future: Future = loop.create_future()
+        self._waiting.setdefault(options, deque()).append((request, future))
+        self._schedule(loop)
+        return await future
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._free and self._waiting and not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._start, loop)  # after all requests that arrived in the same round of the loop
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._scheduled = False
+        while self._free and self._waiting:
+            options, waiting = self._waiting.popitem(last=False)
+            batch: list[tuple[SearchRequest, Future]] = []
+            while waiting and len(batch) < self._size:
+                request, future = waiting.popleft()
+                if not future.done():
+                    batch.append((request, future))
+            if waiting:
+                self._waiting[options] = waiting
+            if batch:
+                self._free -= 1
+                running = loop.run_in_executor(self._pool, self._work, options, [request for request, _ in batch])
+                running.add_done_callback(lambda done, batch=batch: self._finish(loop, done, batch))  # type: ignore[misc]
+
+    def _finish(self, loop: asyncio.AbstractEventLoop, done: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
+        self._free += 1
+        error = RuntimeError("the server ends") if done.cancelled() else done.exception()
+        results = [error] * len(batch) if error else done.result()
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        self._schedule(loop)
+
+
+class BatchSearch:
+    """Searches for a batch of requests, in any thread.
+
+    Args:
+        expressions: Reads expressions of requests; None if requests may not bring any.
+        metrics: Counters.
+        queue: Name of the queue in the counters.
+        seconds: Time limit of a batch, checked whenever a stage reports progress.
+    """
+
+    def __init__(self, expressions: ExpressionReader | None, metrics: Metrics, queue: str, seconds: float) -> None:
+        self._expressions = expressions
         self._seconds = seconds
         self._metrics = metrics
         self._queue = queue
 
-    def __call__(self, kind: SearchOptions, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
-        """For each request the JSON of its answer, or what was raised for it."""
-        state, ends = kind.served.state, time.monotonic() + self._seconds
+    def __call__(self, options: SearchOptions, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
+        """For each request the JSON of its answer, or the exception that it raised."""
+        state, ends = options.served.state, time.monotonic() + self._seconds
 
         def report(progress: Progress | None) -> None:
-            if time.monotonic() > ends:  # all who asked have been answered that it takes too long
+            if time.monotonic() > ends:  # all clients have been answered that it takes too long
                 raise busy("the answer takes too long")
 
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
         try:
-            stage = state.pipeline(kind.pipeline, kind.where, kind.k, self._free)
+            stage = state.pipeline(options.pipeline, options.where, options.k, self._expressions)
             if uses_model(stage):
-                self._metrics.model_calls.labels(kind.pipeline[:100]).inc()
+                self._metrics.model_calls.labels(options.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
-            results = iter(results_of(kind, stage, topics, report))
-            of = {"index": kind.served.name, "pipeline": kind.pipeline}
+            results = iter(_results(options, stage, topics, report))
+            of = {"index": options.served.name, "pipeline": options.pipeline}
             return [
-                as_json(
+                json_bytes(
                     {**of, "results": [next(results) for _ in request.topics]} if request.several else {**of, **next(results)}
                 )
                 for request in requests
@@ -108,55 +174,56 @@ class Searcher:
         except Exception as error:
             if len(requests) == 1 or time.monotonic() > ends:
                 return [error] * len(requests)
-        return [result for request in requests for result in self(kind, [request])]  # so that each gets its own error
+        return [result for request in requests for result in self(options, [request])]  # so that each gets its own error
 
 
 def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: Report = silent) -> list[Ranking]:
-    """The rankings of topics, whose ids need not differ, in their order."""
+    """The rankings of topics, whose ids may be equal, in order."""
     if len(topics) == 1 and isinstance(stage, Lexical):
         return [stage.search(topics[0], k)]
     run = stage(Topics(replace(topic, id=str(number)) for number, topic in enumerate(topics)), progress=report)
     return list(run.values())
 
 
-def results_of(
-    kind: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
+def _results(
+    options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
     """The JSON values of each topic's hits."""
-    rankings = rankings_of(stage, topics, kind.k, report)
+    rankings = rankings_of(stage, topics, options.k, report)
     report(None)
-    results = rankings_as_json(rankings, text=True, snippets=kind.snippets)
+    results = rankings_as_json(rankings, text=True, snippets=options.snippets)
     for topic, ranking, values in zip(topics, rankings, results, strict=True):
         values["topic"] = topic.id
         for hit in values["hits"]:
-            if not kind.text:
+            if not options.text:
                 hit.pop("text", None)
-            if kind.explain:
+            if options.explain:
                 report(None)
                 hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
-        if kind.facets:
-            counts = ranking.facets(*kind.facets)
+        if options.facets:
             values["facets"] = {
-                column: [{"value": value, "count": count} for value, count in islice(of_column.items(), VALUES)]
-                for column, of_column in counts.items()
+                column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]
+                for column, counts in ranking.facets(*options.facets).items()
             }
-        if kind.histograms:
+        if options.histograms:
             values["histograms"] = {
-                column: [{"from": low, "to": high, "count": count} for (low, high), count in of_column.items()]
-                for column, of_column in ranking.facets(*kind.histograms, bins=BINS).items()
+                column: [{"from": low, "to": high, "count": count} for (low, high), count in bins.items()]
+                for column, bins in ranking.facets(*options.histograms, bins=BINS).items()
             }
     return results
 
 
 def matches_in(index: Index, text: str, query: str) -> list[list[int]]:
-    """Where words of a query are in a text, as first character and end."""
+    """Start and end, in characters, of the words of a text that match a query."""
     vocabulary = replace(index.analyzer, words=(1, 1)).vocabulary()
     return [[start, end] for start, end, _ in vocabulary.spans(text, index.analyzer(query))]
 
 
-def as_json(values: Any) -> bytes:
-    """JSON in UTF-8; what UTF-8 cannot hold is escaped, and numbers that are none are null."""
-    try:
-        return to_json(values, inf_nan_mode="null")
-    except (PydanticSerializationError, UnicodeEncodeError):
-        return json.dumps(values, default=str).encode()
+def rewrites(topic: Topic) -> list[dict[str, Any]]:
+    """The forms of a topic, from the typed one to the one that was searched for: texts, and weights of terms if any."""
+    forms = [topic]
+    while forms[-1].origin is not None:
+        forms.append(forms[-1].origin)
+    return [
+        {"text": form.text, **({} if form.weights is None else {"weights": dict(form.weights)})} for form in reversed(forms)
+    ]

@@ -1,54 +1,115 @@
-"""An index as it is served: its pipelines over one state at a time, and the going over to a newer one."""
+"""A served index: its pipelines over one state at a time, the change to a newer state, and expressions of requests."""
 
 from __future__ import annotations
 
+import ast
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import FontesError
-from ...core.part import Part, walk
+from ...core.errors import FontesError, ParameterError
+from ...core.expression import MAX_TEXT
+from ...core.part import Part, stages, walk
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Topics
 from ...index import Index
 from ...index.columns import facet_columns
 from ...lexical.impacts import in_memory
+from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
 from ...storage.compiled import load
-from ..pipelines import filtered, retriever, rewriter_for, turns_rewriter, warm
-from .expressions import Guarded
-from .problems import RefusedError
+from ..pipelines import filtered, retriever, rewriter_for, warm
+from .answers import RefusedError
 
 if TYPE_CHECKING:
     from ...index.state import State
 
-STAGES = 256  # pipelines with filters or of requests that a state keeps
-PATIENCE = 2  # times the seconds that a new state took to get ready pass before the next one
+CACHED_STAGES = 256  # pipelines with filters, or of requests, that a state keeps
+PAUSE = 2  # after a change of state, in units of the time that it took
+FREE = frozenset(
+    {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
+    | {"rm3", "weighted_turns"}
+)
+"""Parts without a model or a file, which every expression may have."""
+
 Retriever = Stage[Topics, Run]
 Rewriter = Stage[Topics, Topics]
 
 
-@dataclass(frozen=True)
-class ServedState:
-    """One state of an index, with the pipelines over it. A request uses one from its beginning to its end.
+class ExpressionReader:
+    """Reads the expressions of requests.
+
+    A part that names a model or a file is refused unless the same part stands in one of the server's own expressions.
 
     Args:
-        index: The index; nobody changes what it reads.
-        pipelines: The stages by name.
-        rewriters: The stages that rewrite turns, by name.
-        generation: How many states were served before it.
+        texts: The server's own expressions.
+        limit: Greatest whole number in an expression, which may be a depth or a number of documents.
+    """
+
+    def __init__(self, texts: Iterable[str], limit: int) -> None:
+        self._limit = limit
+        self._own = {ast.dump(node) for text in texts for node in _nodes(text) if isinstance(node, ast.Call)}
+
+    def is_free(self, text: str) -> bool:
+        """Whether no part of an expression may run a model."""
+        return all(_called(node) in FREE for node in _nodes(text) if isinstance(node, ast.Call))
+
+    def stage(self, text: str, index: Index) -> Retriever:
+        """The stage that an expression describes.
+
+        Raises:
+            RefusedError: It has a part that the server has not loaded.
+            ParameterError: It cannot be read.
+            PipelineError: It is no stage from topics to a run.
+        """
+        try:
+            for node in _nodes(text):
+                if isinstance(node, ast.Constant) and type(node.value) is int and node.value > self._limit:
+                    raise RefusedError(422, f"a number in a pipeline may be {self._limit:,} at most here")
+                name = _called(node)
+                if name in stages and name not in FREE and ast.dump(node) not in self._own:
+                    raise RefusedError(403, f"{name} with these parameters is not among what this server has loaded")
+        except RecursionError:
+            raise ParameterError("the pipeline is nested too deeply") from None
+        return retriever(index, text)
+
+
+def _called(node: ast.AST) -> str:
+    """The name that a call calls; "" for other nodes."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def _nodes(text: str) -> list[ast.AST]:
+    """The nodes of an expression; none of an invalid one, for which `retriever` raises an error with the position."""
+    if len(text) > MAX_TEXT:
+        return []
+    try:
+        return list(ast.walk(ast.parse(text.replace("\n", " ").strip(), mode="eval")))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+@dataclass(frozen=True)
+class ServedState:
+    """One state of an index, with the pipelines over it. A request uses one state from its beginning to its end.
+
+    Args:
+        index: The index.
+        pipelines: Stages by name.
+        rewriters: Stages that rewrite turns, by name.
+        generation: Number of states that were served before.
     """
 
     index: Index
     pipelines: Mapping[str, Retriever]
     rewriters: Mapping[str, Rewriter]
     generation: int = 0
-    _made: Cached[tuple[str, str | None, int], Retriever] = field(default_factory=lambda: Cached(STAGES))
+    _made: Cached[tuple[str, str | None, int], Retriever] = field(default_factory=lambda: Cached(CACHED_STAGES))
 
     @cached_property
     def models(self) -> dict[str, bool]:
@@ -57,36 +118,48 @@ class ServedState:
 
     @cached_property
     def facets(self) -> tuple[list[str], list[str]]:
-        """The columns that are worth a facet, and those that hold links."""
+        """The columns that suit facets, and those that hold links."""
         return facet_columns(self.index.state)
 
-    def pipeline(self, name: str, where: str | None, k: int, free: Guarded | None) -> Retriever:
-        """The pipeline that a request names.
+    def pipeline(self, name: str, where: str | None, k: int, expressions: ExpressionReader | None) -> Retriever:
+        """The pipeline of a request.
 
         Args:
             name: A name, or an expression.
-            where: A filter that its retrievers get.
-            k: How many documents a topic gets at most.
-            free: What reads expressions; None where requests may bring none.
+            where: A filter for its retrievers.
+            k: Maximum number of documents of a topic.
+            expressions: Reads expressions; None if requests may not bring any.
 
         Raises:
             RefusedError: There is no such pipeline.
             ParameterError: The expression or the filter cannot be read.
         """
-        if name not in self.pipelines and free is None:
-            raise RefusedError(422, f"there is no pipeline '{name[:200]}'; there are {', '.join(self.pipelines)}")
+        self.check_pipeline(name, expressions)
 
         def make() -> Retriever:
             stage = self.pipelines.get(name)
             if stage is None:
-                assert free is not None
-                stage = _single(free.stage(name, self.index))
+                assert expressions is not None
+                stage = _single_threaded(expressions.stage(name, self.index))
             return filtered(stage, where) % k
 
         return self._made.get((name, where, k), make)
 
+    def check_pipeline(self, name: str, expressions: ExpressionReader | None) -> None:
+        """Raises RefusedError for an unknown name, unless requests may bring expressions."""
+        if name not in self.pipelines and expressions is None:
+            raise RefusedError(422, f"there is no pipeline '{name[:200]}'; there are {', '.join(self.pipelines)}")
+
+    def rewriter(self, name: str | None) -> str | None:
+        """The name of a rewriter; for None the first, if any. Raises RefusedError for an unknown name."""
+        if name is None:
+            return next(iter(self.rewriters), None)
+        if name not in self.rewriters:
+            raise RefusedError(422, f"there is no rewriter '{name[:200]}'; there are {', '.join(self.rewriters) or 'none'}")
+        return name
+
     def over(self, reader: State) -> ServedState:
-        """The same pipelines over another state of the index; models stay as they are."""
+        """The same pipelines over another state of the index; models stay loaded."""
         parts: dict[int, tuple[Part, Part]] = {}
 
         def moved(part: Part) -> Part:
@@ -98,40 +171,44 @@ class ServedState:
         return ServedState(Index(reader), all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
 
 
-class Served:
+class ServedIndex:
     """An index that is served.
 
     Args:
-        path: Its directory.
-        name: What requests call it.
-        pipelines: Expressions by name; the first is used where a request names none.
-        rewriters: Expressions of rewriters by name; none for the one that suits the first pipeline.
+        path: Directory of the index.
+        name: Name in requests.
+        pipelines: Expressions by name; the first is the default of requests.
+        rewriters: Expressions of rewriters by name; if empty, the one that suits the first pipeline.
 
     Attributes:
-        state: What requests that come now are answered from.
-        seconds: How long the last state took to get ready.
-        trouble: Why there is a newer state that is not served; empty where there is none.
+        state: The state that answers new requests.
+        seconds: Time that the last change of state took.
+        trouble: Why a newer state cannot be served; "" if there is none.
     """
 
     def __init__(self, path: Path, name: str, pipelines: Mapping[str, str], rewriters: Mapping[str, str]) -> None:
         self.path = path
         self.name = name
         index = Index.open(path)
-        stages = {of_pipeline: _single(retriever(index, text)) for of_pipeline, text in pipelines.items()}
+        retrievers = {of_pipeline: _single_threaded(retriever(index, text)) for of_pipeline, text in pipelines.items()}
         if not rewriters:
-            suits = rewriter_for(next(iter(stages.values())))
+            suits = rewriter_for(next(iter(retrievers.values())))
             rewriters = {} if suits is None else {suits: suits}
         self.texts = {*pipelines.values(), *rewriters.values()}
         of_turns = {of_rewriter: turns_rewriter(text, index, "--rewriter") for of_rewriter, text in rewriters.items()}
-        self.state = ServedState(index, stages, of_turns)
+        self.state = ServedState(index, retrievers, of_turns)
         self.seconds = 0.0
         self.trouble = ""
-        self._next = 0.0  # when a newer state may be looked for
+        self._next = 0.0  # when to look for a newer state
         self._lock = threading.Lock()
 
     def to_dict(self) -> dict[str, Any]:
-        """What it is, as JSON values."""
+        """Description as JSON values."""
         state = self.state
+
+        def described(stages: Mapping[str, Any]) -> list[dict[str, Any]]:
+            return [{"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in stages.items()]
+
         return {
             "name": self.name,
             "documents": len(state.index),
@@ -141,13 +218,14 @@ class Served:
             "columns": state.index.columns,
             "facets": state.facets[0],
             "links": state.facets[1],
-            "pipelines": [
-                {"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in state.pipelines.items()
-            ],
-            "rewriters": [
-                {"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in state.rewriters.items()
-            ],
+            "pipelines": described(state.pipelines),
+            "rewriters": described(state.rewriters),
         }
+
+    def check_document(self, doc_id: str) -> None:
+        """Raises RefusedError for an unknown id."""
+        if doc_id not in self.state.index:
+            raise RefusedError(404, f"there is no document '{doc_id[:200]}' in {self.name}")
 
     def warm(self) -> None:
         """Loads the models and compiles the kernels of all pipelines."""
@@ -156,14 +234,10 @@ class Served:
             warm(stage)
 
     def refresh(self, now: bool = False) -> bool:
-        """Goes over to the newest state, once it is as ready for requests as the one before.
+        """Changes to the newest state, once it answers as fast as the one before; whether there was a newer one.
 
         Args:
-            now: Look at once; else not before some time after the last change, so that getting ready takes a part of the
-                processor alone.
-
-        Returns:
-            Whether there was a newer one.
+            now: Look at once. Otherwise only some time after the last change, so that changes take a part of the processor.
         """
         with self._lock:
             if not now and time.monotonic() < self._next:
@@ -176,31 +250,25 @@ class Served:
                     return False
                 state = before.over(reader)
                 with in_memory(lists=True):
-                    for part in {id(part): part for stage in state.pipelines.values() for part in retrievers(stage)}.values():
+                    for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
                         warm(part)
             except (FontesError, OSError) as error:
                 self.trouble = str(error)
                 return False
             self.state, self.trouble = state, ""
             self.seconds = time.perf_counter() - start
-            self._next = time.monotonic() + PATIENCE * self.seconds
+            self._next = time.monotonic() + PAUSE * self.seconds
             return True
 
-    def change(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Adds or deletes documents, and goes over to what comes of it: whoever hears of the change is answered from it.
-
-        Args:
-            name: The method of `Index`.
-            *arguments: What it takes.
-            **options: And by name.
-        """
-        change = getattr(Index(self.state.index.state.refreshed()), name)(*arguments, **options)
+    def change(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Calls a method of `Index` that changes it, and serves the new state before it returns what the method returned."""
+        change = getattr(Index(self.state.index.state.refreshed()), method)(*arguments, **options)
         self.refresh(now=True)
         return change
 
 
-def retrievers(stage: Retriever) -> Iterator[Retriever]:
-    """What in a pipeline searches an index, and gets ready for each of its states; models stay as they are."""
+def _retrievers(stage: Retriever) -> Iterator[Retriever]:
+    """The parts of a pipeline that search an index, which are warmed for each of its states; models stay loaded."""
     for part in walk(stage):
         if isinstance(part, Stage) and (part.takes, part.gives) == (Topics, Run) and "index" in part.params():
             yield part
@@ -211,8 +279,8 @@ def uses_model(stage: Stage[Any, Any]) -> bool:
     return any(hasattr(type(part), "fingerprint") for part in walk(stage))
 
 
-def _single(stage: Retriever) -> Retriever:
-    """The stage with one thread for each request: requests that come together keep the others busy."""
+def _single_threaded(stage: Retriever) -> Retriever:
+    """The stage with one thread for each request: other requests keep the other cores busy."""
 
     def with_one(part: Part) -> Part:
         return part.with_(threads=1) if "threads" in part.params() and part.params()["threads"] is None else part

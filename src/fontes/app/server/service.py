@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,42 +15,44 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.errors import ParameterError
+from ...core.stage import Stage
 from ...core.strings import SURROGATE
-from ...core.values import Topic
-from .batching import Batcher
-from .expressions import Guarded
-from .memory import give_way, trim
-from .metrics import Metrics
-from .problems import RefusedError
-from .searching import Searcher, SearchOptions, SearchRequest
-from .served import Served, ServedState
-from .sessions import Sessions
-from .settings import Settings
+from ...core.values import Topic, Topics
+from ...index.columns.facets import ORDERED
+from .answers import RefusedError
+from .conversations import ConversationStore
+from .health import Metrics
+from .searching import BatchQueue, BatchSearch, SearchOptions, SearchRequest
+from .served import ExpressionReader, ServedIndex
+from .settings import ServerSettings
 
 T = TypeVar("T")
-DEFAULT = {"bm25": "bm25()"}
-TOPICS = 64  # that are searched together
-PAIRS = 16  # topics that go through a model together
-OTHERS = 8  # threads for everything that is no search
-LOOK = 0.1  # seconds between two looks at whether it is time to refresh
+PIPELINES = {"bm25": "bm25()"}
+LEXICAL_BATCH, MODEL_BATCH = 64, 16  # requests that are searched together
+EXPLAINED = 100  # hits with explanations at most
+OTHER_THREADS = 8  # for everything but searches
+LARGE = 1 << 20  # bytes of an array that has pages of its own
+MMAP_THRESHOLD = -3  # in glibc's malloc.h
+NICENESS = 5
 
 
 class Service:
-    """What a server serves.
+    """Indexes and pipelines with the threads that search them.
 
     Args:
-        paths: The indexes' directories; the first is searched where a request names none.
+        paths: Directories of the indexes; the first is the default of requests.
         settings: The settings.
-        pipelines: Expressions by name; none for BM25.
-        rewriters: Expressions of rewriters of turns by name; none for the one that suits the first pipeline.
+        pipelines: Expressions by name; BM25 if empty.
+        rewriters: Expressions of rewriters of turns by name; if empty, the one that suits the first pipeline.
 
     Attributes:
         settings: The settings.
-        indexes: What is served, by name.
-        metrics: The counters.
-        talks: The conversations.
+        indexes: The indexes by name.
+        metrics: Counters.
+        conversations: The conversations.
+        expressions: Reads expressions of requests; None if they may not bring any.
         ready: Whether all models are loaded.
-        described: What else /indexes says.
+        described: Additional values of /indexes.
 
     Raises:
         FontesError: An index cannot be opened, or a pipeline cannot be read.
@@ -56,82 +61,70 @@ class Service:
     def __init__(
         self,
         paths: Iterable[Path],
-        settings: Settings,
+        settings: ServerSettings,
         pipelines: Mapping[str, str] | None = None,
         rewriters: Mapping[str, str] | None = None,
     ) -> None:
         self.settings = settings
-        self.indexes: dict[str, Served] = {}
+        self.indexes: dict[str, ServedIndex] = {}
         for path in paths:
             name = path.absolute().stem
             if name in self.indexes:
                 raise ParameterError(f"{path}: another index is called '{name}' too; requests name indexes by their folders")
-            self.indexes[name] = Served(path, name, pipelines or DEFAULT, rewriters or {})
+            self.indexes[name] = ServedIndex(path, name, pipelines or PIPELINES, rewriters or {})
         if not self.indexes:
             raise ParameterError("there is no index to serve")
         self.metrics = Metrics()
         self.ready = False
         self.described: dict[str, Any] = {}
-        self.talks = Sessions(settings.talks, settings.kept)
+        self.conversations = ConversationStore(settings.conversations, settings.conversation_seconds)
         texts = {text for served in self.indexes.values() for text in served.texts}
-        self.free = Guarded(texts, max(settings.k, 1000)) if settings.any_pipeline else None
+        self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None
         threads = os.cpu_count() or 1
         self._pools = {
-            name: ThreadPoolExecutor(number, name) for name, number in (("search", threads), ("models", 1), ("others", OTHERS))
+            "search": ThreadPoolExecutor(threads, "search"),
+            "models": ThreadPoolExecutor(1, "models"),
+            "others": ThreadPoolExecutor(OTHER_THREADS, "others"),
+            "states": ThreadPoolExecutor(1, "states", initializer=_lower_priority),
         }
-        self._pools["states"] = ThreadPoolExecutor(1, "states", initializer=give_way)
-        self._lexical = Batcher(
-            Searcher(self.free, self.metrics, "lexical", settings.seconds), self._pools["search"], threads, TOPICS
-        )
-        self._models = Batcher(Searcher(self.free, self.metrics, "models", settings.seconds), self._pools["models"], 1, PAIRS)
+        self._lexical = BatchQueue(self._batch_search("lexical"), self._pools["search"], threads, LEXICAL_BATCH)
+        self._models = BatchQueue(self._batch_search("models"), self._pools["models"], 1, MODEL_BATCH)
         self._writing = asyncio.Lock()
         self._watch()
 
     @property
     def names(self) -> dict[str, str]:
-        """What stands in place of paths in messages to clients."""
+        """Names of the indexes by their paths, which they replace in messages to clients."""
         return {
-            shown: served.name for served in self.indexes.values() for shown in (str(served.path), str(served.path.absolute()))
+            path: served.name for served in self.indexes.values() for path in (str(served.path), str(served.path.absolute()))
         }
 
-    def served(self, name: str | None) -> Served:
-        """The index that a request names; the first for None.
-
-        Raises:
-            RefusedError: There is none of this name.
-        """
+    def served(self, name: str | None) -> ServedIndex:
+        """An index by name; the first for None. Raises RefusedError for an unknown name."""
         if name is None:
             return next(iter(self.indexes.values()))
         if name not in self.indexes:
             raise RefusedError(404, f"there is no index '{name[:200]}'; there are {', '.join(self.indexes)}")
         return self.indexes[name]
 
-    def kind(self, index: str | None, pipeline: str | None, k: int = 10, **more: Any) -> SearchOptions:
-        """What a request asks for, within the limits.
-
-        Raises:
-            RefusedError: It is beyond them, or names what there is not.
-        """
-        served, limit = self.served(index), self.settings.k
-        if not 1 <= k <= limit:
-            raise RefusedError(422, f"k is {k}; this server gives 1 to {limit:,} hits (--k)")
-        own = served.state.pipelines
-        name = next(iter(own)) if pipeline is None else pipeline
-        if name not in own and self.free is None:
-            raise RefusedError(422, f"there is no pipeline '{name[:200]}'; there are {', '.join(own)}")
-        return SearchOptions(served, name, k=k, **more)
-
-    def rewriter(self, state: ServedState, name: str | None) -> str | None:
-        """The name of the rewriter of turns that a request names; for None the first, if there is one.
-
-        Raises:
-            RefusedError: There is none of this name.
-        """
-        if name is None:
-            return next(iter(state.rewriters), None)
-        if name not in state.rewriters:
-            raise RefusedError(422, f"there is no rewriter '{name[:200]}'; there are {', '.join(state.rewriters) or 'none'}")
-        return name
+    def options(self, index: str | None, pipeline: str | None, k: int = 10, **more: Any) -> SearchOptions:
+        """Options of a search; raises RefusedError if they exceed a limit or name something unknown."""
+        served, limits = self.served(index), self.settings
+        name = next(iter(served.state.pipelines)) if pipeline is None else pipeline
+        options = SearchOptions(served, name, k=k, **more)
+        if options.explain and k > EXPLAINED:
+            raise RefusedError(422, f"at most {EXPLAINED} hits come with explanations; k is {k}")
+        if options.where is not None and len(options.where) > limits.query:
+            raise RefusedError(422, f"the filter has {len(options.where):,} characters; {limits.query:,} are taken (--query)")
+        for column in options.histograms:
+            if (kind := served.state.index.columns.get(column, "date")) not in ORDERED:
+                raise RefusedError(
+                    422, f"column '{column[:200]}' holds {kind} values, which have no histogram; ask for its facets"
+                )
+        if not 1 <= k <= limits.k:
+            raise RefusedError(422, f"k is {k}; this server gives 1 to {limits.k:,} hits (--k)")
+        served.state.check_pipeline(name, self.expressions)
+        return options
 
     def check_query(self, text: str) -> None:
         """Raises RefusedError for a query that is too long, empty, or no text."""
@@ -144,57 +137,76 @@ class Service:
         if SURROGATE.search(text):
             raise RefusedError(422, "the query has half of a character (a lone surrogate)")
 
-    def has_model(self, kind: SearchOptions) -> bool:
-        """Whether what is asked for runs a model."""
-        if (own := kind.served.state.models.get(kind.pipeline)) is not None:
-            return own
-        return self.free is None or not self.free.is_light(kind.pipeline)
+    def check_topics(self, topics: list[Topic]) -> None:
+        """Raises RefusedError for too many topics, equal ids, or a text as `check_query`."""
+        if len(topics) > self.settings.batch:
+            raise RefusedError(
+                422, f"there are {len(topics):,} topics; a request has {self.settings.batch:,} at most (--batch)"
+            )
+        for topic in topics:
+            for text in (topic.text, *(turn.text for turn in topic.turns)):
+                self.check_query(text)
+        if len({topic.id for topic in topics}) < len(topics):
+            raise RefusedError(422, "two topics have the same id")
 
-    async def search(self, kind: SearchOptions, request: SearchRequest) -> bytes:
+    def stage(self, options: SearchOptions) -> Stage[Topics, Any]:
+        """The pipeline of a search."""
+        return options.served.state.pipeline(options.pipeline, options.where, options.k, self.expressions)
+
+    def has_model(self, options: SearchOptions) -> bool:
+        """Whether the pipeline of a search runs a model."""
+        if (own := options.served.state.models.get(options.pipeline)) is not None:
+            return own
+        return self.expressions is None or not self.expressions.is_free(options.pipeline)
+
+    async def search(self, options: SearchOptions, request: SearchRequest) -> bytes:
         """The JSON of the answer to a request."""
-        return await (self._models if self.has_model(kind) else self._lexical).result(kind, request)
+        return await (self._models if self.has_model(options) else self._lexical).result(options, request)
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
-        """What a function gives, in a thread; in that of the models where it needs one."""
+        """Calls a function in a thread; in that of the models if it needs one."""
         return await self._in("models" if model else "others", function, *arguments)
 
     async def _in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
-    async def change(self, served: Served, name: str, *arguments: Any, **options: Any) -> Any:
-        """A change of an index, one after the other; see `Served.change`."""
+    async def change(self, served: ServedIndex, method: str, *arguments: Any, **options: Any) -> Any:
+        """Changes an index, one change at a time; see `ServedIndex.change`."""
         async with self._writing:
-            return await self.work(partial(served.change, name, *arguments, **options))
+            return await self.work(partial(served.change, method, *arguments, **options))
 
     async def run(self) -> None:
-        """Gets ready, and then goes over to newer states of the indexes as they come; until it is cancelled."""
+        """Loads everything, and then serves newer states of the indexes as they come, until it is cancelled."""
         for served in self.indexes.values():
             await self.work(served.warm)
             await self.work(self._rehearse, served)
         gc.collect()
-        gc.freeze()  # what is there now stays: to look through it for garbage again and again takes a fifth of the time
+        gc.freeze()  # objects that exist now stay: collecting garbage among them takes a fifth of the time
         self.ready = True
         while True:
             await asyncio.sleep(self.settings.refresh or 3600)
             if self.settings.refresh:
                 for served in self.indexes.values():
                     if await self._in("states", served.refresh):
-                        await self._in("states", trim)
-            self.talks.forget()
+                        await self._in("states", _trim_memory)
+            self.conversations.expire()
 
-    def _rehearse(self, served: Served) -> None:
-        """Asks each pipeline in all ways, so that no request waits for what is compiled; what cannot be asked is left."""
+    def _batch_search(self, queue: str) -> BatchSearch:
+        return BatchSearch(self.expressions, self.metrics, queue, self.settings.seconds)
+
+    def _rehearse(self, served: ServedIndex) -> None:
+        """Calls each pipeline with all options, so that no request waits for compilation."""
         index = served.state.index
         if not len(index.terms):
             return
         topic = Topic("1", index.terms[int(index.df.argmax())])
         columns = tuple(index.columns)
         any_value = " or ".join(f"metadata[{column!r}] is None" for column in columns) or None
-        searcher = Searcher(self.free, self.metrics, "rehearsal", self.settings.seconds)
+        search = self._batch_search("rehearsal")
         for name in served.state.pipelines:
             for where in {None, any_value, any_value and f"not ({any_value})"}:
-                searcher(SearchOptions(served, name, where, facets=columns), [SearchRequest((topic,))] * 2)
-                searcher(SearchOptions(served, name, where, explain=True), [SearchRequest((topic,))])
+                search(SearchOptions(served, name, where, facets=columns), [SearchRequest((topic,))] * 2)
+                search(SearchOptions(served, name, where, explain=True), [SearchRequest((topic,))])
 
     def close(self) -> None:
         """Ends the threads."""
@@ -205,7 +217,29 @@ class Service:
         watch = self.metrics.watch
         watch("queue", lambda: len(self._lexical), "lexical")
         watch("queue", lambda: len(self._models), "models")
-        watch("conversations", lambda: len(self.talks))
+        watch("conversations", lambda: len(self.conversations))
         for name, served in self.indexes.items():
             watch("generation", lambda served=served: served.state.generation, name)  # type: ignore[misc]
             watch("documents", lambda served=served: len(served.state.index), name)  # type: ignore[misc]
+
+
+def return_large_arrays() -> None:
+    """Has glibc return the memory of arrays of a megabyte and more when they are freed.
+
+    By default glibc soon keeps pieces of up to 32 MB, between which smaller ones settle: a server whose index changes would
+    grow with each state.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
+
+
+def _trim_memory() -> None:
+    """Returns the free memory that glibc keeps."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _lower_priority() -> None:
+    """Has this thread, and those that it starts, give way to requests; on Linux, where threads have priorities."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,14 +1,16 @@
-"""Settings of a server: its address, its secrets, and a limit for everything that a request may ask for."""
+"""Settings of a server: its address, its secrets, and the limits of requests."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ...core.checks import check_whole
 from ...core.errors import InputError, ParameterError
+from ...core.renamed import renamed
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
 TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # variables of the environment
@@ -17,64 +19,70 @@ PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 ORIGIN = re.compile(r"https?://[\w.:\[\]-]+|\*", re.ASCII)
 
 
+def _setting(default: Any, *options: str) -> Any:
+    """A field whose option of the command line has other names than the field."""
+    return field(default=default, metadata={"options": options})
+
+
 @dataclass(frozen=True)
-class Settings:
-    """The settings of a server. Each limit is refused with a sentence that names it.
+class ServerSettings:
+    """Settings of a server. `fontes serve` has an option for each; its help is the description here.
 
     Args:
-        host: The address that the server listens at.
-        port: The port; 0 for any that is free.
-        hosts: Host names that requests may use, besides the address and those of this machine.
-        root_path: The path under which a reverse proxy serves it, such as "/search"; the proxy may strip it or not.
-        origins: Web origins whose pages may send requests and read the answers (CORS), such as "https://app.example.org"; "*"
-            for all.
-        any_pipeline: Whether a request may bring an expression of its own.
-        writable: Whether clients with the token may add and delete documents.
-        token: The secret of clients that may change documents; it allows reading too.
-        key: The secret of clients that may read; "" where everybody may.
-        query: Characters of a query.
-        body: Bytes of a request's body.
-        k: Hits of a query.
-        batch: Topics of a request, or documents that are deleted.
-        seconds: How long a request may take.
-        at_once: Requests that are worked on at once.
-        rate: Requests a second of each client; 0 for any number.
-        talks: Conversations that are kept.
-        kept: Seconds that a conversation is kept after its last turn.
-        refresh: Seconds between two looks at whether an index has changed; 0 for none.
-        drain: Seconds that requests have to be finished when the server ends.
-        log_queries: Whether the log has the queries.
+        port: Port to listen at; 0 for any that is free.
+        host: Address to listen at.
+        hosts: Another host name of this server; may be repeated.
+        root_path: Path under which a reverse proxy serves this server, such as /search.
+        origins: Origin whose pages may read responses (CORS), such as https://app.example.org, or * for all; may be repeated.
+        any_pipeline: Accept expressions as pipelines of requests, with the models of --pipeline alone.
+        writable: Let clients that have the token add and delete documents.
+        token: Secret of clients that may change documents; it allows reading too.
+        key: Secret of clients that may read; "" if everybody may.
+        query: Maximum number of characters of a query.
+        body: Maximum number of bytes of a request's body.
+        k: Maximum number of hits of a query.
+        batch: Maximum number of topics of a request, or of documents to delete.
+        seconds: Time limit of a request, in seconds.
+        at_once: Maximum number of requests in progress.
+        rate: Maximum number of requests a second of each client; 0 for no limit.
+        conversations: Maximum number of stored conversations; the oldest is deleted.
+        conversation_seconds: Seconds for which a conversation is stored after its last turn.
+        refresh: Seconds between checks for a newer state of the index; 0 for none.
+        drain: Seconds in which running requests may finish when the server ends.
+        log_queries: Write queries into the log.
     """
 
-    host: str = "127.0.0.1"
     port: int = 8080
-    hosts: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    hosts: tuple[str, ...] = _setting((), "--name")
     root_path: str = ""
-    origins: tuple[str, ...] = ()
+    origins: tuple[str, ...] = _setting((), "--origin")
     any_pipeline: bool = False
     writable: bool = False
-    token: str = ""
-    key: str = ""
+    token: str = _setting("")
+    key: str = _setting("")
     query: int = 2_000
     body: int = 4 << 20
-    k: int = 1_000
+    k: int = _setting(1_000, "-k", "--k")
     batch: int = 100
     seconds: float = 30.0
     at_once: int = 1_000
     rate: float = 0.0
-    talks: int = 1_000
-    kept: float = 3_600.0
+    conversations: int = _setting(1_000, "--conversations", "--talks")
+    conversation_seconds: float = _setting(3_600.0, "--conversation-seconds", "--kept")
     refresh: float = 1.0
     drain: float = 30.0
     log_queries: bool = False
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "int":
-                check_whole(f"--{field.name.replace('_', '-')}", value, int(field.name != "port") and 1)
-            elif field.type == "float" and not (0 < value < 1e9 or (value == 0 and field.name in ("rate", "refresh"))):
-                raise ParameterError(f"--{field.name} must be a number above 0, not {value!r}")
+        for each in fields(self):
+            value, option = getattr(self, each.name), f"--{each.name.replace('_', '-')}"
+            if each.type == "int":
+                check_whole(option, value, 0 if each.name == "port" else 1)
+            elif each.type == "float" and not (0 < value < 1e9 or (value == 0 and each.name in ("rate", "refresh"))):
+                raise ParameterError(f"{option} must be a number above 0, not {value!r}")
+        if self.port > 65_535:
+            raise ParameterError(f"--port must be 65,535 at most, not {self.port}")
         if self.writable and not self.token:
             raise ParameterError(f"--writable needs a token: --token-file FILE, or {TOKEN} in the environment")
         if self.root_path and not PREFIX.fullmatch(self.root_path):
@@ -87,11 +95,7 @@ class Settings:
 
 
 def secret_of(path: Path | None, variable: str) -> str:
-    """A token or key, from a file or from the environment, never from the command line; "" where there is none.
-
-    Args:
-        path: The file; None for the environment.
-        variable: The variable of the environment.
+    """A token or key, from a file, or for None from a variable of the environment; "" if there is none.
 
     Raises:
         InputError: The file cannot be read, or the secret is too short.
@@ -111,11 +115,11 @@ def secret_of(path: Path | None, variable: str) -> str:
     return secret
 
 
-def named(texts: list[str]) -> dict[str, str]:
-    """Expressions by name, in their order: `NAME=EXPR`, or an expression, which is its own name.
+def named_expressions(texts: list[str]) -> dict[str, str]:
+    """Expressions by name: of `NAME=EXPR`, or of an expression, which is its own name.
 
     Raises:
-        ParameterError: Two have one name.
+        ParameterError: Two have the same name.
     """
     expressions: dict[str, str] = {}
     for text in texts:
@@ -125,3 +129,6 @@ def named(texts: list[str]) -> dict[str, str]:
             raise ParameterError(f"two pipelines are called '{name}'; write NAME=EXPR with another name")
         expressions[name] = expression
     return expressions
+
+
+__getattr__ = renamed(__name__, {"Settings": "ServerSettings"})

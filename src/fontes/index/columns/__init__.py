@@ -2,23 +2,21 @@
 
 from .facets import facet_columns, facets_of
 from .filters import Filter, filter_of, left_out
-from .merge import columns_anew, merge_columns
 from .schema import Schema, joined_schema, stored_kind
-from .stored import SegmentColumns, columns_of
-from .writer import ColumnWriter
+from .values import SegmentColumns
+from .writer import COLUMNS, ColumnWriter, columns_anew
 
 __all__ = [
+    "COLUMNS",
     "ColumnWriter",
     "Filter",
     "Schema",
     "SegmentColumns",
     "columns_anew",
-    "columns_of",
     "facet_columns",
     "facets_of",
     "filter_of",
     "joined_schema",
     "left_out",
-    "merge_columns",
     "stored_kind",
 ]

@@ -16,7 +16,6 @@ from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import ParameterError
 from ...core.registry import nearest
 from .filters import Columned
-from .stored import columns_of
 
 ORDERED = ("date", "float", "integer")  # types of columns that have histograms
 SAMPLE = 10_000  # documents by which a column is judged
@@ -61,7 +60,7 @@ def facets_of(
     for leaf in reader.leaves:
         first, last = np.searchsorted(docs, [leaf.first, leaf.first + leaf.documents])
         places = leaf.live[docs[first:last] - leaf.first]
-        own = columns_of(leaf.segment)
+        own = leaf.segment.columns
         for name, total in totals.items():
             total.update(own.counts(name, places))
         for name, parts in numbers.items():

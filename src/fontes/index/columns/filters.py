@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from ...core.values import Explanation
 from ...core.where import Condition, Mask, condition
 from ...storage.caches import Attached, Cached
-from ..leaf import Leaf
-from ..segment import Segment
+from ..segment import Leaf, Segment
 from .schema import Schema
-from .stored import columns_of
 
 KEPT = 16  # filters of a segment, and of an index
 
@@ -88,8 +86,8 @@ def left_out(state: Columned, where: str | None, doc: int) -> Explanation | None
 def _filtered(state: Columned, where: str) -> Filter:
     parsed, masks = condition(where, state.schema.types), []
     for leaf in state.leaves:
-        columns_of(leaf.segment).require(state.schema.types)
-        mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(columns_of(leaf.segment))[0])  # type: ignore[misc]
+        leaf.segment.columns.require(state.schema.types)
+        mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(leaf.segment.columns)[0])  # type: ignore[misc]
         masks.append(mask if leaf.dead is None else mask[leaf.live])
     mask = masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, bool), *masks])
     mask.flags.writeable = False

@@ -1,25 +1,34 @@
-"""Columns out of documents: values are gathered as they come, and written when the last one has come."""
+"""The component of columns: gathered from documents as they come, merged, and read again from the documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.dates import date_of
+from ...core.errors import IndexFormatError
 from ...core.strings import Strings, encodable, utf8
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
+from ...storage.arrays import REMEDY
+from ..batches import Batch
+from ..component import Component, Resources, Writer, components
+from ..segment import Leaf, Segment
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
-from .values import Values, ascending, write_columns
+from .values import SegmentColumns, Values, ascending, joined, write_columns
+
+if TYPE_CHECKING:
+    from ..state import State
+
 
 KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
 
 
-class ColumnWriter:
+class ColumnWriter(Writer):
     """Gathers the columns of documents and writes them.
 
     Args:
@@ -71,13 +80,16 @@ class ColumnWriter:
         self._columns[name] = _Column(name)
         return True
 
-    def close(self) -> None:
-        """Writes the files."""
+    def write(self, batch: Batch, first: int) -> None:
+        self.add(batch.docs.ids, batch.docs.values)
+
+    def close(self) -> dict[str, int]:
         finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
         write_columns(self._folder, finished)
         self.names = [(name, column.detected) for name, column in self._columns.items()]
         new = {name: column.kind for name, column in self._columns.items() if column.kind in REFUSED}
         self.schema = self.schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
+        return {}
 
 
 class _Column:
@@ -202,3 +214,55 @@ def _lists(
     pairs = np.unique(np.repeat(docs, sizes) * width + codes)
     starts = np.concatenate([[0], np.cumsum(np.bincount(pairs // width, minlength=documents))])
     return Values("keywords", pairs % width, table, starts)
+
+
+SOME = 256  # documents that are read together
+
+
+class Columns(Component[SegmentColumns], name="columns"):
+    """Values of the documents' metadata that filters compare and facets count."""
+
+    def open(self, segment: Segment) -> SegmentColumns:
+        return SegmentColumns(segment.folder, segment.documents)
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        """Raises IndexFormatError where segments have columns of the same name and of other types, too."""
+        types: dict[str, str] = {}
+        for leaf in leaves:
+            for name, kind in leaf.segment.columns.types.items():
+                if types.setdefault(name, kind) != kind:
+                    raise IndexFormatError(f"{leaf.segment.folder.parent} is damaged: '{name}' has two types; {REMEDY}")
+        write_columns(folder, {name: _joined(leaves, name, kind) for name, kind in types.items()})
+        return {}
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            leaf.segment.columns.check()
+
+    def facts(self, state: State) -> dict[str, Any]:
+        return {"columns": state.columns}
+
+
+COLUMNS: Columns = components["columns"]  # type: ignore[assignment]
+
+
+def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
+    """The columns of a segment's documents, as they are with other types than those that they have.
+
+    Args:
+        segment: The segment.
+        folder: An empty folder, where their files go.
+        schema: The types, which have room for all values.
+    """
+    writer = ColumnWriter(folder, schema, lenient=True)
+    for first in range(0, segment.documents, SOME):
+        docs = segment.docs(first, min(first + SOME, segment.documents))
+        taken = [{name: value for name, value in doc.metadata.items() if name in schema.types} for doc in docs]
+        writer.add([doc.id for doc in docs], taken)
+    writer.close()
+    return SegmentColumns(folder, segment.documents)
+
+
+def _joined(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
+    parts = [leaf.segment.columns.values(name, kind) for leaf in leaves]
+    return joined([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])

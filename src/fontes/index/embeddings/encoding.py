@@ -1,27 +1,35 @@
-"""The vectors of a segment's documents: encoded in blocks, quantized, and put in their place in one step."""
+"""The component of vectors: encoded in blocks, quantized, put in their place in one step, and merged."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ...core.errors import InputError, ParameterError
+from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import Report
+from ...core.values import Doc
 from ...storage.arrays import sync, write_array
-from ...storage.artifact import commit, seal
-from ...storage.hashes import hash_text
+from ...storage.artifact import commit, read_settings, seal, settings
 from ...storage.interrupts import uninterrupted
-from .embeddings import DTYPES, KIND, Embeddings, find, latest
+from ..component import Resources, components
+from ..segment import Leaf, Segment
+from .encoded import EncodedComponent, EncodingJob
 from .journal import JOURNAL, Column, Encoding
+from .vectors import DTYPES, KIND, Embeddings, JoinedEmbeddings, SegmentEmbeddings, latest
 
+if TYPE_CHECKING:
+    from ..state import State
+
+PIECE = 1 << 24  # numbers of vectors that are copied at a time
 MAX_NORM = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
 LEFT = ("norms", "scales", "counts", *JOURNAL)  # what is not needed when an encoding is complete
@@ -57,7 +65,7 @@ class Job:
     @property
     def name(self) -> str:
         """The name of its folder, without the number."""
-        return f"{hash_text(self.fingerprint)[:16]}-{self.dtype}"
+        return VECTORS.name_of(self.fingerprint, self.dtype)
 
 
 class VectorEncoding(Encoding[Embeddings]):
@@ -68,7 +76,7 @@ class VectorEncoding(Encoding[Embeddings]):
     """
 
     def __init__(self, job: Job) -> None:
-        self.ids, self.place, self._job = job.ids, f"vectors-{job.name}", job
+        self.ids, self.place, self._job = job.ids, job.name, job
         self._facts: dict[str, Any] = {
             "encoder": job.encoder,
             "settings": job.settings,
@@ -87,8 +95,9 @@ class VectorEncoding(Encoding[Embeddings]):
         )
 
     def existing(self, segment: Path) -> Embeddings | None:
-        vectors = find(segment).get(self._job.name)
-        return vectors if isinstance(vectors, Embeddings) else None
+        with contextlib.suppress(IndexFormatError, KeyError):
+            return Embeddings(latest(segment)[self._job.name])
+        return None
 
     def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
         vectors, bounds = self._job.vectors(first, last, report)
@@ -109,7 +118,7 @@ class VectorEncoding(Encoding[Embeddings]):
         seal(draft, KIND, self._facts, "*.npy")
         newest = latest(segment).get(self._job.name)
         number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
-        folder = segment / f"vectors-{self._job.name}-{number}"
+        folder = segment / f"{self._job.name}-{number}"
         with uninterrupted():
             commit(draft, folder)
             self._tidy(folder)
@@ -123,9 +132,107 @@ class VectorEncoding(Encoding[Embeddings]):
         with contextlib.suppress(OSError):
             for name in LEFT:
                 (folder / name).unlink(missing_ok=True)
-            for other in folder.parent.glob(f"vectors-{self._job.name}-*"):
+            for other in folder.parent.glob(f"{self._job.name}-*"):
                 if other != folder:
                     shutil.rmtree(other, ignore_errors=True)
+
+
+class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
+    """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, of which the highest number counts."""
+
+    noun = "vectors"
+    forms = tuple(DTYPES)
+    remedy = "index.encode(encoder), or fontes encode {path} MODEL, makes them"
+
+    def folders(self, segment: Path) -> dict[str, Path]:
+        return latest(segment)
+
+    def label(self, form: Any) -> str:
+        return f"{form} vectors" if form else "vectors"
+
+    def described(self, meta: dict[str, Any]) -> str:
+        return f"{meta['encoder']} ({meta['dtype']}, fingerprint {meta['fingerprint'][:8]})"
+
+    def load(self, folder: Path, segment: Segment) -> Embeddings:
+        vectors = Embeddings(folder)
+        if vectors.documents != segment.documents:
+            raise vectors.damaged(f"of {vectors.documents:,} documents, not {segment.documents:,}")
+        return vectors
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], facts: dict[str, Any]) -> JoinedEmbeddings:
+        shares = [SegmentEmbeddings(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
+        return JoinedEmbeddings(shares, {**facts, "dtype": facts.get("form") or "float32"})
+
+    def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
+        if form not in (None, *DTYPES):
+            raise ParameterError(f"dtype must be float32, float16 or int8, not {form!r}")
+        return (form,) if form else stored or ("float32",)
+
+    def source(self, parts: dict[str, Embeddings], fingerprint: str, form: Any) -> Embeddings | None:
+        return None if form == "float32" else parts.get(self.name_of(fingerprint, "float32"))
+
+    def encoding(
+        self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: Embeddings | None
+    ) -> Callable[[Segment], VectorEncoding]:
+        job_of = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
+        if source is None:
+            return partial(vector_encoding, job_of, job.vectors)
+        return lambda segment: VectorEncoding(job_of(ids=segment.ids.tolist(), vectors=_decoded(source)))
+
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], segment: Path, resources: Resources) -> None:
+        joined, first = self.join(leaves, parts, {}), parts[0]
+        folder = segment / f"{self.name_of(first.fingerprint, first.dtype)}-1"
+        folder.mkdir()
+        with (folder / "vectors.npy").open("wb") as file:
+            write_header(file, first.dtype, (len(joined), first.dim))
+            for share in joined.shares:
+                for rows in _pieces(share, max(1, PIECE // max(1, first.dim))):
+                    file.write(np.ascontiguousarray(share.embeddings.vectors[rows]).tobytes())
+            sync(file)
+        write_array(folder, "norms", joined.norms)
+        if first.dtype == "int8":
+            write_array(folder, "scales", np.concatenate([share.embeddings.scales[share.chosen] for share in joined.shares]))
+        if not joined.single:
+            write_array(folder, "bounds", joined.bounds)
+        seal(folder, KIND, {**settings(first.meta), "documents": joined.documents}, "*.npy")
+
+    def facts(self, state: State) -> dict[str, Any]:
+        vectors = []
+        for leaves, parts in state.vectors.sound(self).values():
+            joined = self.join(leaves, parts, {})
+            approximate = [facts for folder in sorted(joined.cache.glob("[!.]*")) if (facts := read_settings(folder))]
+            vectors.append({**joined.info(), "approximate": approximate})
+        return {"vectors": vectors}
+
+
+VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
+
+
+def vector_encoding(
+    job: Callable[..., Job], vectors: Callable[[Sequence[Doc], Report], VectorsOfDocuments], segment: Segment
+) -> VectorEncoding:
+    """The encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
+    return VectorEncoding(
+        job(ids=segment.ids.tolist(), vectors=lambda first, last, report: vectors(segment.docs(first, last), report))
+    )
+
+
+def _decoded(full: Embeddings) -> Callable[[int, int, Report], VectorsOfDocuments]:
+    """Stored float32 vectors in place of an encoder's."""
+
+    def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
+        a, b = full.rows(first, last)
+        bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
+        return full.decoded(slice(a, b)), bounds
+
+    return vectors
+
+
+def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.int64]]:
+    """The rows of a segment's living documents, so many at a time."""
+    for first in range(0, len(share), most):
+        rows = slice(first, min(first + most, len(share)))
+        yield rows if share.rows is None else share.rows[rows]
 
 
 def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:

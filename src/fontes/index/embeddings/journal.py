@@ -12,14 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError
 from ...core.progress import Progress, Report
+from ...core.work import cluster
 from ...storage.arrays import sync
 from ...storage.artifact import drafting
+
+if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 JOURNAL = ("journal", "settings.json")  # the files of a draft that are no column
@@ -86,6 +90,12 @@ class Encoding(ABC, Generic[T]):
 
     def tidy(self, existing: T) -> None:
         """Removes what a process has left that was killed after the last step."""
+
+
+def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEncoder | None]:
+    """The actors of a cluster that encode while the block runs; None where this process encodes."""
+    actors = cluster()
+    return contextlib.nullcontext() if actors is None else actors.remote_encoder(encoder)
 
 
 Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,20 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import Report
 from ...core.strings import Strings
-from ...storage.artifact import Artifact, ArtifactKind, commit, seal
-from ...storage.hashes import hash_text
+from ...core.values import Doc
+from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings
+from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
-from ..inverted import PostingLists
-from ..postings import PostingsWriter
+from ..component import Resources, components
+from ..inversion import PostingsWriter
+from ..postings import JoinedLists, PostingLists, counted, merge_lists
+from ..segment import Leaf, Segment
+from ..tables import joined, union
+from .encoded import EncodedComponent, EncodingJob
 from .journal import Column, Encoding
+
+if TYPE_CHECKING:
+    from ..state import State
 
 SCALE = 10_000  # weights are stored as whole numbers: to four decimals
 MAX_WEIGHT = 200_000  # a weight; times SCALE it fits into 31 bits
@@ -115,49 +123,21 @@ class WeightLists(Scaled, PostingLists):
     def is_sound(self) -> bool:
         """Whether the files are as they were written."""
         try:
-            self.check_files()
+            self._artifact.check()
         except IndexFormatError:
             return False
         return True
 
-    def check(self, deep: bool = True) -> None:
+    def check(self, deep: bool = False) -> None:
         """Reads every file; `deep` compares them with one another as well."""
-        self.check_files()
+        self._artifact.check()
         if deep:
             super().check()
-
-    def check_files(self) -> None:
-        """Raises IndexFormatError where a file is not as it was written."""
-        self._artifact.check()
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, scale, counts, bytes."""
         facts = ("encoder", "settings", "fingerprint", "precision", "scale", "documents", "terms", "postings")
         return {**{key: self.meta.get(key) for key in facts}, "bytes": self._artifact.bytes}
-
-
-def find_weights(segment: Path, ids: Strings) -> Iterator[WeightLists | IndexFormatError]:
-    """All weights of a segment's documents; for damaged ones the error."""
-    for folder in sorted(segment.glob("sparse-*")):
-        try:
-            yield WeightLists(folder, ids)
-        except IndexFormatError as error:
-            if folder.exists():
-                yield error
-
-
-def weights_of(segment: Path, ids: Strings, fingerprint: str) -> WeightLists | None:
-    """The weights by the encoder with a fingerprint; None where there are none.
-
-    Raises:
-        IndexFormatError: They are damaged.
-    """
-    folder = segment / _folder(fingerprint)
-    return WeightLists(folder, ids) if folder.is_dir() else None
-
-
-def _folder(fingerprint: str) -> str:
-    return f"sparse-{hash_text(fingerprint)[:16]}"
 
 
 class WeightEncoding(Encoding[WeightLists]):
@@ -186,8 +166,7 @@ class WeightEncoding(Encoding[WeightLists]):
         precision: str | None,
     ) -> None:
         self.ids: Strings = ids
-        self.place, self._vocabulary, self._vectors = _folder(fingerprint), vocabulary, vectors
-        self._fingerprint = fingerprint
+        self.place, self._vocabulary, self._vectors = WEIGHTS.name_of(fingerprint), vocabulary, vectors
         named = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "precision": precision}
         self._facts: dict[str, Any] = {**named, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
@@ -195,7 +174,7 @@ class WeightEncoding(Encoding[WeightLists]):
 
     def existing(self, segment: Path) -> WeightLists | None:
         with contextlib.suppress(IndexFormatError):
-            return weights_of(segment, self.ids, self._fingerprint)
+            return WeightLists(segment / self.place, self.ids) if (segment / self.place).is_dir() else None
         return None
 
     def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
@@ -252,3 +231,101 @@ class WeightEncoding(Encoding[WeightLists]):
             raise InputError(
                 f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MAX_WEIGHT:,}"
             )
+
+
+class JoinedWeights(Scaled, JoinedLists):
+    """The weights of a reader's documents by one encoder, as lexical search takes them: see `inverted.Searchable`.
+
+    Args:
+        leaves: The segments.
+        lists: The weights of each segment's documents, deleted ones too.
+        facts: What is known where there are no segments: encoder, settings, fingerprint.
+
+    Attributes:
+        meta: Encoder, settings, fingerprint, precision, scale.
+    """
+
+    def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, Any]) -> None:
+        self.segments = tuple(leaves)
+        self.lists = tuple(lists)
+        source = {"scale": SCALE, **facts} if not lists else lists[0].meta
+        names = ("encoder", "settings", "fingerprint", "precision", "scale")
+        self.meta: dict[str, Any] = {name: source.get(name) for name in names}
+        super().__init__(self.lists, [counted(leaf, of_leaf) for leaf, of_leaf in zip(leaves, lists, strict=True)])
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def ids(self) -> Strings:
+        """The ids of the documents."""
+        live = [None if leaf.dead is None else leaf.live for leaf in self.segments]
+        return joined([leaf.segment.ids for leaf in self.segments], live)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all files, and of which documents live."""
+        pairs = zip(self.segments, self.lists, strict=True)
+        return hash_json([[of_leaf.fingerprint, leaf.state] for leaf, of_leaf in pairs])
+
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether the files are as they were written."""
+        return all(of_leaf.is_sound for of_leaf in self.lists)
+
+    def info(self) -> dict[str, Any]:
+        """What there is: encoder, fingerprint, scale, counts, bytes."""
+        counts = {"documents": len(self), "terms": len(self.terms), "postings": int(self.df.sum(dtype=np.int64))}
+        return {**self.meta, **counts, "bytes": sum(of_leaf.info()["bytes"] for of_leaf in self.lists)}
+
+
+class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWeights"], name="sparse"):
+    """Weights of terms by learned sparse encoders, in folders NAME-ENCODER."""
+
+    noun = "weights"
+    remedy = "index.encode(encoder), or fontes encode {path} --sparse MODEL, makes them"
+
+    def load(self, folder: Path, segment: Segment) -> WeightLists:
+        return WeightLists(folder, segment.ids)
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], facts: dict[str, Any]) -> WeightLists | JoinedWeights:
+        return parts[0] if len(parts) == 1 and leaves[0].dead is None else JoinedWeights(leaves, parts, facts)
+
+    def encoding(
+        self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: WeightLists | None
+    ) -> Callable[[Segment], WeightEncoding]:
+        return partial(_weight_encoding, encoder, job.settings, precision, job.vectors)
+
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], segment: Path, resources: Resources) -> None:
+        first = parts[0].meta
+        folder = segment / self.name_of(first["fingerprint"])
+        folder.mkdir()
+        counts = merge_lists(parts, leaves, folder, memory=resources.memory, threads=resources.threads)
+        documents = sum(leaf.documents for leaf in leaves)
+        facts = {"documents": documents, "terms": counts["terms"], "postings": counts["postings"]}
+        seal(folder, KIND, {**settings(first), **facts})
+
+    def facts(self, state: State) -> dict[str, Any]:
+        """Sums over the segments, deleted documents too."""
+        weights = []
+        for _, parts in state.vectors.sound(self).values():
+            infos = [part.info() for part in parts]
+            sums = {name: sum(info[name] for info in infos) for name in ("documents", "postings", "bytes")}
+            weights.append({**infos[0], **sums, "terms": len(union([part.terms for part in parts])[0])})
+        return {"weights": weights}
+
+
+WEIGHTS: TermWeightsComponent = components["sparse"]  # type: ignore[assignment]
+
+
+def _weight_encoding(
+    encoder: Any,
+    settings: str | None,
+    precision: str | None,
+    vectors: Callable[[Sequence[Doc], Report], TermVectors],
+    segment: Segment,
+) -> WeightEncoding:
+    def own(first: int, last: int, report: Report) -> TermVectors:
+        return vectors(segment.docs(first, last), report)
+
+    return WeightEncoding(encoder.fingerprint, repr(encoder), settings, segment.ids, encoder.vocabulary, own, precision)

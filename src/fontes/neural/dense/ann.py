@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings
+from ...core.work import resources
+from ...index.embeddings.vectors import JoinedEmbeddings
 from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings, staging
 from ...storage.caches import LIMIT, Cached, touch, trim
 from ...storage.hashes import hash_text
@@ -51,7 +52,7 @@ class Searcher(ABC):
     facts: dict[str, Any] = field(default_factory=dict)
 
     @abstractmethod
-    def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
+    def build(self, embeddings: JoinedEmbeddings) -> None:
         """Makes the index. The same vectors give the same index, save an HNSW graph that several `threads` link."""
 
     precise = False
@@ -59,7 +60,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """For each query what the index takes for the products of about `count` rows, and these, -1 where there are fewer.
 
@@ -100,7 +101,7 @@ class Faiss(Searcher):
         """The number of vectors, and of their dimensions."""
         return self.index.ntotal, self.index.d
 
-    def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
+    def build(self, embeddings: JoinedEmbeddings) -> None:
         """Trains on up to SAMPLE vectors and adds all; in one thread where several would give another index for little."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
@@ -116,7 +117,7 @@ class Faiss(Searcher):
         self.quantizers = self._quiet()
         if (hnsw := self._hnsw()) is not None:
             hnsw.hnsw.efConstruction = EF_CONSTRUCTION
-        with Threads(1 if hnsw is None else threads):
+        with FaissThreads(1 if hnsw is None else resources().threads):
             try:
                 self._fill(embeddings)
             except RuntimeError as e:
@@ -158,10 +159,10 @@ class Faiss(Searcher):
             self.index.add(embeddings.decoded(slice(first, min(first + BLOCK, count))))
 
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
-        with Threads(threads):
+        with FaissThreads(resources().threads):
             ivf, graph = self._inner
             if ivf is not None:
                 enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
@@ -228,7 +229,7 @@ class Annoy(Searcher):
         """The number of vectors, and of their dimensions."""
         return self.index.get_n_items(), self.index.f
 
-    def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
+    def build(self, embeddings: JoinedEmbeddings) -> None:
         """Plants the trees, in one thread: with more, each thread has a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
@@ -241,7 +242,7 @@ class Annoy(Searcher):
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
@@ -260,15 +261,12 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(
-    embeddings: JoinedEmbeddings, spec: str, threads: int | None, measure: Callable[[Searcher], dict[str, Any]]
-) -> Searcher:
+def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
     """The approximate index `spec` over these vectors, from memory, from the user's cache, or built now.
 
     Args:
         embeddings: The vectors.
         spec: The algorithm, as `index.dense` takes it.
-        threads: How many link a graph; None: as many as the machine has.
         measure: Is called with one that was built now, and gives what is to be known of it besides.
 
     Raises:
@@ -281,7 +279,7 @@ def searcher(
         new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
         folder = embeddings.cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
-            new.build(embeddings, threads)
+            new.build(embeddings)
             facts = {"algorithm": spec, "library": new.library, "vectors": len(embeddings)}
             new.facts = {**facts, **measure(new)}
             _keep(new, embeddings, folder)
@@ -339,7 +337,7 @@ def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
         trim(folder.parent.parent, LIMIT)
 
 
-class Threads:
+class FaissThreads:
     """Holds FAISS to a number of threads, None for its own, and other searches back meanwhile."""
 
     __slots__ = ("_before", "_threads")

@@ -18,15 +18,16 @@ from ...core.part import Part
 from ...core.progress import Progress, Report, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, topic_of
-from ...core.values import Explanation, Topic, Topics
+from ...core.values import Explanation, Topic, Topics, text_of
+from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
 from ...storage.caches import Attached, Cached
-from ..encoders.base import Encoder, encoder_in, text_of
+from ..encoders.base import Encoder, encoder_in
 from ..models.base import check_fields
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.joined_embeddings import JoinedEmbeddings
+    from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
     from .vectors import Best
 
@@ -168,13 +169,13 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _ready_by_vectors(self) -> dict[tuple[int, str], Ready]:
         return {}
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
         self.check()
         try:
             embeddings = self._embeddings()
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, dtype=self.dtype, progress=progress, ray=ray)
+            self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)
@@ -279,7 +280,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         total = embeddings.documents if passed is None else len(passed)
         if searcher is None or not len(embeddings) or (passed is not None and total * several <= count):
             allowed = None if passed is None else passed.mask
-            rankings = nearest(embeddings, queries, k, self.index.ids, self.threads, allowed)
+            with work(threads=self.threads):
+                rankings = nearest(embeddings, queries, k, self.index.ids, allowed)
         else:
             rankings = self._near(ready, queries, k, min(count * embeddings.documents // total, len(embeddings)))
         return [ranking if np.count_nonzero(query) else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
@@ -292,7 +294,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         while left:
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
             some = queries if len(left) == len(queries) else queries[left]
-            near = searcher.candidates(some, least, count, effort, self.threads)
+            with work(threads=self.threads):
+                near = searcher.candidates(some, least, count, effort)
             for i, products, rows in zip(left, *near, strict=True):
                 rankings[i] = self._best(ready, queries[i], products, rows, k)
             if passed is None or (count == len(embeddings) and (effort is None or effort >= count)):
@@ -336,7 +339,8 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
             return {"recall": recall, "seconds": round(seconds, 2)}
 
-        return searcher(embeddings, self.algorithm, self.threads, measure)
+        with work(threads=self.threads):
+            return searcher(embeddings, self.algorithm, measure)
 
     def _measured(self, ready: Ready) -> dict[str, float]:
         count = len(self.index)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...index.embeddings.embeddings import Embeddings
+from ...index.embeddings.vectors import Embeddings
 from ...storage.compiled import compiled
 from ..llvm import intrinsic, ir, types
 

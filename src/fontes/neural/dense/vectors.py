@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.strings import Strings
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
+from ...core.threads import in_threads
+from ...core.work import thread_count
+from ...index.embeddings.vectors import JoinedEmbeddings, SegmentEmbeddings
 from ...storage.compiled import compiled
 from .products import decoded, exact as exact_of, quick, readable, scored
 
@@ -35,7 +35,6 @@ UNIT = 2.0**-24  # of rounding in float32
 LOOK = 64  # products that are compared at once with what they must reach
 RARE = 16  # where fewer than one document in so many is allowed, each of them gets its score
 
-T = TypeVar("T")
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
 NO_PRODUCTS: NDArray[np.float32] = np.zeros(0, np.float32)
 NOTHING: Best = np.zeros(0, np.int32), NO_PRODUCTS
@@ -46,7 +45,6 @@ def nearest(
     queries: NDArray[np.float32],
     k: int,
     ids: Strings,
-    threads: int | None,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Best]:
     """For each query the `k` documents with the greatest inner product, and the products; none whose vectors are zeros.
@@ -56,18 +54,16 @@ def nearest(
         queries: One a row.
         k: How many documents a query gets at most.
         ids: The documents' ids.
-        threads: How many threads search; None: as many as the machine has.
         allowed: For each document whether it may be among them; None allows all.
     """
-    threads = threads or os.cpu_count() or 1
     chosen = None if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     if chosen is not None and len(chosen) * RARE <= embeddings.documents:
-        return _in_threads(lambda i: rescored(embeddings, queries[i], chosen, k, ids), threads, len(queries))
+        return in_threads(lambda i: rescored(embeddings, queries[i], chosen, k, ids), range(len(queries)))
     count = min(k, embeddings.documents if chosen is None else len(chosen))
     if not count:
         return [NOTHING] * len(queries)
     batches = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
-    return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run(threads)]
+    return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run()]
 
 
 def rescored(
@@ -133,15 +129,15 @@ class Search:
         self._few = len(queries) <= FEW
         self._errors = np.array([error_bound(query, embeddings.longest) for query in queries])
 
-    def run(self, threads: int) -> list[Best]:
+    def run(self) -> list[Best]:
         """The best k documents of each query."""
         work = len(self._embeddings) * len(self._queries) * self._embeddings.dim
-        threads = max(1, min(threads, work // SHARE))
+        threads = max(1, min(thread_count(), work // SHARE))
         blocks = iter([block for share in self._embeddings.shares for block in self._blocks(share)])
         with contextlib.nullcontext(True) if self._few else _one_thread_of_blas() as alone:
             # Where the matrix product cannot be held to one thread it takes several itself.
-            parts = _in_threads(lambda _: self._collected(blocks), threads, threads if alone else 1)
-        return _in_threads(lambda query: self._best(query, parts), threads, len(self._queries))
+            parts = in_threads(lambda _: self._collected(blocks), range(threads if alone else 1))
+        return in_threads(lambda query: self._best(query, parts), range(len(self._queries)), limit=threads)
 
     def _blocks(self, share: SegmentEmbeddings) -> Iterator[Block]:
         """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
@@ -226,14 +222,6 @@ class Candidates:
         """The documents of a query, and their products."""
         count = self.counts[query]
         return self.docs[query, :count], self.values[query, :count]
-
-
-def _in_threads(part: Callable[[int], T], threads: int, count: int) -> list[T]:
-    """What `part` gives for each of `count` things, in their order."""
-    if threads == 1 or count == 1:
-        return [part(i) for i in range(count)]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(part, range(count)))
 
 
 class _Held:

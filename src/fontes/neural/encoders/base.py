@@ -153,11 +153,6 @@ def document_vectors(
     return vectors, np.arange(len(vectors) + 1, dtype=np.int64)
 
 
-def text_of(doc: Doc) -> str:
-    """What is encoded of a document: title, a space and text, without spaces around."""
-    return f"{doc.title} {doc.text}".strip()
-
-
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows scaled to length 1; rows of zeros stay as they are."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...core.part import Part
 from ...core.progress import Progress, Report, silent
-from ...core.values import Doc
+from ...core.values import Doc, text_of
 from ..models.base import check_fields, hexadecimal
-from .base import Encoder, encoder_in, text_of, unit
+from .base import Encoder, encoder_in, unit
 
 POOLINGS = ("max", "mean")
 UNITS = ("words", "tokens")

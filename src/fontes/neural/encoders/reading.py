@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from ...core.part import Part, walk
 from ...core.values import Doc
+from ...index.facts import SAMPLE, sampled
 from .architectures import ENDLESS
 from .base import encoder_in
 from .chunked import ChunkedEncoder
 
 if TYPE_CHECKING:
     from ...index import Index
-
-SAMPLE = 10_000  # documents of which tokens are counted; of a larger index so many, evenly spaced
-BATCH = 512  # documents whose tokens are counted together
 
 
 class Reader(Protocol):
@@ -81,15 +77,6 @@ def reading(encoder: object, index: Index) -> Reading | None:
         return None
     lengths = [length for docs in sampled(index) for length in reader.document_lengths(docs)]
     return Reading(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
-
-
-def sampled(index: Index) -> Iterator[list[Doc]]:
-    """The documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
-    count = len(index)
-    numbers = np.linspace(0, count - 1, SAMPLE).astype(np.int64) if count > SAMPLE else np.arange(count)
-    ids = index.ids.take(numbers)
-    for first in range(0, len(ids), BATCH):
-        yield index.docs(ids[first : first + BATCH])
 
 
 def readings(stage: Part) -> list[Reading]:

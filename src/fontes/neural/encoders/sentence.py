@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...core.progress import Report, silent
 from ...core.strings import encodable
-from ...core.values import Doc
+from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import Precision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, readable
 from .architectures import ENDLESS, declared, installed, position_limit
-from .base import PretrainedEncoder, sample_ids, text_of
+from .base import PretrainedEncoder, sample_ids
 from .plain import PlainModel
 
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of prompts, as sentence-transformers has them

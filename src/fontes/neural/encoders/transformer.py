@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.progress import Report, silent
-from ...core.values import Doc
+from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
 from . import architectures as architectures
-from .base import PretrainedEncoder, sample_ids, text_of
+from .base import PretrainedEncoder, sample_ids
 
 POOLINGS = ("cls", "mean", "max")
 MAX_TOKENS = 2048  # tokens that are read of a text where no max_length says it

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, ParameterError
-from ...storage.artifact import is_plain
-from ..models.hub import library, read_json, tensors
+from ..models.hub import library, modules_of, read_json, tensors
 
 CLASS = "HF_ColBERT"
 METADATA = "artifact.metadata"
@@ -31,18 +31,18 @@ SENTENCE_CONFIG = "config_sentence_transformers.json"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How texts become tokens, and which of these get vectors.
+class TokenSettings:
+    """The way from texts to tokens, and which of these get vectors.
 
     Args:
         form: "colbert", "pylate" or "encoder" (a model that was not made for late interaction).
         query_length: Tokens of a query, its three special ones included: longer ones are cut, shorter ones filled up.
-        document_length: Tokens of a document at most, its three special ones included.
+        document_length: Greatest number of tokens of a document, its three special ones included.
         query_marker: The token after the first one of a query; "" for none.
-        document_marker: The same of a document.
+        document_marker: The token after the first one of a document; "" for none.
         expand: Whether queries are filled up with [MASK] to query_length, each of which gets a vector.
         attend: Whether the other tokens attend to these.
-        skip: The tokens of documents that get no vector: single characters or words.
+        skip: Tokens of documents that get no vector: single characters or words.
     """
 
     form: str
@@ -54,7 +54,7 @@ class Settings:
     attend: bool
     skip: tuple[str, ...]
 
-    def with_(self, **changes: Any) -> Settings:
+    def with_(self, **changes: Any) -> TokenSettings:
         """A copy with those of the changes that are not None.
 
         Raises:
@@ -68,34 +68,32 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class ColBERTCheckpoint:
     """A checkpoint on disk, before its weights are loaded.
 
     Args:
         backbone: The folder of the transformer.
-        dense: The folders of its projections; for ColBERT's form none, as the projection is among the backbone's weights.
-        settings: How texts become tokens.
+        dense: The folders of its projections; none in ColBERT's form, whose projection is among the backbone's weights.
+        settings: The way from texts to tokens.
     """
 
     backbone: Path
     dense: tuple[Path, ...]
-    settings: Settings
+    settings: TokenSettings
 
     @classmethod
-    def of(cls, folder: Path) -> Checkpoint:
-        """What the files of a folder say.
+    def of(cls, folder: Path) -> ColBERTCheckpoint:
+        """The checkpoint of a folder.
 
         Raises:
-            InputError: For files that cannot be read.
+            InputError: A file cannot be read.
         """
         if (folder / "modules.json").is_file():
-            modules = read_json(folder / "modules.json")
-            if any(module["path"] and not is_plain(module["path"]) for module in modules):
-                raise InputError(f"{folder / 'modules.json'} names a module outside of the model's folder")
-            backbone = next((folder / m["path"] for m in modules if m["type"].endswith("Transformer")), None)
+            modules = modules_of(folder)
+            backbone = next((path for kind, path in modules if kind.endswith("Transformer")), None)
             if backbone is None:
                 raise InputError(f"{folder} has no transformer among its modules, which token vectors need")
-            dense = tuple(folder / m["path"] for m in modules if m["type"].rpartition(".")[2] == "Dense")
+            dense = tuple(path for kind, path in modules if kind == "Dense")
             if dense:
                 return cls(backbone, dense, _pylate(folder))
         else:
@@ -103,7 +101,7 @@ class Checkpoint:
         classes = read_json(backbone / "config.json").get("architectures") or [""]
         if classes[0] == CLASS or (backbone / METADATA).is_file():
             return cls(backbone, (), _colbert(backbone))
-        return cls(backbone, (), _encoder(folder, backbone))
+        return cls(backbone, (), _encoder(backbone))
 
     def projections(self) -> list[Any]:
         """The projections, as torch modules in the order in which they are applied."""
@@ -112,14 +110,10 @@ class Checkpoint:
         return [_dense(folder) for folder in self.dense]
 
 
-def _colbert(folder: Path) -> Settings:
+def _colbert(folder: Path) -> TokenSettings:
     # The defaults are those of ColBERT's settings.py; a checkpoint of its first version has no metadata.
-    metadata = read_json(folder / METADATA) if (folder / METADATA).is_file() else {}
-
-    def setting(name: str, default: Any) -> Any:
-        return default if metadata.get(name) is None else metadata[name]
-
-    return Settings(
+    setting = partial(_setting, read_json(folder / METADATA, {}))
+    return TokenSettings(
         "colbert",
         setting("query_maxlen", 32),
         setting("doc_maxlen", 220),
@@ -131,14 +125,10 @@ def _colbert(folder: Path) -> Settings:
     )
 
 
-def _pylate(folder: Path) -> Settings:
-    config = read_json(folder / SENTENCE_CONFIG) if (folder / SENTENCE_CONFIG).is_file() else {}
-
-    def setting(name: str, default: Any) -> Any:
-        return default if config.get(name) is None else config[name]
-
+def _pylate(folder: Path) -> TokenSettings:
+    setting = partial(_setting, read_json(folder / SENTENCE_CONFIG, {}))
     expand = setting("do_query_expansion", True)
-    return Settings(
+    return TokenSettings(
         "pylate",
         setting("query_length", 32),
         setting("document_length", 180),
@@ -150,13 +140,16 @@ def _pylate(folder: Path) -> Settings:
     )
 
 
-def _encoder(folder: Path, backbone: Path) -> Settings:
+def _setting(settings: dict[str, Any], name: str, default: Any) -> Any:
+    return default if settings.get(name) is None else settings[name]
+
+
+def _encoder(backbone: Path) -> TokenSettings:
     """A model that knows no markers and no [MASK] after a query gets neither."""
-    path = backbone / "sentence_bert_config.json"
-    config = read_json(path) if path.is_file() else {}
+    config = read_json(backbone / "sentence_bert_config.json", {})
     longest = read_json(backbone / "config.json").get("max_position_embeddings") or 512
     length = config.get("max_seq_length") or min(longest, 512)
-    return Settings("encoder", length, length, "", "", False, False, tuple(string.punctuation))
+    return TokenSettings("encoder", length, length, "", "", False, False, tuple(string.punctuation))
 
 
 def _dense(folder: Path) -> Any:

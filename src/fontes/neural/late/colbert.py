@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import Report, silent
-from ...core.values import Doc
-from ..encoders.base import text_of
+from ...core.values import Doc, text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
-from ..models.hub import NO_CODE, fingerprint, library, loaded, quiet, readable
-from .checkpoint import Checkpoint, Settings
+from ..models.hub import NO_CODE, fingerprint, library, loaded, readable, tokenizer_in, without_warnings
+from .checkpoint import ColBERTCheckpoint, TokenSettings
 
 SEED = 20200425  # of the projection that a plain encoder gets where `dim` is given
 SAMPLE = "A late interaction model keeps one vector for each token of a document and of a query. "
@@ -58,8 +57,8 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     skip: tuple[str, ...] | None = None
 
     @property
-    def settings(self) -> Settings:
-        """How texts become tokens: the checkpoint's settings, with the parameters that were given."""
+    def settings(self) -> TokenSettings:
+        """The checkpoint's settings, with the parameters that were given."""
         return self._checkpoint.settings.with_(
             query_length=self.query_length,
             document_length=self.document_length,
@@ -70,11 +69,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a document at most, its special ones included."""
+        """Greatest number of tokens that are read of a document, special ones included."""
         return self.settings.document_length
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, as many as there would be without a limit; special ones included."""
+        """The tokens of whole documents, special ones included."""
         return list(map(self._model.whole_length, map(text_of, docs)))
 
     @property
@@ -83,9 +82,9 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return int(self._model.width)
 
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """For each query its token vectors, (tokens, dim), float32, of unit length.
+        """The token vectors of each query, (tokens, dim), float32, of unit length.
 
-        Each is encoded by itself on a CPU, where a batch would gain little, so that its vectors do not depend on the others.
+        On a CPU each query is encoded by itself, so that its vectors do not depend on the others.
         """
         if not texts:
             return []
@@ -140,9 +139,9 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return super().folder
 
     @property
-    def _checkpoint(self) -> Checkpoint:
+    def _checkpoint(self) -> ColBERTCheckpoint:
         folder = self.folder
-        return loaded(("checkpoint", folder, fingerprint(folder)), lambda: Checkpoint.of(folder))
+        return loaded(("checkpoint", folder, fingerprint(folder)), lambda: ColBERTCheckpoint.of(folder))
 
     def _settings(self) -> dict[str, Any]:
         return {"dim": self.dim, **asdict(self.settings)}
@@ -169,9 +168,11 @@ def colbert_in(part: Part) -> ColBERT:
 class ColBERTModel:
     """A loaded checkpoint: tokenizer, transformer and projections."""
 
-    def __init__(self, checkpoint: Checkpoint, settings: Settings, dim: int | None, precision: str, where: str) -> None:
+    def __init__(
+        self, checkpoint: ColBERTCheckpoint, settings: TokenSettings, dim: int | None, precision: str, where: str
+    ) -> None:
         self.settings = settings
-        self.tokenizer = _tokenizer(checkpoint)
+        self.tokenizer = tokenizer_in(checkpoint.backbone, f"{checkpoint.backbone} has no tokenizer that can be loaded")
         network = _network(checkpoint, dim)
         self._check_lengths(network.backbone.config, str(checkpoint.backbone))
         self.width: int = network.width
@@ -232,7 +233,7 @@ class ColBERTModel:
         encoded = (self.tokenizer(word, add_special_tokens=False)["input_ids"] for word in words)
         return [ids[0] for ids in encoded if ids]
 
-    def _marker(self, token: str, checkpoint: Checkpoint) -> int | None:
+    def _marker(self, token: str, checkpoint: ColBERTCheckpoint) -> int | None:
         if not token:
             return None
         marker = self.tokenizer.get_vocab().get(token)
@@ -257,21 +258,16 @@ def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] |
 
 
 def _flat(module: Any, ids: list[list[int]], fill: int) -> Any:
-    """The vectors of a sample as rows of a tensor, for the calibration."""
     vectors = _vectors(module, ids, fill)
     rows = np.concatenate([vectors[i, : len(one)] for i, one in enumerate(ids)])
     return library("torch", "a ColBERT model").from_numpy(rows)
 
 
-def _network(checkpoint: Checkpoint, dim: int | None) -> Any:
+def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     torch, transformers = library("torch", "a ColBERT model"), library("transformers", "a ColBERT model")
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # the projection is none of the weights that it knows
-    try:
-        with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), quiet():
-            backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
-    finally:
-        transformers.logging.set_verbosity(verbosity)
+    # The projection is none of the weights that transformers knows.
+    with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
+        backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
     hidden = int(backbone.config.hidden_size)
     projections = checkpoint.projections() or ([] if dim in (None, hidden) else [_orthonormal(hidden, dim)])
     with torch.inference_mode():
@@ -279,7 +275,7 @@ def _network(checkpoint: Checkpoint, dim: int | None) -> Any:
     if dim not in (None, width):
         raise ParameterError(f"{checkpoint.backbone} gives vectors of {width} dimensions, not {dim}; leave dim out")
 
-    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class TokenNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.backbone, self.projection = backbone, torch.nn.Sequential(*projections)
@@ -288,7 +284,7 @@ def _network(checkpoint: Checkpoint, dim: int | None) -> Any:
         def forward(self, tokens: Any, mask: Any) -> Any:
             return self.projection(self.backbone(input_ids=tokens, attention_mask=mask)[0])
 
-    return Network()
+    return TokenNetwork()
 
 
 def _orthonormal(hidden: int, dim: int | None) -> Any:
@@ -299,9 +295,3 @@ def _orthonormal(hidden: int, dim: int | None) -> Any:
     layer = torch.nn.Linear(hidden, dim, bias=False)
     layer.weight.data.copy_(torch.from_numpy(np.linalg.qr(drawn)[0].T.astype(np.float32)))
     return layer
-
-
-def _tokenizer(checkpoint: Checkpoint) -> Any:
-    transformers = library("transformers", "a ColBERT model")
-    with readable(f"{checkpoint.backbone} has no tokenizer that can be loaded"):
-        return transformers.AutoTokenizer.from_pretrained(checkpoint.backbone, **NO_CODE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,41 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.precision import settled
 from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index.embeddings.embeddings import Embeddings
-from ...index.embeddings.encoding import Job, VectorEncoding
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
-from ...index.embeddings.remote_encoder import RemoteEncoder, remote_encoder
-from ...index.embeddings.store import check_there, encode_segment, in_turn, vector_encoding
+from ...core.work import work as working
+from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
+from ...index.embeddings.journal import remote_encoder
+from ...index.embeddings.store import check_there, encode_segment, in_turn
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
-from ..models.base import settled
 from .colbert import ColBERT
 from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
     KIND,
+    ROWS,
     TOGETHER,
+    TOKENS,
+    WIDTHS,
     JoinedTokens,
     TokenVectors,
     WholeVectors,
     best,
     effort,
-    folder_name,
-    forget,
     scores_of,
     stored,
     whole_vectors,
-    widths_of,
+    write_lists,
 )
 
 if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
     from ...index import Index
     from ...index.segment import Segment
     from ...index.state import State
 
-ROWS = 1 << 16  # vectors that are compressed at a time
 QUERIES = 32  # that recall is measured with, unless topics are given
 DEPTHS = (10, 100, 1000)  # at which recall is measured
 
@@ -94,34 +94,31 @@ def encode_late(
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     reader = index.state
     check_there(reader.path, reader.leaves)
-    widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [FITTING]
-    with remote_encoder(ray, colbert) as actors:
+    widths = [nbits] if nbits else _widths(reader, colbert.fingerprint) or [FITTING]
+    with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             work = _Work(reader, colbert, bits, centroids, topics, overwrite)
             with contextlib.ExitStack() as stack:
                 work.run(stack, progress, actors)
-    forget(reader)
+    reader.vectors.forget(TOKENS)
     return stored(reader, colbert, widths[0]).info()
 
 
-class _Work:
-    """Making the token vectors of one width.
+def _widths(state: State, fingerprint: str) -> list[int]:
+    """Bits in which some documents have token vectors of a model, most bits first."""
+    folders = [leaf.segment.folder for leaf in state.leaves]
+    return [bits for bits in WIDTHS if any((folder / TOKENS.name_of(fingerprint, bits)).is_dir() for folder in folders)]
 
-    Args:
-        index: The reader whose documents are encoded.
-        colbert: The model.
-        nbits: Bits a dimension.
-        centroids: How many; None: as many as suit the tokens.
-        topics: Queries to measure recall with, or None.
-        overwrite: Whether what is there is made again.
-    """
+
+class _Work:
+    """The making of the token vectors of one width."""
 
     def __init__(
         self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
     ) -> None:
         self._index, self._colbert, self._nbits = index, colbert, nbits
         self._centroids, self._topics, self._overwrite = centroids, topics, overwrite
-        self._name = folder_name(colbert.fingerprint, nbits)
+        self._name = TOKENS.name_of(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
     def run(self, stack: contextlib.ExitStack, progress: Report, actors: RemoteEncoder | None) -> None:
@@ -143,11 +140,10 @@ class _Work:
             self._remove_whole()
 
     def _lacking(self) -> list[int]:
-        """The numbers of the segments that have none, or are to have new ones."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
     def _encoded(self, numbers: Sequence[int], progress: Report, actors: RemoteEncoder | None) -> dict[int, Embeddings]:
-        """The token vectors of segments, whole; those that are there already serve."""
+        """Whole token vectors of segments; stored ones are used again."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}
         if self._nbits != 32 and not self._overwrite:
@@ -163,8 +159,8 @@ class _Work:
         return whole
 
     def _remove_whole(self) -> None:
-        """Removes whole vectors that are compressed now, also those of a process that was killed, unless others need them."""
-        name = folder_name(self._colbert.fingerprint, 16)
+        """Removes whole vectors that are compressed now, also those of a killed process, unless others need them."""
+        name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
             if not (segment / name).is_dir() and not (segment / f".{name}").is_dir():
@@ -173,7 +169,6 @@ class _Work:
                         shutil.rmtree(vectors.folder, ignore_errors=True)
 
     def _making(self, travels: bool) -> Callable[[Segment], VectorEncoding]:
-        """What makes the encoding of a segment."""
         colbert = self._colbert
         own = colbert if self._overwrite else in_precision(colbert, self._precision())
         own = settled(own) if travels else own
@@ -182,11 +177,11 @@ class _Work:
         return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
-        """The precision in which the model has made those of other documents; None where that is not known."""
+        """The precision in which other documents were encoded; None where that is not known."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
-        """Makes the files of token vectors in drafts that are put in their places one after the other."""
+        """Writes token vectors in drafts, which are put in their places one after the other."""
         leaves = self._index.leaves
         for draft in drafts.values():
             for left in draft.iterdir():  # by a process that was killed
@@ -216,7 +211,6 @@ class _Work:
             commit(draft, self._folders[number])
 
     def _write(self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
-        """Writes the token vectors of a segment."""
         bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
         codec.save(draft)
         write_array(draft, "bounds", bounds)
@@ -236,7 +230,7 @@ class _Work:
 
     def _twin(self, count: int) -> JoinedTokens | None:
         """Those of the same model in other bits with as many centroids, which need not be found again."""
-        for bits in reversed(widths_of(self._index, self._colbert.fingerprint)):
+        for bits in reversed(_widths(self._index, self._colbert.fingerprint)):
             with contextlib.suppress(IndexFormatError, ParameterError):
                 if len((vectors := stored(self._index, self._colbert, bits)).codec.centroids) == count:
                     return vectors
@@ -244,7 +238,7 @@ class _Work:
 
 
 def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in their order; any one where there are none."""
+    """Vectors drawn with a fixed seed, in their order; a unit vector where there are none."""
     if not len(whole):
         return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
@@ -252,7 +246,6 @@ def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
 
 
 def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
-    """Writes codes, and residuals where vectors are not kept whole."""
     codes = np.empty(len(whole), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
     for first in range(0, len(whole), ROWS):
@@ -268,18 +261,8 @@ def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin:
     return codes
 
 
-def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
-    """Writes for each centroid the documents with a token there, in ascending order."""
-    documents = len(bounds) - 1
-    docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
-    pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
-    list_bounds = np.searchsorted(pairs, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
-    write_array(draft, "lists", (pairs % max(1, documents)).astype(np.int32))
-    write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
-
-
 def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
-    """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
+    """The share of the exhaustive search's best k that the search finds, for each k below the size of the collection."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]
     if not texts or not depths:
@@ -288,11 +271,11 @@ def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: Joined
     docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
-        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs, os.cpu_count() or 1), strict=True):
+        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
                 near = vectors.candidates(query, *effort(k))
-                hits = near[best(near, vectors.scores(query, near, os.cpu_count() or 1), ranks, k)]
+                hits = near[best(near, vectors.scores(query, near), ranks, k)]
                 matches[k] += len(np.intersect1d(hits, expected[:k]))
     shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"

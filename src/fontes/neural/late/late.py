@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
+from ...core.work import work
 from ...index.columns import filter_of, left_out
 from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
@@ -90,13 +90,7 @@ class Late(Stage[Topics, Run], name="late"):
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 
     def found(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: Report = silent) -> Run:
-        """The best documents for each topic.
-
-        Args:
-            topics: The topics.
-            queries: For each topic with a text the vectors of its tokens.
-            progress: Is called as topics are done.
-        """
+        """The best documents for each topic, whose `queries` are the token vectors of the topics that have a text."""
         store = self._stored()
         numbers = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings, start = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics), time.perf_counter()
@@ -113,17 +107,16 @@ class Late(Stage[Topics, Run], name="late"):
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, store: JoinedTokens) -> dict[str, Any]:
-        """What a run says of the token vectors that it comes from."""
         recall = store.meta["recall"] if self.algorithm == "centroids" else None
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Encodes the documents' tokens where the index has no token vectors of this model: in 4 bits where none are named."""
         self.check()
         try:
             self._stored()
         except ParameterError:  # there are none
-            encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress, ray=ray)
+            encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
         """Only the exhaustive search is sure to find the same with a smaller k."""
@@ -135,11 +128,11 @@ class Late(Stage[Topics, Run], name="late"):
         return super()._is_cut and self.with_(k=DEPTH).cut(self.k) == self
 
     def key(self) -> str | None:
-        """What this stage does; its model by its parameters as well, some of which change queries alone."""
+        """The stage and its model with all parameters, since some change queries alone."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
     def recall(self) -> dict[str, Any]:
-        """What `encode_late` measured: for the best 10, 100 and 1,000 documents the share of those of the exhaustive search."""
+        """The share of the exhaustive search's best 10, 100 and 1,000 documents that is found, as `encode_late` measured it."""
         return dict(self._stored().meta["recall"])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
@@ -158,20 +151,16 @@ class Late(Stage[Topics, Run], name="late"):
     def _rankings(
         self, store: JoinedTokens, queries: Sequence[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        """The best documents of some queries, in the one order, and their scores."""
-        threads, ranks, passed = (
-            self.threads or os.cpu_count() or 1,
-            self.index.ids.rank,
-            filter_of(self.index, self.where),
-        )
+        ranks, passed = self.index.ids.rank, filter_of(self.index, self.where)
         allowed = None if passed is None else passed.mask
         store.check_queries(queries)
-        if self.algorithm == "exhaustive":
-            docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
-            scored = [(docs, scores) for scores in scores_of(store, queries, docs, threads)]
-        else:
-            near = [store.candidates(query, *self._effort(self.k), allowed, threads) for query in queries]
-            scored = [(docs, store.scores(query, docs, threads)) for query, docs in zip(queries, near, strict=True)]
+        with work(threads=self.threads):
+            if self.algorithm == "exhaustive":
+                docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
+                scored = [(docs, scores) for scores in scores_of(store, queries, docs)]
+            else:
+                near = [store.candidates(query, *self._effort(self.k), allowed) for query in queries]
+                scored = [(docs, store.scores(query, docs)) for query, docs in zip(queries, near, strict=True)]
         places = [best(docs, scores, ranks, self.k) for docs, scores in scored]
         return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, places, strict=True)]
 
@@ -190,7 +179,7 @@ class Late(Stage[Topics, Run], name="late"):
 
 
 def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32]) -> Explanation:
-    """For each token of the query the best token of the document and their similarity; they add up to the score.
+    """The best token of the document for each token of the query, and their similarity; they add up to the score.
 
     Args:
         colbert: The model.

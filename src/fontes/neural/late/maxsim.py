@@ -44,7 +44,7 @@ def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDA
 
 
 def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """For each token of the query the place of the best token of one document, and their similarity; the first of equals."""
+    """The place of the document's best token for each token of the query, and their similarity; the first of equals."""
     columns, vectors = padded(query), _checked(query, vectors)
     places, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
     _best_tokens(columns, vectors, places, best)
@@ -62,12 +62,12 @@ def interaction(
     """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
 
     Args:
-        similarities: Of all centroids with the query's tokens, (centroids, padded tokens of the query), as `padded` pads.
-        tokens: How many tokens the query has.
+        similarities: Of all centroids with the query's tokens, (centroids, padded tokens), as `padded` pads.
+        tokens: The number of tokens of the query.
         codes: The centroid of each token of all documents.
         bounds: Document d has codes[bounds[d]:bounds[d+1]].
         docs: The documents to score.
-        least: Tokens whose centroid is less similar than this to every token of the query are passed over.
+        least: Tokens whose centroid is less similar than this to every token of the query are skipped.
 
     Returns:
         One score for each of `docs`, float32.
@@ -86,7 +86,6 @@ def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vectors as the loops read them, which go by the dimensions of the query."""
     if query.shape[1] != vectors.shape[1]:
         raise ParameterError(f"the query's vectors have {query.shape[1]} dimensions, the documents' have {vectors.shape[1]}")
     return np.ascontiguousarray(vectors, dtype=np.float32)

@@ -84,22 +84,15 @@ class Codec:
         return vectors
 
     def save(self, folder: Path) -> None:
-        """Writes centroids, cutoffs and weights into a folder."""
         for name in ("centroids", "cutoffs", "weights"):
             write_array(folder, name, getattr(self, name))
 
     @classmethod
     def load(cls, arrays: Arrays, count: int, dim: int, nbits: int) -> Codec:
-        """The codec that `save` wrote.
-
-        Args:
-            arrays: Those of its folder.
-            count: How many centroids it has.
-            dim: Their dimensions.
-            nbits: Bits a dimension.
+        """The codec that `save` wrote: `count` centroids of `dim` dimensions.
 
         Raises:
-            IndexFormatError: Where a file is missing or damaged.
+            IndexFormatError: A file is missing or damaged.
         """
         options = 1 << nbits
         return cls(
@@ -135,7 +128,7 @@ def check_nbits(nbits: int) -> None:
 
 
 def centroids_for(tokens: float) -> int:
-    """How many centroids a collection of so many tokens gets: four times their square root, as a power of two."""
+    """The number of centroids for so many tokens: four times their square root, as a power of two."""
     return int(2 ** max(0, round(math.log2(4 * math.sqrt(max(1.0, tokens))))))
 
 
@@ -156,7 +149,7 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
 
 
 def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int32]:
-    """For each vector the centroid with the greatest dot product."""
+    """The centroid with the greatest dot product for each vector."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
     step = max(1, min(ROWS, SIMILARITIES // len(centroids)))

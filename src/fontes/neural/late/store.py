@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,23 +11,28 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
-from ...index.embeddings.embeddings import Embeddings, find
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, rows_of
-from ...index.embeddings.store import check_there
-from ...index.leaf import Leaf, located
-from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta
-from ...storage.caches import Attached, Cached
-from ...storage.hashes import hash_json, hash_text
+from ...core.threads import in_threads
+from ...core.work import thread_count
+from ...index.component import Resources, components
+from ...index.embeddings.encoded import EncodedComponent
+from ...index.embeddings.encoding import VECTORS
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
+from ...index.segment import Leaf, located
+from ...storage.arrays import ByteWriter, write_array
+from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, seal, settings
+from ...storage.hashes import hash_json
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .pieces import edges_of, in_threads
+from .pieces import edges_of
 from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
+    from ...index.segment import Segment
     from ...index.state import State
 
-TOKENS = 1 << 12  # of documents that a thread scores at a time
+SCORED = 1 << 12  # tokens of documents that a thread scores at a time
+ROWS = 1 << 16  # vectors that are compressed or copied at a time
 LOOKED_UP = 1 << 16  # of documents whose centroids are worth a thread
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
@@ -71,8 +75,10 @@ class TokenVectors:
         self.codes = arrays.numbers("codes", centroids, "<i4", tokens)
         self._lists = arrays.numbers("lists", self.documents, "<i4", None)
         self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
-        self._whole = None if self.nbits in NBITS else _whole(folder.parent, fingerprint, self.nbits)
+        self._whole = None if self.nbits in NBITS else whole_vectors(folder.parent, fingerprint, self.nbits)
         self.residuals: NDArray[np.uint8] | None = None
+        if self._whole is None and self.nbits in WHOLE:
+            raise IndexFormatError(f"{folder.parent}: the whole token vectors are missing; {REMEDY}")
         if self._whole is None:
             packed = arrays.array("residuals", "|u1", tokens * self.codec.width)
             self.residuals = packed.reshape(tokens, self.codec.width)
@@ -97,7 +103,7 @@ class TokenVectors:
             there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
         return there
 
-    def check(self) -> None:
+    def check(self, deep: bool = False) -> None:
         """Reads every file.
 
         Raises:
@@ -191,7 +197,6 @@ class JoinedTokens:
         threshold: float,
         count: int,
         allowed: NDArray[np.bool_] | None = None,
-        threads: int = 1,
     ) -> NDArray[np.int64]:
         """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
 
@@ -214,7 +219,7 @@ class JoinedTokens:
             nprobe = min(2 * nprobe, len(similarities))
         for least, most in ((threshold, count), (-np.inf, count // 4)):
             if len(docs) > most:
-                scores = self._interaction(similarities, tokens, docs, least, threads)
+                scores = self._interaction(similarities, tokens, docs, least)
                 docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
         return docs
 
@@ -233,7 +238,7 @@ class JoinedTokens:
         return np.flatnonzero(there if allowed is None else there & allowed)
 
     def _interaction(
-        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float, threads: int
+        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
     ) -> NDArray[np.float32]:
         scores = np.empty(len(docs), dtype=np.float32)
         for number, here, places in located(self._leaves, docs):
@@ -243,14 +248,15 @@ class JoinedTokens:
             def look_up(first: int, last: int, part: TokenVectors = part, places: Any = places, near: Any = near) -> None:
                 near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, places[first:last], least)
 
-            in_threads(look_up, edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // threads + 1)), threads)
+            edges = edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // thread_count() + 1))
+            in_threads(look_up, edges[:-1], edges[1:])
             scores[here] = near
         return scores
 
-    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
-        """MaxSim of the query with each of these documents; `threads` do not change it."""
+    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """MaxSim of the query with each of these documents."""
         self.check_queries([query])
-        (scores,) = scores_of(self, [query], docs, threads)
+        (scores,) = scores_of(self, [query], docs)
         return np.asarray(scores)
 
     def info(self) -> dict[str, Any]:
@@ -279,19 +285,17 @@ def effort(k: int) -> tuple[int, float, int]:
     return 4, 0.4, max(4 * k, 4096)
 
 
-def scores_of(
-    store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64], threads: int = 1
-) -> NDArray[np.float32]:
+def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64]) -> NDArray[np.float32]:
     """MaxSim of each query with each of these documents, (queries, documents). `store` has `bounds` and `vectors(docs)`."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
-    edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], TOKENS)
+    edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED)
 
     def part(first: int, last: int) -> None:
         vectors, bounds = store.vectors(docs[first:last])
         for row, query in zip(scores, queries, strict=True):
             row[first:last] = maxsim(query, vectors, bounds)
 
-    in_threads(part, edges, threads)
+    in_threads(part, edges[:-1], edges[1:])
     return scores
 
 
@@ -309,74 +313,7 @@ def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> 
         IndexFormatError: They are damaged.
         FontesError: Another process has removed a segment meanwhile.
     """
-    fingerprint, reader = colbert.fingerprint, index.state
-
-    def open_() -> JoinedTokens:
-        leaves = reader.leaves
-        if not leaves:
-            return JoinedTokens((), (), {"colbert": repr(colbert), "fingerprint": fingerprint, "nbits": nbits or FITTING})
-        widths = [bits for bits in WIDTHS if nbits in (None, bits)]
-        for bits in widths:
-            folders = [leaf.segment.folder / folder_name(fingerprint, bits) for leaf in leaves]
-            if all(folder.is_dir() for folder in folders):
-                return joined(reader, leaves, folders)
-        check_there(reader.path, leaves)
-        raise ParameterError(_absent(reader, colbert, nbits))
-
-    return _OPEN.of(reader).get((fingerprint, nbits), open_)
-
-
-def joined(index: State, leaves: Sequence[Leaf], folders: Sequence[Path]) -> JoinedTokens:
-    """The token vectors in these folders, one for each segment.
-
-    Raises:
-        IndexFormatError: They are damaged.
-        ParameterError: They have not the same centroids.
-    """
-    parts = [TokenVectors(folder) for folder in folders]
-    if any(part.fit != parts[0].fit for part in parts):
-        raise ParameterError(
-            f"{index.path} holds token vectors whose centroids were fitted at different times; "
-            "fit them again with encode_late(index, colbert, overwrite=True), or fontes encode --late --overwrite"
-        )
-    return JoinedTokens(leaves, parts)
-
-
-def _no_vectors(index: State) -> Cached[tuple[str, int | None], JoinedTokens]:
-    return Cached()
-
-
-_OPEN = Attached("token_vectors", _no_vectors)
-
-
-def forget(index: State) -> None:
-    """Closes the token vectors that are open, as there are others now."""
-    _OPEN.of(index).clear()
-
-
-def widths_of(index: State, fingerprint: str) -> list[int]:
-    """In how many bits some documents have token vectors of a model, most bits first."""
-    folders = [leaf.segment.folder for leaf in index.leaves]
-    return [bits for bits in WIDTHS if any((folder / folder_name(fingerprint, bits)).is_dir() for folder in folders)]
-
-
-def _absent(index: State, colbert: ColBERT, nbits: int | None) -> str:
-    kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
-    remedy = f"fontes.neural.encode_late(index, colbert), or fontes encode {index.path} MODEL --late, makes them"
-    covered: dict[int, int] = {}
-    others: dict[str, None] = {}
-    for leaf in index.leaves:
-        for folder in sorted(leaf.segment.folder.glob("late-*")):
-            with contextlib.suppress(IndexFormatError):
-                meta = read_meta(folder, KIND)
-                others[f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})"] = None
-                if meta["fingerprint"] == colbert.fingerprint and nbits in (None, meta["nbits"]):
-                    covered[meta["nbits"]] = covered.get(meta["nbits"], 0) + leaf.documents
-    if covered:
-        most = max(covered.values())
-        return f"{index.path} holds {kind} of {colbert!r} for {most:,} of {len(index):,} documents; {remedy} for the others"
-    there = f"; it holds those of {' and '.join(others)}" if others else ""
-    return f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; {remedy}"
+    return index.state.vectors.of(TOKENS, colbert, nbits)
 
 
 class WholeVectors:
@@ -392,22 +329,78 @@ class WholeVectors:
         return self._whole.decoded(rows), bounds
 
 
-def folder_name(fingerprint: str, nbits: int) -> str:
-    """Of the token vectors of a model."""
-    return f"late-{hash_text(fingerprint)[:16]}-{nbits}"
-
-
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
-    """The whole token vectors of a model in 16 or 32 bits, where there are any."""
-    dtype = "float32" if nbits == 32 else "float16"
-    for vectors in find(segment).values():
-        if isinstance(vectors, Embeddings) and vectors.fingerprint == fingerprint and vectors.dtype == dtype:
-            return vectors
-    return None
+    """The whole token vectors of a model in 16 or 32 bits; None where there are none.
+
+    Raises:
+        IndexFormatError: They are damaged.
+    """
+    folder = VECTORS.folders(segment).get(VECTORS.name_of(fingerprint, "float32" if nbits == 32 else "float16"))
+    return None if folder is None else Embeddings(folder)
 
 
-def _whole(segment: Path, fingerprint: str, nbits: int) -> Embeddings:
-    vectors = whole_vectors(segment, fingerprint, nbits)
-    if vectors is None:
-        raise IndexFormatError(f"{segment}: the whole token vectors are missing or damaged; {REMEDY}")
-    return vectors
+class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="late"):
+    """Token vectors by ColBERT models, in folders NAME-MODEL-BITS."""
+
+    noun = "token vectors"
+    forms = WIDTHS
+    remedy = "fontes.neural.encode_late(index, colbert), or fontes encode {path} MODEL --late, makes them"
+    misfit = "its token vectors have centroids of different fits; encode_late(…, overwrite=True) fits them again"
+
+    def label(self, form: Any) -> str:
+        return f"token vectors of {form} bits" if form else self.noun
+
+    def described(self, meta: dict[str, Any]) -> str:
+        return f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})"
+
+    def load(self, folder: Path, segment: Segment) -> TokenVectors:
+        return TokenVectors(folder)
+
+    def fit(self, folder: Path) -> list[str]:
+        return fit_of(read_meta(folder, KIND)["files"])
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any]) -> JoinedTokens:
+        if any(part.fit != parts[0].fit for part in parts):
+            raise ParameterError(
+                f"{leaves[0].segment.folder.parent} holds token vectors whose centroids were fitted at different times; "
+                "fit them again with encode_late(index, colbert, overwrite=True), or fontes encode --late --overwrite"
+            )
+        if not parts:
+            facts = {"colbert": facts["encoder"], "fingerprint": facts["fingerprint"], "nbits": facts["form"] or FITTING}
+        return JoinedTokens(leaves, parts, facts)
+
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path, resources: Resources) -> None:
+        """Writes what compressing the living documents with the same codec would."""
+        joined, first = self.join(leaves, parts, {}), parts[0]
+        rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]
+        folder = segment / first.folder.name
+        folder.mkdir()
+        joined.codec.save(folder)
+        write_array(folder, "bounds", joined.bounds)
+        codes = np.concatenate([part.codes[own] for part, own in zip(parts, rows, strict=True)])
+        write_array(folder, "codes", codes)
+        write_lists(folder, codes, joined.bounds, len(joined.codec.centroids))
+        if first.residuals is not None:
+            residuals = ByteWriter(folder, "residuals")
+            for part, own in zip(parts, rows, strict=True):
+                for start in range(0, len(own), ROWS):
+                    residuals.write(part.residuals[own[start : start + ROWS]].reshape(-1))  # type: ignore[index]
+            residuals.close()
+        seal(folder, KIND, {**settings(first.meta), "documents": joined.documents, "tokens": len(joined)})
+
+    def facts(self, state: State) -> dict[str, Any]:
+        sound = state.vectors.sound(self).values()
+        return {"token_vectors": [JoinedTokens(leaves, parts).info() for leaves, parts in sound]}
+
+
+TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
+
+
+def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
+    """Writes for each centroid the documents with a token there, in ascending order."""
+    documents = len(bounds) - 1
+    docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
+    pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
+    list_bounds = np.searchsorted(pairs, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
+    write_array(draft, "lists", (pairs % max(1, documents)).astype(np.int32))
+    write_array(draft, "lists.bounds", list_bounds.astype(np.int64))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeGuard, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_whole
 from ...core.errors import MissingExtraError, ParameterError
-from ...core.part import Part, fields, walk
+from ...core.part import Part, fields
 from ...core.progress import Report, silent
 from ...core.strings import encodable
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
@@ -157,37 +157,6 @@ class Pretrained(Part, Generic[M]):
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)
         tokens = batch_tokens(tokens or (self.cpu_tokens if where == "cpu" else self.cuda_tokens), where)
         return in_batches(lengths, tokens, work, progress, task=self.task, unit=self.unit)
-
-
-P = TypeVar("P")
-
-
-def settled(part: P, precisions: Mapping[str, str] | None = None) -> P:
-    """The part with its models in the precision in which they run here, as when they are to run in the same elsewhere.
-
-    Args:
-        part: The part; anything else stays as it is.
-        precisions: What `precisions_of` gave; None: it is asked for this part.
-    """
-    if not isinstance(part, Part):
-        return part
-    known = precisions_of(part) if precisions is None else precisions
-
-    def in_precision(inner: Part) -> Part:
-        if not _is_open(inner) or inner.fingerprint not in known:
-            return inner
-        return inner.with_(precision=known[inner.fingerprint])
-
-    return part.map(in_precision) if known else part  # type: ignore[return-value]
-
-
-def precisions_of(part: Part) -> dict[str, str]:
-    """The precision in which each model of a part runs here that leaves it open, by its fingerprint. Loads these models."""
-    return {inner.fingerprint: inner.chosen_precision.partition(" ")[0] for inner in walk(part) if _is_open(inner)}
-
-
-def _is_open(part: Part) -> TypeGuard[Pretrained[Any]]:
-    return isinstance(part, Pretrained) and part.precision == "auto"
 
 
 def check_fields(part: Part) -> None:

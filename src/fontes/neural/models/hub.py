@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError
+from ...storage.artifact import is_plain
 from ...storage.caches import Notes
 
 T = TypeVar("T")
@@ -240,6 +241,30 @@ def read_json(path: Path, default: Any = None) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error})") from error
+
+
+def modules_of(folder: Path) -> list[tuple[str, Path]]:
+    """Class name and folder of each module that a folder's modules.json lists.
+
+    Raises:
+        InputError: The file cannot be read, or names a module outside of the folder.
+    """
+    modules = read_json(folder / "modules.json")
+    return [(module["type"].rpartition(".")[2], inside(folder, module["path"])) for module in modules]
+
+
+def inside(folder: Path, path: str) -> Path:
+    """A path that the files of a model name. Raises InputError where it leads out of the model's folder."""
+    if path and not is_plain(path):
+        raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
+    return folder / path
+
+
+def tokenizer_in(folder: Path, failed: str) -> Any:
+    """The tokenizer of a folder as transformers reads it. Raises InputError, which begins with `failed`."""
+    transformers = library("transformers", "reading a model")
+    with readable(failed), quiet():
+        return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
 
 
 def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[str] = ()) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Rerankers: a model reads each topic with each of its documents."""
 
-from .base import Reranker
+from ...passages.reranker import Reranker
 from .crossencoder import CrossEncoder
-from .encoder import EncoderReranker
-from .late import LateReranker
+from .encoders import EncoderReranker, LateReranker
 from .monot5 import MonoT5
 
 __all__ = ["CrossEncoder", "EncoderReranker", "LateReranker", "MonoT5", "Reranker"]

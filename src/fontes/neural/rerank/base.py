@@ -1,229 +1,50 @@
-"""Reranking: a model reads each topic with each of its documents, and its scores make the new order."""
+"""The base of rerankers with a model of their own."""
 
 from __future__ import annotations
 
-import time
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError, ParameterError
-from ...core.progress import Progress, Report, silent
-from ...core.run import Run
-from ...core.stage import Stage
-from ...core.values import Doc, Explanation
-from ..encoders.base import text_of
+from ...core.progress import Report, silent
+from ...passages.reranker import Reranker
 from ..models.base import Loaded, Pretrained
-from .scores import ScoreFile, default_file, pair_keys
 
 M = TypeVar("M", bound=Loaded)
-
-TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
-
-
-@dataclass(frozen=True)
-class Reranker(Stage[Run, Run]):
-    """Gives every document of a run a new score; the base of all rerankers.
-
-    All documents of the run are scored, so put `% 100` before: `bm25 % 100 >> reranker`. The query is the topic's `text` as it
-    is in the run: after a rewriting stage the rewritten one. The document is title, a space and text, from the run's
-    `documents`.
-
-    A subclass says in `scores` what a model makes of pairs of texts, and in `fingerprint` which model that is.
-
-    Args:
-        cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
-
-    Raises:
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
-    """
-
-    cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
-
-    @abstractmethod
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of texts.
-
-        Args:
-            pairs: Of a query and a document each.
-            progress: Is called after each batch, with the pairs that are done.
-
-        Returns:
-            One score each, float32, in their order.
-        """
-
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """A string that changes with all that changes scores: weights, tokenizer, lengths, form; not the precision."""
-
-    @property
-    def chosen_precision(self) -> str:
-        """The precision that the model runs in."""
-        return "float32"
-
-    def document_text(self, doc: Doc) -> str:
-        """What is read of a document: title, a space and text."""
-        return text_of(doc)
-
-    def key(self) -> str | None:
-        """The class, the fingerprint and the precision."""
-        cls = type(self)
-        return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
-
-    def apply(self, run: Run, progress: Report, /) -> Run:
-        scores, facts = self.rescored(run, progress)
-        return run.with_scores(scores, {**run.provenance, "reranked": facts})
-
-    def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """As `explain`, which reads the document's text."""
-        [doc] = run.documents_for(type(self).__name__).docs([doc_id])
-        return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # those that can explain take documents
-
-    def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """The new score of each row of the run, float32, in the run's order; and how they came about."""
-        documents = run.documents_for(type(self).__name__)
-        topics = list(run.topics.values())
-        for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
-            if size and not topic.text.strip():
-                raise InputError(
-                    f"topic '{topic.id}' has documents to rerank but no text; a run that was read from a file gets its topics "
-                    "with read_run(path, topics)"
-                )
-        numbers = run.topic_numbers
-        scores = np.empty(run.rows, dtype=np.float32)
-        from_cache, start = 0, time.perf_counter()
-        for first, last in _groups(run.bounds):
-            used, places = np.unique(run.codes[first:last], return_inverse=True)
-            texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(used))]
-            topic_numbers = numbers[first:last].tolist()
-            pairs = [(topics[n].text, texts[p]) for n, p in zip(topic_numbers, places.tolist(), strict=True)]
-            scores[first:last], known = self._scored(pairs, _of_run(progress, first, len(pairs), run.rows, start))
-            from_cache += known
-        facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": from_cache}
-        return scores, {**facts, "precision": self.chosen_precision} if from_cache < run.rows else facts
-
-    def interpolate(self, weight: float) -> Interpolated:
-        """A stage whose scores are `weight` times this reranker's and 1 - `weight` times those of the run: `Interpolated`."""
-        return Interpolated(self, weight)
-
-    def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of texts as `scores` gives them: from the cache where they are in it, and kept there.
-
-        Args:
-            pairs: Of a query and a document each.
-            progress: Is called after each batch, with the pairs that are done.
-        """
-        scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
-        for first in range(0, len(pairs), TOGETHER):
-            some = list(pairs[first : first + TOGETHER])
-            scores[first : first + len(some)], _ = self._scored(some, _of_run(progress, first, len(some), len(pairs), start))
-        return scores
-
-    def _scored(self, pairs: list[tuple[str, str]], progress: Report) -> tuple[NDArray[np.float32], int]:
-        """The scores of pairs, and how many of them were in the cache."""
-        if not self.cache:
-            return self.scores(pairs, progress), 0
-        file = ScoreFile(default_file() if self.cache is True else Path(self.cache))
-        keys = pair_keys(f"{self.fingerprint} {self.chosen_precision.partition(' ')[0]}", pairs)
-        scores = file.read(keys)
-        new = np.flatnonzero(np.isnan(scores))
-        if len(new):
-            scores[new] = self.scores([pairs[i] for i in new.tolist()], progress)
-            file.write([keys[i] for i in new.tolist()], scores[new])
-        return scores, len(pairs) - len(new)
 
 
 @dataclass(frozen=True)
 class PretrainedReranker(Pretrained[M], Reranker):
-    """The base of rerankers with a model of their own, over pairs of texts."""
+    """The base of rerankers with a model of their own, over pairs of texts.
+
+    The model has `inputs(pairs)`, what it reads of each; `lengths(inputs)`, their tokens; and `logits(module, inputs)`, a
+    float32 tensor of one score each, computed in one batch.
+    """
 
     task = "reranking"
     unit = "pairs"
     cpu_tokens = 2048  # more is slower, since pairs are long
 
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        model: Any = self._model
+        inputs = self._inputs(model, pairs)
 
-@dataclass(frozen=True)
-class Interpolated(Stage[Run, Run], name="interpolate"):
-    """A reranker's scores mixed with those of the run that it is given.
+        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+            logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
+            return logits
 
-    Both are brought to 0 to 1 before, for each topic by itself: (score - least) / (best - least), and 1 where all are equal.
+        return self._in_batches(model.lengths(inputs), work, progress)
 
-    Args:
-        reranker: Gives the new scores.
-        weight: Of the new scores, 0 to 1; those of the run have the rest. 1 keeps the reranker's order, and 0 that of the run.
-    """
-
-    reranker: Reranker
-    weight: float
-
-    def apply(self, run: Run, progress: Report, /) -> Run:
-        self.check()
-        scores, facts = self.reranker.rescored(run, progress)
-        new, old = min_max(run, scores), min_max(run, run.scores)
-        mixed = (self.weight * new + (1 - self.weight) * old).astype(np.float32)
-        return run.with_scores(mixed, {**run.provenance, "reranked": {**facts, "weight": self.weight}})
-
-    def check(self) -> None:
-        if not isinstance(self.reranker, Reranker):
-            raise ParameterError(f"interpolate takes a reranker, such as cross_encoder, not {self.reranker!r}")
-        if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)) or not 0 <= self.weight <= 1:
-            raise ParameterError(f"interpolate takes a weight between 0 and 1, not {self.weight!r}")
-        super().check()
-
-
-def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """A run's scores, each topic's brought to 0 to 1; 1 where all are equal.
-
-    Args:
-        run: The run.
-        scores: A score for each of its rows.
-
-    Raises:
-        InputError: A score is infinite; the message names topic and document.
-    """
-    sizes = np.diff(run.bounds)
-    starts = run.bounds[:-1][sizes > 0]
-    values = scores.astype(np.float64)
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
-        topic = list(run.topics)[int(np.searchsorted(run.bounds, row, side="right")) - 1]
-        raise InputError(
-            f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': a score of {values[row]} has no place in 0 to 1"
-        )
-    if not len(values):
-        return values
-    least = np.repeat(np.minimum.reduceat(values, starts), sizes[sizes > 0])
-    best = np.repeat(np.maximum.reduceat(values, starts), sizes[sizes > 0])
-    return np.where(best > least, (values - least) / np.where(best > least, best - least, 1.0), 1.0)
+    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
+        return model.inputs(pairs)  # type: ignore[no-any-return]
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """1 / (1 + exp(-x)), worked out in float64."""
     with np.errstate(over="ignore"):
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
-
-
-def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Rows first to last (exclusive) of some topics together, TOGETHER rows where one topic has no more."""
-    first = 0
-    while first < len(bounds) - 1:
-        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + TOGETHER, side="right")) - 1)
-        if bounds[last] > bounds[first]:
-            yield int(bounds[first]), int(bounds[last])
-        first = last
-
-
-def _of_run(progress: Report, before: int, pairs: int, rows: int, start: float) -> Report:
-    """Reports the progress of one group of pairs as that of all rows of the run."""
-
-    def report(part: Progress) -> None:
-        share = (before + (part.fraction or 0.0) * pairs) / rows
-        progress(Progress("reranking", before + part.done, rows, time.perf_counter() - start, "pairs", part=share))
-
-    return report

@@ -39,7 +39,7 @@ SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "m
 
 
 class Start(str):
-    """The name of the start of a training, in the place of the model that comes of it: it may lack a layer for scores."""
+    """The name of a training's start, in place of the model that comes of it: it may lack a layer for scores."""
 
     __slots__ = ()
 
@@ -71,16 +71,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     score: str = field(default="logit", metadata={"choices": FORMS})
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        if not pairs:
-            return np.zeros(0, dtype=np.float32)
-        model: Any = self._model
-        inputs = model.inputs(pairs)
-
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch.tolist()]).cpu().numpy()
-            return logits
-
-        logits = self._in_batches(model.lengths(inputs), work, progress)
+        logits = super().scores(pairs, progress)
         return sigmoid(logits) if self.score == "sigmoid" else logits
 
     def check_needs(self) -> None:
@@ -98,14 +89,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
 
 class PlainCrossEncoder:
-    """A cross-encoder whose transformer is a BERT, run from its files alone, with the scores that it has elsewhere.
-
-    Args:
-        parts: Its parts.
-        network: Its network, with its weights.
-        precision: That it is to run in.
-        where: The device.
-    """
+    """A cross-encoder whose transformer is a BERT, run from its files alone, with the same scores."""
 
     def __init__(self, parts: Plain, network: Any, precision: str, where: str) -> None:
         self._tokens, self._padding = parts.tokens, parts.shape.pad_token_id
@@ -114,14 +98,7 @@ class PlainCrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
-        """The model of a folder; None where its files ask for more than is here.
-
-        Args:
-            folder: Of the model.
-            max_length: Tokens of query and document together; None: as the model says.
-            precision: That it is to run in.
-            where: The device.
-        """
+        """The model of a folder; None where its files ask for more than is here."""
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(*parts, precision, where)
 
@@ -175,7 +152,6 @@ def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
 
 
 def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
-    """The parts of a model and its network; None where its files ask for more than is here."""
     from ..models.bert import classifier
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
@@ -192,7 +168,7 @@ def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
 
 
 def _read(folder: Path, max_length: int | None) -> Any:
-    """The model in float32, with a length that it can read. Raises InputError for what is no cross-encoder."""
+    """The model in float32, with a length that it can read."""
     torch = library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
     with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Report, silent
 from ..models.base import NAMELESS, token_ids
 from ..models.compute import Prepared, padded, prepared
 from ..models.hub import library, seq2seq
@@ -23,7 +19,7 @@ MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are kept beside a query 
 
 
 @dataclass(frozen=True)
-class MonoT5(PretrainedReranker["T5"], name="mono_t5"):
+class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
     """Reranks with a T5 that was trained to say "true" or "false" (Nogueira, Jiang, Pradeep and Lin, Findings of EMNLP 2020).
 
     The model reads "Query: … Document: … Relevant:". The score is the log-probability of "true" against "false" at the first
@@ -45,33 +41,22 @@ class MonoT5(PretrainedReranker["T5"], name="mono_t5"):
     max_length: int = field(default=512, metadata={"least": 1})
     tokens: tuple[str, str] = ("true", "false")
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        if not pairs:
-            return np.zeros(0, dtype=np.float32)
-        model = self._model
-        inputs = model.inputs(pairs, self.max_length)
-
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            scores: NDArray[np.float32] = (
-                model.log_probabilities(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
-            )
-            return scores
-
-        return self._in_batches([len(ids) for ids in inputs], work, progress)
-
     def check(self) -> None:
         if len(self.tokens) != 2 or isinstance(self.tokens, str):
             raise ParameterError(f"tokens are two words, as ('true', 'false'), not {self.tokens!r}")
         super().check()
 
-    def _load(self, folder: Path, device: str) -> T5:
-        return T5(folder, tuple(self.tokens), self.precision, device)
+    def _inputs(self, model: MonoT5Model, pairs: Sequence[tuple[str, str]]) -> list[list[int]]:
+        return model.inputs(pairs, self.max_length)
+
+    def _load(self, folder: Path, device: str) -> MonoT5Model:
+        return MonoT5Model(folder, tuple(self.tokens), self.precision, device)
 
     def _loaded_with(self) -> tuple[Any, ...]:
         return tuple(self.tokens)
 
 
-class T5:
+class MonoT5Model:
     """A T5 and its tokenizer."""
 
     def __init__(self, folder: Path, words: tuple[str, ...], precision: str, where: str) -> None:
@@ -80,9 +65,7 @@ class T5:
         self.start = model.config.decoder_start_token_id
         self.pad = int(self.tokenizer.pad_token_id or 0)
         sample = self.inputs([(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS], 512)
-        self.prepared: Prepared = prepared(
-            model, lambda module: self.log_probabilities(module, sample), precision=precision, device=where
-        )
+        self.prepared: Prepared = prepared(model, lambda one: self.logits(one, sample), precision=precision, device=where)
 
     def inputs(self, pairs: Sequence[tuple[str, str]], max_length: int) -> list[list[int]]:
         """The tokens of "Query: … Document: … Relevant:", the document cut where they are too many."""
@@ -97,8 +80,12 @@ class T5:
             inputs.append([*heads[query], *documents[document][:space], *tail, *end])
         return inputs
 
-    def log_probabilities(self, module: Any, inputs: list[list[int]]) -> Any:
-        """A float32 tensor of one score an input, computed in one batch."""
+    def lengths(self, inputs: list[list[int]]) -> list[int]:
+        """The numbers of these tokens."""
+        return list(map(len, inputs))
+
+    def logits(self, module: Any, inputs: list[list[int]]) -> Any:
+        """The log-probability of the first word of each input, float32, computed in one batch."""
         torch = library("torch", "a T5 reranker")
         ids, mask = padded(inputs, self.pad, next(module.parameters()).device)
         start = torch.full((len(inputs), 1), self.start, device=ids.device)

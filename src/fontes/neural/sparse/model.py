@@ -1,8 +1,12 @@
-"""A loaded learned sparse model: texts become weights of the tokens of its vocabulary."""
+"""Learned sparse models: checkpoints of SparseEncoder and of masked language models, and the network that weighs tokens.
+
+A model without modules.json is pooled as SPLADE v2 is, by the greatest log(1 + relu(logit)); sentence-transformers does so too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,10 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ..encoders.architectures import ENDLESS, position_limit
 from ..encoders.base import sample_ids
+from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
-from ..models.hub import NO_CODE, library, quiet, readable, tensors
-from .checkpoint import Checkpoint
+from ..models.hub import NO_CODE, inside, library, modules_of, read_json, readable, tensors, tokenizer_in, without_warnings
 
 USE = "a SPLADE model"  # for what libraries are needed
 LOGITS = 1 << 23  # of a masked language model that are in memory at a time, unless its head is not a layer of its own
@@ -28,14 +32,12 @@ class SpladeModel:
     """A checkpoint with its weights, ready to run.
 
     Attributes:
-        checkpoint: What it was loaded from.
         vocabulary: The tokens by number.
         limit: Tokens of a text that the model has positions for.
-        length: Tokens of a text that are read where nobody says another number.
-        prepared: The network on its device.
+        length: Tokens of a text that are read by default.
     """
 
-    def __init__(self, name: str, checkpoint: Checkpoint, precision: str, where: str) -> None:
+    def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, where: str) -> None:
         self.checkpoint = checkpoint
         module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
         self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
@@ -52,12 +54,7 @@ class SpladeModel:
         return token_ids(self.tokenizer, texts, length)
 
     def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
-        """For each text of a batch its tokens with a weight above 0, of dtype WEIGHT, in ascending order of their numbers.
-
-        Args:
-            ids: The token ids of each text.
-            terms: How many tokens of the greatest weights are kept; None for all.
-        """
+        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
         torch = library("torch", USE)
         with torch.inference_mode():
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
@@ -78,7 +75,7 @@ class Static:
         self._length = int(min(self._tokenizer.model_max_length, ENDLESS))
 
     def weights(self, text: str, terms: int | None) -> NDArray[Any]:
-        """The tokens of a text with their weights, of dtype WEIGHT, as those of `SpladeModel.weights`."""
+        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
         (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
         row = np.zeros_like(self._weights)
         row[ids] = self._weights[ids]
@@ -96,11 +93,7 @@ def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
 
 
 def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
-    """The masked language model of a folder, in float32, and its tokenizer.
-
-    Raises:
-        InputError: It cannot be read, or has no head that predicts tokens.
-    """
+    """The masked language model of a folder, in float32, and its tokenizer."""
     transformers = library("transformers", USE)
     library("torch", USE)
     headless = f"{name} is no masked language model, whose head SPLADE needs: "
@@ -108,26 +101,19 @@ def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
         config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
         raise InputError(f"{headless}its architecture is {(config.architectures or [config.model_type])[0]}")
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # of weights that are lacking the error below tells
-    try:
-        with readable(f"transformers cannot read the model {name}"), quiet():
-            module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
-    finally:
-        transformers.logging.set_verbosity(verbosity)
+    with readable(f"transformers cannot read the model {name}"), without_warnings():
+        module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
     if absent := sorted(report["missing_keys"]):
         raise InputError(f"{headless}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
     return module.float().eval(), _tokenizer(folder, name)
 
 
 def _tokenizer(folder: Path, name: str) -> Any:
-    transformers = library("transformers", USE)
-    with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
-        return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+    return tokenizer_in(folder, f"transformers finds no tokenizer in the model {name}")
 
 
 def _vocabulary(tokenizer: Any, size: int) -> list[str]:
-    """The tokens by number; one that the tokenizer does not have, as vocabularies are filled up, is called by its number."""
+    """The tokens by number; a number without a token, as padded vocabularies have, is called [number]."""
     tokens = [f"[{number}]" for number in range(size)]
     for token, number in tokenizer.get_vocab().items():
         if number < size:
@@ -144,7 +130,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
     torch = library("torch", USE)
     head = _taken_out(module)
 
-    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.body, self.head = module, head
@@ -167,11 +153,11 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
                 parts.append(_pooled(logits, bias, inside, pooling, logarithms))
             return torch.cat(parts).T
 
-    return Network()
+    return TermNetwork()
 
 
 def _taken_out(module: Any) -> Any:
-    """The last layer of a model, in whose place it now gives what that layer takes; None where it has no such layer."""
+    """The last layer of a model, which then gives that layer's input instead; None where it has no such layer."""
     torch = library("torch", USE)
     head = module.get_output_embeddings()
     place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
@@ -199,3 +185,104 @@ def _pooled(logits: Any, bias: Any, inside: Any, pooling: str, logarithms: int) 
     for _ in range(logarithms):
         weights = weights.log1p_()
     return weights if pooling == "max" else (weights * inside).sum(dim=2)
+
+
+POOLINGS = ("max", "sum")
+LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # by the name of the activation how often log(1 + x) is taken
+
+
+@dataclass(frozen=True)
+class SpladeCheckpoint:
+    """A checkpoint on disk, before its weights are loaded.
+
+    Args:
+        transformer: The folder of the masked language model.
+        pooling: "max" or "sum" over the positions.
+        logarithms: How often log(1 + x) is taken of relu(logit).
+        max_length: Tokens that are read of a text; None where the checkpoint does not say.
+        terms: Terms of a vector that are kept; None for all.
+        query_prompt: Text before each query.
+        document_prompt: Text before each document.
+        static: The folder of weights for queries without a transformer, if any.
+    """
+
+    transformer: Path
+    pooling: str = "max"
+    logarithms: int = 1
+    max_length: int | None = None
+    terms: int | None = None
+    query_prompt: str = ""
+    document_prompt: str = ""
+    static: Path | None = None
+
+    @classmethod
+    def of(cls, folder: Path) -> SpladeCheckpoint:
+        """The checkpoint of a folder.
+
+        Raises:
+            InputError: A file cannot be read, or the modules make no SPLADE model.
+        """
+        try:
+            return cls._of(folder)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{folder}: its modules.json, or a configuration that it names, is not as SparseEncoder writes it"
+            ) from error
+
+    @classmethod
+    def _of(cls, folder: Path) -> SpladeCheckpoint:
+        if not (folder / "modules.json").is_file():
+            return cls(folder, max_length=_max_length(folder))
+        modules, static = modules_of(folder), None
+        if [kind for kind, _ in modules] == ["Router"]:
+            modules, static = _routes(modules[0][1])
+        kinds = [kind for kind, _ in modules]
+        if len(kinds) != 2 or not kinds[0].endswith("Transformer") or kinds[1] != "SpladePooling":
+            others = ", ".join(kinds) or "none"
+            raise InputError(f"{folder} is no SPLADE model: its modules are {others}, not a transformer and SpladePooling")
+        (_, transformer), (_, pooling) = modules
+        how = read_json(pooling / "config.json")
+        strategy, activation = how.get("pooling_strategy", "max"), how.get("activation_function", "relu")
+        if strategy not in POOLINGS or activation not in LOGARITHMS:
+            raise InputError(f"{pooling / 'config.json'}: SPLADE has no pooling '{strategy}' of '{activation}'")
+        settings = read_json(folder / "config_sentence_transformers.json", {})
+        return cls(
+            transformer,
+            strategy,
+            LOGARITHMS[activation],
+            _max_length(transformer),
+            settings.get("max_active_dims"),
+            _prompt(settings, QUERY),
+            _prompt(settings, DOCUMENT),
+            static,
+        )
+
+
+def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
+    """The modules for documents of a router, and the folder of its static weights for queries.
+
+    Raises:
+        InputError: Queries go another way than through static weights.
+    """
+    router = read_json(folder / "router_config.json")
+    documents, queries = (
+        [(router["types"][module].rpartition(".")[2], inside(folder, module)) for module in router["structure"].get(name, ())]
+        for name in ("document", "query")
+    )
+    kinds = [kind for kind, _ in queries]
+    if kinds != ["SparseStaticEmbedding"]:
+        others = ", ".join(kinds) or "nothing"
+        raise InputError(f"{folder} sends queries through {others}; Fontes runs routers to SparseStaticEmbedding alone")
+    return documents, queries[0][1]
+
+
+def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The prompt under the first of `names` that exists, or the default one."""
+    prompts = settings.get("prompts") or {}
+    name = next((name for name in names if name in prompts), settings.get("default_prompt_name"))
+    return prompts.get(name) or ""
+
+
+def _max_length(transformer: Path) -> int | None:
+    length: int | None = read_json(transformer / "sentence_bert_config.json", {}).get("max_seq_length")
+    return length

@@ -15,12 +15,11 @@ from ...core.values import Topic, Topics
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, bag_of
 from ..models.base import check_fields
-from .base import SparseEncoder, is_sparse
+from .splade import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.joined_weights import JoinedWeights
-    from ...index.embeddings.weights import WeightLists
+    from ...index.embeddings.weights import JoinedWeights, WeightLists
 
 
 @dataclass(frozen=True)
@@ -80,23 +79,23 @@ class SpladeRetriever(Lexical, name="splade"):
         facts = {"encoder": lists.meta["fingerprint"], "weights": lists.fingerprint}
         return run.with_(provenance={**run.provenance, **facts})
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no weights of this encoder."""
         self.check()
         try:
             self.searched  # noqa: B018
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, progress=progress, ray=ray)
+            self.index.encode(self._encoder, progress=progress)
 
     def key(self) -> str | None:
-        """What this stage does, with all parameters of its encoder; None for an encoder that is not of Fontes."""
+        """The stage with all parameters of its encoder; None for an encoder that is not of Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self.searched.fingerprint}"
 
     def _encoded(self, topics: Topics) -> Topics:
-        """The topics with the weights of their texts in place of these, for who holds the documents and not the model."""
+        """The topics with weights in place of their texts, for actors that hold the documents and not the model."""
         return Topics(
             replace(topic, text="", weights=self._encoder.encode_queries([topic.text])[0]) if topic.text.strip() else topic
             for topic in topics.values()
@@ -113,7 +112,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return "weight in the query's vector"
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
-        """For each topic the numbers and weights of its terms; each text is encoded by itself, as batches change weights."""
+        """The numbers and weights of each topic's terms; each text is encoded by itself, as batches change weights."""
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[int, float]] = []
         absent: dict[str, Topic] = {}  # tokens that topics bring and no document has

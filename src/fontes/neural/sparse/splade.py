@@ -1,25 +1,24 @@
-"""SPLADE: a text's weights for the tokens of a vocabulary, its own words and others, by a masked language model."""
+"""Learned sparse encoders, and SPLADE: weights of a text for the tokens of a vocabulary, by a masked language model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import getattr_static
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.progress import Report, silent
-from ...core.values import Doc
+from ...core.values import Doc, text_of
 from ...index.embeddings.weights import TermVectors
-from ..encoders.base import text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import as_objects, in_batches
-from .checkpoint import Checkpoint
-from .model import WEIGHT, SpladeModel
+from .model import WEIGHT, SpladeCheckpoint, SpladeModel
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,10 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a text at most. Loads the model.
+        """Greatest number of tokens that are read of a text. Loads the model.
 
         Raises:
-            ParameterError: `max_length` is more than the model has positions for.
+            ParameterError: `max_length` exceeds the model's positions.
         """
         return self._length(self._model)
 
@@ -75,7 +74,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         return self._encode(model, [text_of(doc) for doc in docs], prompt, terms, partial(self._in_batches, progress=progress))
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, as many as there would be without a limit; special tokens and prompt included."""
+        """The tokens of whole documents, special tokens and prompt included."""
         model = self._model
         prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
         return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
@@ -83,7 +82,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
         """The weights of queries, in their order.
 
-        Each is encoded by itself on a CPU, where a batch would gain little, so that its weights do not depend on the others.
+        On a CPU each query is encoded by itself, so that its weights do not depend on the others.
         """
         model = self._model
         prompt = model.checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
@@ -115,11 +114,11 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         return self.max_length or model.length
 
     def _settings(self) -> dict[str, Any]:
-        """Those that change the weights of documents."""
+        """The parameters that change the weights of documents."""
         return {name: value for name, value in super()._settings().items() if not name.startswith("query_")}
 
     def _load(self, folder: Path, device: str) -> SpladeModel:
-        return SpladeModel(str(self.name_or_path), Checkpoint.of(folder), self.precision, device)
+        return SpladeModel(str(self.name_or_path), SpladeCheckpoint.of(folder), self.precision, device)
 
 
 def _one_by_one(lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
@@ -131,3 +130,37 @@ def _joined(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
     np.cumsum([len(row) for row in rows], out=bounds[1:])
     weights = np.concatenate([np.empty(0, WEIGHT), *rows])
     return TermVectors(model.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
+
+
+@runtime_checkable
+class SparseEncoder(Protocol):
+    """Turns documents and queries into weights of terms, whose inner product is the score.
+
+    Weights are above 0. `fingerprint` names everything that changes those of documents, as that of a dense `Encoder` does.
+    """
+
+    @property
+    def vocabulary(self) -> Sequence[str]:
+        """The terms by number, each once."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits."""
+        ...
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
+        """The weights of documents, in their order."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> TermVectors:
+        """The weights of queries, in their order.
+
+        On a CPU each query is encoded by itself, so that its weights do not depend on the others.
+        """
+        ...
+
+
+def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
+    """Whether an encoder gives weights of terms; its model is not loaded for the answer."""
+    return getattr_static(encoder, "vocabulary", None) is not None and hasattr(encoder, "encode_documents")

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...core.errors import FontesError, InputError
@@ -24,10 +25,11 @@ class CheckpointFolder:
 
     Args:
         folder: The folder, which is there.
+        kept: Whether facts and checkpoints are written.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, kept: bool = True) -> None:
+        self.folder, self.kept = folder, kept
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -46,7 +48,9 @@ class CheckpointFolder:
         return facts
 
     def note(self, **facts: Any) -> None:
-        """Writes down facts of the training, besides those that are there."""
+        """Adds facts of the training."""
+        if not self.kept:
+            return
         draft = self.folder / f".{IDENTITY}"
         with draft.open("w", encoding="utf-8") as file:
             json.dump({**self.facts, **facts}, file, indent=2)
@@ -56,18 +60,21 @@ class CheckpointFolder:
     def begin(self, identity: Mapping[str, Any], advice: str) -> None:
         """Makes the folder that of a training, or sees that it is already.
 
+        Args:
+            identity: What tells the training from others, as JSON values.
+            advice: What to do where it is the folder of something else.
+
         Raises:
             InputError: It is of another training, or holds what is of none.
         """
-        plain = json.loads(json.dumps(identity))
         facts = self.facts
         if not facts:
             others = [path.name for path in self.folder.iterdir() if path.name != f".{IDENTITY}"]
             if others:
                 raise InputError(f"{self.folder} holds other files ({others[0]}) and no training; {advice}")
-            self.note(identity=plain)
-        elif facts.get("identity") != plain:
-            other = _differing(facts.get("identity"), plain)
+            self.note(identity=identity)
+        elif facts.get("identity") != identity:
+            other = _differing(facts.get("identity"), identity)
             raise InputError(f"{self.folder} holds another training, with another {other}; {advice}")
 
     def checkpoint(self, step: int) -> Path:
@@ -116,6 +123,13 @@ def workplace(folder: Path) -> Iterator[CheckpointFolder]:
         except OSError as error:
             raise InputError(f"{folder} cannot be made: {error.strerror or error}") from None
         yield CheckpointFolder(folder)
+
+
+@contextmanager
+def temporary_workplace() -> Iterator[CheckpointFolder]:
+    """A working folder without checkpoints, which goes when the block ends."""
+    with TemporaryDirectory() as folder:
+        yield CheckpointFolder(Path(folder), kept=False)
 
 
 def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model that was trained here") -> None:

@@ -6,26 +6,26 @@ Imports torch and transformers: import it inside functions only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import datasets
 import numpy as np
-import sentence_transformers
 import torch
 import transformers
+from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
 from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable, without_warnings
 from .checkpoint_folder import CheckpointFolder
-from .fit import Fit, Rows
-from .order import LikeLength
 from .settings import LOSS, FitSettings
-from .vocabulary import Vocabulary
+from .used_embeddings import UsedEmbeddings
+
+if TYPE_CHECKING:
+    from .running import Fit, Rows
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
@@ -65,7 +65,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
     where = device()
     with without_warnings(), quiet():
         # Weight decay changes the rows of all words.
-        vocabulary = Vocabulary(fit.model, () if settings.weight_decay else fit.tokens or ())
+        vocabulary = UsedEmbeddings(fit.model, () if settings.weight_decay else fit.tokens or ())
         fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
@@ -73,6 +73,8 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
         trainer = _trainer(fit, settings, place.folder, where, half)
         watch = _Watch(fit, settings, place, progress, start)
         trainer.add_callback(watch)
+        if fit.rate is not None:
+            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.create_optimizer(), lambda step: watch.rate(step))
         last = watch.before
         transformers.set_seed(settings.seed)
         with watch.stopping():
@@ -85,7 +87,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
     fit.model.eval()
     history = trainer.state.log_history
     return TrainingHistory(
-        losses=tuple(round(row["loss"], 6) for row in history if "loss" in row),
+        losses=tuple(row["loss"] for row in history if "loss" in row),
         evaluations=tuple(evaluations(history, settings)),
         best=best or trainer.state.global_step,
         precision=precision,
@@ -94,7 +96,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
     )
 
 
-def _with_whole(fit: Fit, vocabulary: Vocabulary) -> Fit:
+def _with_whole(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
     """The same with whole embeddings in what is written and read."""
 
     def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -123,11 +125,18 @@ def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
 
 
 def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
-    own_loss = fit.loss is None
-    base = getattr(transformers if own_loss else sentence_transformers, fit.trainer)
-    arguments_class = (
-        getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments")) if own_loss else base.training_args_class
-    )
+    plain = hasattr(transformers, fit.trainer)
+    if plain:
+        base = getattr(transformers, fit.trainer)
+        arguments_class = getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments"))
+        inputs = {"train_dataset": list(fit.train.rows), "compute_loss_func": fit.loss}
+    else:
+        import datasets
+        import sentence_transformers
+
+        base = getattr(sentence_transformers, fit.trainer)
+        arguments_class = base.training_args_class
+        inputs = {"train_dataset": datasets.Dataset.from_list(list(fit.train.rows)), "loss": fit.loss}
     steps = _steps(fit, settings)
     arguments = arguments_class(
         output_dir=str(folder),
@@ -147,14 +156,8 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         report_to=[],
         disable_tqdm=True,
     )
-    cls = type("FontesTrainer", (_OwnLoss if own_loss else _Fitting, base), {"fit": fit, "fit_settings": settings})
-    trainer = cls(
-        model=fit.model,
-        args=arguments,
-        train_dataset=list(fit.train.rows) if own_loss else datasets.Dataset.from_list(list(fit.train.rows)),
-        data_collator=fit.collator,
-        **({} if own_loss else {"loss": fit.loss}),
-    )
+    cls = type("FontesTrainer", (_Plain if plain else _Fitting, base), {"fit": fit, "fit_settings": settings})
+    trainer = cls(model=fit.model, args=arguments, data_collator=fit.collator, **inputs)
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
 
@@ -213,8 +216,8 @@ class _Fitting:
         self.fit.restore(Path(checkpoint_path))
 
 
-class _OwnLoss(_Fitting):
-    """Differences for a trainer of transformers whose model gives its loss."""
+class _Plain(_Fitting):
+    """Further differences from the trainers of transformers alone."""
 
     def get_train_dataloader(self) -> Any:
         trainer = cast(Any, self)
@@ -234,7 +237,18 @@ class _Watch(transformers.TrainerCallback):
         self._steps = _steps(fit, settings)
         parts = settings.epochs * settings.evaluations
         evaluated = len(fit.validation) or fit.measure
+        self._fit = fit
         self._evaluated_at = {round(self._steps * (n + 1) / parts) for n in range(parts)} if evaluated else set()
+
+    def rate(self, step: int) -> float:
+        """The factor of the learning rate after a number of steps."""
+        assert self._fit.rate is not None
+        return self._fit.rate(self._part(step), self._steps)
+
+    def _part(self, step: int) -> float:
+        """The part of the training that is over after a number of steps, by the steps and by the clock."""
+        seconds = time.perf_counter() - self._start
+        return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 
     def stopping(self) -> Any:
         """Makes one sentence of what libraries raise where a checkpoint cannot be written or read."""
@@ -243,7 +257,9 @@ class _Watch(transformers.TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         control.should_evaluate = state.global_step in self._evaluated_at
         late = time.perf_counter() - self._saved > SAVED_EVERY
-        control.should_save = control.should_evaluate or late
+        control.should_save = self._place.kept and (control.should_evaluate or late)
+        if self._part(state.global_step) >= 1:
+            control.should_training_stop = True
         return control
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
@@ -254,8 +270,9 @@ class _Watch(transformers.TrainerCallback):
         done = state.global_step
         if "loss" in logs and (now - self._reported > EVERY or done == self._steps):
             self._reported = now
+            part = min(self._part(done), 1.0) if self._fit.minutes else None
             self._progress(
-                Progress("training", done, self._steps, now - self._start, "steps", before=self.before, note=self._note(state))
+                Progress("training", done, self._steps, now - self._start, "steps", part, self.before, self._note(state))
             )
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -275,7 +292,9 @@ class _Watch(transformers.TrainerCallback):
     def _overflow(self, step: int) -> str:
         last = self._place.last()
         left = f"the checkpoint of step {last} is in {self._place.checkpoint(last)}" if last else "there is no checkpoint yet"
-        return f"at step {step} the loss is no number any more with lr={self._settings.lr:g}: take less; {left}"
+        values = {"lr": self._settings.lr, **self._fit.factors}
+        named = " and ".join(f"{name}={value:g}" for name, value in values.items())
+        return f"at step {step} the loss is no number any more with {named}: take less; {left}"
 
 
 def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: str) -> str:
@@ -305,3 +324,36 @@ def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: 
     best, seconds = quickest(names, step)
     said = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in seconds.items())
     return f"{best} (calibration: {said} a step)"
+
+
+class LikeLength(torch.utils.data.Sampler[list[int]]):
+    """The batches of an epoch, of rows of like length, themselves in any order: at random by the seed and the epoch alone.
+
+    Args:
+        lengths: The tokens of each row.
+        batch: Rows of a batch; the last one of an epoch may have fewer.
+        seed: Of the order.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
+        super().__init__()
+        self._lengths, self._batch, self._seed, self._epoch = list(lengths), batch, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the order that of an epoch."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return -(-len(self._lengths) // self._batch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        generator = torch.Generator()
+        generator.manual_seed(self._seed + self._epoch)
+        # In each part from the longest to the shortest, which is learned from less well than batches in any order.
+        grouped: list[int] = get_length_grouped_indices(  # type: ignore[no-untyped-call]
+            self._lengths, self._batch, generator=generator
+        )
+        whole = len(grouped) // self._batch
+        for at in [*torch.randperm(whole, generator=generator).tolist(), whole]:
+            if batch := grouped[at * self._batch : (at + 1) * self._batch]:
+                yield batch

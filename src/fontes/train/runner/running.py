@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,82 @@ from ...core.progress import Report, silent
 from ...neural.models.hub import fingerprint, library
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_place, workplace, writing
-from .fit import Fit
 from .settings import FitSettings
 
 SUFFIX = ".training"  # of the working folder beside the output
 LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "datasets")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that a model is trained or validated on, as the data collator of its trainer takes them.
+
+    Args:
+        rows: A dict of columns for each row, all with the same columns in the same order; labels are under "label" or "labels".
+        lengths: The tokens of each row, by which batches are made; texts that are cut count as they are cut.
+    """
+
+    rows: Sequence[Mapping[str, Any]] = ()
+    lengths: Sequence[int] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The subject of a training: all in which the kinds of models differ.
+
+    Args:
+        kind: The kind of model, for messages and the card: "cross-encoder".
+        base: The start, as it was named.
+        folder: Where the start is.
+        model: The model of sentence-transformers or transformers, in float32 on the CPU.
+        trainer: The name of its trainer in transformers or sentence_transformers.
+        loss: What the trainer calls for the loss: in sentence_transformers a torch module, of features and labels; in
+            transformers a function of outputs and labels. None: the model gives its own.
+        train: What is learned from.
+        validation: What its loss is validated on; none where there is nothing.
+        measure: Gives the value of the measure `best` on the validation run, for the model as it is; None: there is no run.
+        save: Writes the model to an empty folder, from which it can be loaded.
+        restore: Puts the weights that `save` wrote to a folder into the model again.
+        identity: What tells this training from others, besides settings and base: the hashes of the data.
+        facts: What else the card says: how many queries there were, that a head is new.
+        tokens: The ids of all tokens in `train`, special ones and padding among them: of the word embeddings these alone are
+            trained, which is quicker and no other training. None: all.
+        collator: Makes a batch of rows; None: that of the trainer.
+        counted: Gives the number of items that the loss of a batch, as the collator made it, is the mean of; None: its rows.
+        rate: Gives the factor of the learning rate for the part of the training that is over and the number of steps; None: a
+            linear warm-up and decay, as the settings say.
+        factors: Settings beside the learning rate that may make the loss overflow.
+        minutes: Time limit, after which the training ends with what was learned; None: none.
+    """
+
+    kind: str
+    base: str
+    folder: Path
+    model: Any
+    trainer: str
+    loss: Any
+    train: Rows
+    save: Callable[[Path], None]
+    restore: Callable[[Path], None]
+    identity: Mapping[str, Any]
+    validation: Rows = Rows()
+    measure: Callable[[], float] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    tokens: frozenset[int] | None = None
+    collator: Any = None
+    counted: Callable[[Any], int] | None = None
+    rate: Callable[[float, int], float] | None = None
+    factors: Mapping[str, float] = field(default_factory=dict)
+    minutes: float | None = None
+
+    def identity_with(self, settings: FitSettings) -> dict[str, Any]:
+        """What tells this training from others, as JSON values."""
+        identity = {"kind": self.kind, "base": fingerprint(self.folder), "settings": settings.model_dump()}
+        identity["data"] = dict(self.identity)
+        return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -101,32 +173,31 @@ def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, 
     check_training()
     from .fitting import fitted
 
-    base_fingerprint = fingerprint(fit.folder)
-    identity = {"kind": fit.kind, "base": base_fingerprint, "settings": settings.model_dump(), "data": dict(fit.identity)}
+    identity = fit.identity_with(settings)
     with workplace(output.with_name(output.name + SUFFIX)) as place:
-        if overwrite and place.facts.get("identity") not in (None, json.loads(json.dumps(identity))):
+        if overwrite and place.facts.get("identity") not in (None, identity):
             place.clear()
         place.begin(identity, "give another output, or overwrite it")
-        course = fitted(fit, settings, place, progress)
+        history = fitted(fit, settings, place, progress)
         with writing(output) as folder:
             fit.save(folder)
             training = Training(
                 kind=fit.kind,
                 base=fit.base,
-                base_fingerprint=base_fingerprint,
+                base_fingerprint=identity["base"],
                 licence=licence_of(fit.folder),
                 fingerprint=fingerprint(folder),
                 settings=settings.model_dump(),
                 hashes=dict(fit.identity),
                 rows=len(fit.train),
                 validated=len(fit.validation),
-                steps=len(course.losses),
-                best=course.best,
-                losses=course.losses,
-                evaluations=course.evaluations,
-                precision=course.precision,
-                device=course.device,
-                seconds=round(course.seconds, 1),
+                steps=len(history.losses),
+                best=history.best,
+                losses=tuple(round(loss, 6) for loss in history.losses),
+                evaluations=history.evaluations,
+                precision=history.precision,
+                device=history.device,
+                seconds=round(history.seconds, 1),
                 versions={name.replace("_", "-"): version(name.replace("_", "-")) for name in ("fontes", *LIBRARIES)},
                 facts=dict(fit.facts),
             )

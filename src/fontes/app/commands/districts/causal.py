@@ -1,0 +1,120 @@
+"""`fontes why`, the causes of an event as a collection states them; `fontes keyphrases`, those of a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
+
+if TYPE_CHECKING:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from ....causal import Cause, Chain
+
+commands = typer.Typer()
+
+SHOWN = 3  # sources of a cause that are printed with their sentences
+
+
+@commands.command(rich_help_panel="Search")
+def why(
+    index: IndexPath,
+    event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
+    depth: Annotated[int, typer.Option(help="How many causes in a row.", min=1)] = 3,
+    breadth: Annotated[int, typer.Option(help="How many causes of an event.", min=1)] = 3,
+    k: Annotated[int, typer.Option("-k", help="How many documents are read for each event.", min=1)] = 20,
+    overlap: Annotated[float, typer.Option(help="How much of the event an effect must have, 0 to 1.")] = 0.3,
+    weak: Annotated[bool, typer.Option("--weak", help="Also read after, following, amid.")] = False,
+    leads: Annotated[int, typer.Option(help="Documents to add where no cause is stated.", min=0)] = 0,
+    before: Annotated[
+        str | None, typer.Option(help="Leads only from documents that are earlier: YYYY-MM-DD.", show_default=False)
+    ] = None,
+    pipeline: Pipeline = None,
+    model: Model = None,
+    encoder: Encoder = None,
+    analyzer: Analyzer = None,
+    verify: Verify = False,
+    json: Json = False,
+) -> None:
+    """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
+    from ....causal import causes
+    from ....core.errors import ParameterError
+    from ...output import console, print_json, say
+    from ...pipelines import open_index, retriever
+    from ...usage import refuse_exchanged
+
+    if before is not None and not leads:
+        raise ParameterError("--before is of leads, which are not asked for; give --leads too")
+    refuse_exchanged(index, event)
+    stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder)
+    chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
+    if json:
+        print_json(chain.to_dict())
+    elif chain:
+        console.print(_tree(chain), soft_wrap=False)
+    else:
+        more = [f"--{name}" for name, used in (("weak", weak), ("leads 3", leads)) if not used]
+        say(f"No document states a cause of '{event}'{'; ' + ' or '.join(more) + ' looks further' if more else ''}.")
+
+
+@commands.command(rich_help_panel="Models")
+def keyphrases(
+    text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
+    top: Annotated[int, typer.Option(help="How many; 0: all.", min=0)] = 10,
+    model: Annotated[
+        str, typer.Option(help="A spaCy model, or stopwords: runs without stop words, no model needed.")
+    ] = "en_core_web_sm",
+    stemmer: Annotated[str, typer.Option(help="One of Snowball's: porter, german, …; none.")] = "porter",
+    json: Json = False,
+) -> None:
+    """Print the keyphrases of a text with their scores, best first, by TopicRank."""
+    from ....causal import TopicRank
+    from ....storage.files import reading
+    from ...output import print_json
+
+    with reading(text) as source:
+        content = source.text()
+    topicrank = TopicRank(model, stemmer=None if stemmer == "none" else stemmer)
+    phrases = topicrank.keyphrases(content, top or None)
+    if json:
+        print_json([{"keyphrase": phrase, "score": score} for phrase, score in phrases])
+        return
+    for phrase, score in phrases:
+        typer.echo(f"{score:.4f}  {phrase}")
+
+
+def _tree(chain: Chain) -> Tree:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree = Tree(Text(chain.event, style="bold"))
+    for cause in chain.causes:
+        _add(tree, cause)
+    return tree
+
+
+def _add(tree: Tree, cause: Cause) -> None:
+    branch = tree.add(_label(cause))
+    for below in cause.causes:
+        _add(branch, below)
+
+
+def _label(cause: Cause) -> Text:
+    """The cause, and a line for each of its sources: score, document, date and title; then the sentence."""
+    from rich.text import Text
+
+    label = Text.assemble((cause.text, "bold"))
+    if cause.lead:
+        label.append("  (found, not stated)", style="yellow")
+    for source in cause.sources[:SHOWN]:
+        named = [part for part in (source.date, source.title) if part and part != cause.text]
+        label.append(f"\n{source.score:.2f}  ")
+        label.append(source.doc_id, style="cyan")
+        label.append(f"  {'  '.join(named)}" if named else "")
+        label.append(f"\n      {source.sentence}", style="dim")
+    if len(cause.sources) > SHOWN:
+        label.append(f"\n      and {len(cause.sources) - SHOWN} more")
+    return label

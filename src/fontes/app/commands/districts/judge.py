@@ -1,0 +1,127 @@
+"""`fontes judge`: a pool of several pipelines' documents, judged in the browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from ...judging.store import JudgmentStore
+
+from ...options import has_settings, reads_files
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
+@has_settings(ServerSettings, "port", "host", "hosts")
+def judge(
+    settings: dict[str, Any],
+    index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default="those typed in the page"
+        ),
+    ] = None,
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(help="Pipeline that fills the pools, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+    ] = None,
+    depth: Annotated[int, typer.Option(help="Number of documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
+    judgments: Annotated[Path, typer.Option(help="File of judgments, which is created or continued.")] = Path(
+        "judgments.sqlite"
+    ),
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name of a judge; new judges get a token; may be repeated.", show_default="those in the file, or 'judge'"
+        ),
+    ] = None,
+    renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; may be repeated.")] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File to create for new tokens, readable by you alone.", show_default="printed once"),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
+    ] = None,
+) -> None:
+    """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
+    from ....core.errors import MissingExtraError, ParameterError
+    from ...judging.store import JudgmentStore
+    from ...output import say
+    from ...server.settings import named_expressions
+
+    if export is not None:
+        _export(judgments, export)
+        return
+    if index is None:
+        raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
+    try:
+        from ...judging.judging import Judging, fill_pools
+        from ...judging.routes import router
+        from ...server.running import serve
+        from ...server.service import Service
+    except ImportError as error:
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
+            raise
+        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes judge") from None
+    from ...progress import reporting
+    from ...usage import refuse_misspelt
+
+    refuse_misspelt(index)
+    service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
+    with JudgmentStore(judgments) as store:
+        if topics is not None:
+            from ....datasets import topics_of
+
+            store.add_topics(topics_of(topics))
+        with reporting(compiling=True) as report:
+            fill_pools(store, service.served(None).state, depth, report)
+        _name_judges(store, judge or [], renew or [], token_file)
+        service.described["judging"] = True
+        pooled = sum(len(store.pool(topic)) for topic in store.topics())
+        documents = f"{len(store.topics()):,} topics, {pooled:,} documents to judge, {judgments}"
+        serve(service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))
+
+
+def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
+    """Adds new judges, renews tokens, and writes the tokens to a file or the terminal."""
+    from ....core.errors import InputError, ParameterError
+
+    known = store.judges()
+    for name in renewed:
+        if name not in known:
+            raise ParameterError(f"--renew {name}: there is no judge of this name; there are {', '.join(known) or 'none'}")
+    new = [name for name in dict.fromkeys(judges or ([] if known else ["judge"])) if name not in known]
+    if not new and not renewed:
+        return
+    if path is None:
+        for name in dict.fromkeys([*new, *renewed]):
+            typer.echo(f"The token of {name}, which is not shown again: {store.add_judge(name)}")
+        return
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            for name in dict.fromkeys([*new, *renewed]):
+                file.write(f"{name}\t{store.add_judge(name)}\n")
+    except OSError as error:
+        raise InputError(f"{path}: the file of new tokens cannot be made ({error.strerror or error})") from None
+
+
+def _export(judgments: Path, folder: Path) -> None:
+    from ...judging.agreement import export
+    from ...judging.store import JudgmentStore
+    from ...output import say
+    from ...progress import note
+
+    with JudgmentStore(judgments, reading=True) as store:
+        for sentence in export(store, folder):
+            note(sentence)
+        say(f"{len(store.topics()):,} topics, {len(store.judgments()):,} judgments of {', '.join(store.judges())} in {folder}")

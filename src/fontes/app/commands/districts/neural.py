@@ -1,0 +1,177 @@
+"""`fontes encode`: the documents' vectors, those of their tokens, or weights of terms, stored with an index."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ....core.errors import ParameterError
+from ...options import IndexPath, Json, Ray, ray_of
+
+if TYPE_CHECKING:
+    from ....index import Index
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Index")
+def encode(
+    index: IndexPath,
+    encoder: Annotated[
+        str,
+        typer.Argument(
+            help="A model: a folder, a name on the hub, or an encoder as an expression: 'chunked_encoder(\"MODEL\")'.",
+            show_default=False,
+        ),
+    ],
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, float16 or int8.", show_default="as the stored ones, float32")
+    ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
+    ] = None,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Weights of terms, by a SPLADE model.")] = False,
+    late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,
+    nbits: Annotated[
+        int | None,
+        typer.Option(
+            help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 4"
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="auto, float32, bfloat16 or float16; auto is chosen by timing.", show_default="the encoder's: auto"),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode again what is there.")] = False,
+    ray: Ray = None,
+    json: Json = False,
+) -> None:
+    """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
+    from ....neural.encoders.reading import reading
+    from ....neural.sparse.splade import is_sparse
+    from ...output import print_json, say
+    from ...pipelines import open_index
+
+    if late and sparse:
+        raise ParameterError("--late and --sparse are of different models; give one of them")
+    model = _in_precision(
+        _encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
+    )
+    sparse = is_sparse(model)
+    _check_options(late, sparse, dtype, algorithm, nbits)
+    opened = open_index(index)
+    making = {"overwrite": overwrite, "ray": ray_of(ray)}
+    start = time.perf_counter()
+    if late:
+        facts = _encode_late(opened, model, nbits, json, **making)
+        show = _say_late
+    elif sparse:
+        facts = _encode_sparse(opened, model, json, **making)
+        show = _say_sparse
+    else:
+        facts = _encode(opened, model, dtype, algorithm or "flat", json, **making)
+        show = _say
+    seconds = time.perf_counter() - start
+    facts["precision"] = (facts["precision"] or "").split()
+    read = reading(model, opened)
+    if json:
+        print_json({**facts, "seconds": round(seconds, 3), "reads": read and read.to_dict()})
+    else:
+        show(opened, facts, seconds)
+        if read is not None:
+            say(f"the model {read}")
+
+
+def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
+    """Raises ParameterError for an option that is of other vectors."""
+    for option, value, wrong in (("--dtype", dtype, late or sparse), ("--algorithm", algorithm, late or sparse)):
+        if value is not None and wrong:
+            raise ParameterError(f"{option} is not of {'--late' if late else 'weights of terms'}")
+    if nbits is not None and not late:
+        raise ParameterError("--nbits is of --late")
+
+
+def _encoder(text: str, name: str) -> Any:
+    """The encoder of an expression; anything else is the name or the folder of a model for the part called `name`."""
+    from ....core import expression
+    from ....core.part import Part
+
+    if not text.rstrip().endswith(")"):
+        return expression.part(f"{name}({text!r})")
+    encoder = expression.part(text)
+    if not isinstance(encoder, Part) or not hasattr(encoder, "encode_documents"):
+        raise ParameterError(f'{text} is no encoder; write sentence_encoder("MODEL"), or the model alone')
+    return encoder
+
+
+def _in_precision(encoder: Any, precision: str | None) -> Any:
+    """The encoder with the models in it in this precision."""
+    from ....neural.models.base import Pretrained
+
+    if precision is None:
+        return encoder
+    changed = encoder.map(lambda inner: inner.with_(precision=precision) if isinstance(inner, Pretrained) else inner)
+    changed.check()
+    return changed
+
+
+def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **making: Any) -> dict[str, Any]:
+    from ...progress import reporting
+
+    with reporting(quiet) as report:
+        index.encode(encoder, dtype=dtype, progress=report, **making)
+    recall = index.dense(encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
+    return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
+
+
+def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
+    from ...output import counted, say, size
+
+    vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
+    say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
+    if facts["recall"]:
+        shares = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in facts["recall"].items())
+        say(f"{facts['algorithm']}: {shares}")
+
+
+def _by(facts: dict[str, Any]) -> str:
+    return f"; the model runs in {' and '.join(dict.fromkeys(facts['precision']))} here" if facts["precision"] else ""
+
+
+def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **making: Any) -> dict[str, Any]:
+    from ....neural import encode_late
+    from ...progress import reporting
+
+    with reporting(quiet) as report:
+        return encode_late(index, colbert, nbits=nbits, progress=report, **making)
+
+
+def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
+    """What is stored, and what the search finds of it."""
+    from ...output import counted, say, size
+
+    vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
+    form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
+    say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
+    shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
+    if shares:
+        say(f"found of what the exhaustive search finds: {', '.join(shares)} ({facts['recall']['queries']} queries)")
+
+
+def _encode_sparse(index: Index, encoder: Any, quiet: bool, **making: Any) -> dict[str, Any]:
+    from ...progress import reporting
+
+    with reporting(quiet) as report:
+        index.encode(encoder, progress=report, **making)
+    return index.weights(encoder).info()
+
+
+def _say_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
+    from ...output import counted, say, size
+
+    weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
+    each = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
+    say(f"{index.path}: {weights}, {each}, in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")

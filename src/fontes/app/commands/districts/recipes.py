@@ -1,0 +1,251 @@
+"""`fontes recipe`: published systems on your own collection."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ....core.errors import FontesError, ParameterError
+from ...options import IdPrefixes, Json, reads_files
+
+if TYPE_CHECKING:
+    from ....core import Doc
+    from ....recipes import Recipe
+
+commands = typer.Typer()
+group = typer.Typer(name="recipe", help="Published systems: list them, show one, run it on a collection.", no_args_is_help=True)
+commands.add_typer(group, rich_help_panel="Reproduce")
+
+Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
+
+
+@group.command("list")
+def list_(json: Json = False) -> None:
+    """The recipes that there are."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from ....recipes import registry
+    from ...output import console, print_json
+    from ...progress import note
+
+    recipes = dict(registry.items())
+    if json:
+        print_json([_facts(one) for one in recipes.values()])
+        return
+    table = Table("recipe", "from", "source", "needs", "published", box=None)
+    for name, one in recipes.items():
+        best = max(one.published.values(), key=lambda figures: next(iter(figures.values())), default={})
+        cells = (
+            one.task,
+            one.cite or one.source,
+            "\n".join(need.rpartition("/")[2] for need in one.needs),
+            "\n".join(_figures(best)),
+        )
+        table.add_row(Text(name, style="bold"), *map(Text, cells))
+    console.print(table, soft_wrap=False)
+    note("'fontes recipe show NAME' tells all about one; 'fontes recipe run NAME --sample -o FOLDER' tries it.")
+
+
+@group.command()
+def show(name: Name, json: Json = False) -> None:
+    """What a recipe does, its parameters and what was published about it."""
+    from ....core.parameters import parameters
+    from ....recipes import recipe
+    from ....recipes.result import shown, written
+    from ...output import console, print_json, say
+
+    one = recipe(name)
+    values = one.params()
+    if json:
+        print_json({**_facts(type(one)), "parameters": {key: shown(value) for key, value in values.items()}})
+        return
+    console.print(f"[bold]{one.name}[/]")
+    say(f"{one.source}\n\n{_about(type(one))}")
+    console.print("\n[bold]Parameters[/]")
+    for parameter in parameters(type(one)).values():
+        say(f"  {parameter.name}={written(values[parameter.name])}\n      {parameter.description}")
+    if one.presets:
+        console.print("\n[bold]Presets[/]")
+    for preset, changes in one.presets.items():
+        say(f"  as={preset}\n      {', '.join(f'{key}={written(value)}' for key, value in changes.items()) or 'the defaults'}")
+    if one.published:
+        console.print(f"\n[bold]Published[/]{one.published_on and f', on {one.published_on}'}")
+    for system, figures in one.published.items():
+        say(f"  {system}: {', '.join(_figures(figures))}")
+
+
+@group.command()
+@reads_files()
+def run(
+    context: typer.Context,
+    name: Name,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Documents, topics and judgments that come along for this recipe.")
+    ] = False,
+    collection: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Documents: a file, a folder, an index, irds:NAME, sample:NAME; several files are one collection.",
+            show_default=False,
+        ),
+    ] = None,
+    id_prefix: IdPrefixes = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", show_default=False),
+    ] = None,
+    qrels: Annotated[
+        list[str] | None, typer.Option(help="Judgments, to measure and compare; several are merged.", show_default=False)
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME; several are merged.", show_default="the only one"),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Judgments to choose with, likewise.", show_default="a part of those to learn from")
+    ] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Option("--run", help="A run of somebody else, to be measured beside; more than once.", show_default=False),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
+    ] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--measures", help="With commas, or more than once.", show_default="the recipe's"),
+    ] = None,
+    leaks: Annotated[
+        str | None,
+        typer.Option(help="Texts that are learned from and measured or chosen with too: error, or drop.", show_default="error"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run a recipe on a collection, or on its sample, into a folder of runs with a report."""
+    from ....recipes import recipe
+    from ...output import print_json
+    from ...progress import note, reporting
+
+    chosen = recipe(name).set(settings or [])
+    if sample:
+        name_of_sample = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
+        collection = topics = qrels = [name_of_sample]
+    if not collection or not topics:
+        missing = "--topics" if collection else "--collection"
+        instead = ", or --sample to try it on what comes along" if chosen.sample else ""
+        raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
+    with _commands_that_do_without(context), reporting(json, steps=True, compiling=True) as report:
+        result = chosen.run(
+            _documents(collection, id_prefix or []),
+            tuple(topics),
+            tuple(qrels) if qrels else None,
+            output,
+            split=split or None,
+            train=train,
+            dev=dev,
+            runs=runs or (),
+            measures=measures or None,
+            leaks=leaks or "error",
+            progress=report,
+        )
+    if json:
+        print_json(result.to_dict())
+    else:
+        note(result.results.summary)
+        sys.stdout.write(f"{result}\n")
+
+
+def _documents(collection: list[str], prefixes: list[str]) -> object:
+    """The name of one collection, or the documents of several, or of one whose ids get a prefix."""
+    from ....datasets import corpus_of
+    from ....formats.corpus import joined
+    from ....formats.prefixed import with_prefixes
+
+    if len(collection) == 1 and not prefixes:
+        return collection[0]
+
+    def read(names: list[str]) -> Iterable[Doc]:
+        parts = [corpus_of(name) for name in names]
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+    return with_prefixes(collection, prefixes, read)
+
+
+def _sample(recipe: type[Recipe], others: dict[str, list[str] | None]) -> str:
+    """The name of a recipe's sample, which stands for its documents, topics and judgments."""
+    if not recipe.sample:
+        raise ParameterError(f"recipe {recipe.name} has no sample; give --collection and --topics")
+    if more := [f"--{option}" for option, value in others.items() if value]:
+        raise ParameterError(f"--sample stands for documents, topics and judgments; leave out {' and '.join(more)}")
+    return f"sample:{recipe.sample}"
+
+
+@contextmanager
+def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
+    """Has an error of a recipe end with the command that does without what is missing, where there is one."""
+    from ....experiments.problems import WITHOUT_ALL, as_options
+
+    try:
+        yield
+    except FontesError as error:
+        if not error.settings:
+            raise
+        message, several, _ = str(error).partition(f"\n{WITHOUT_ALL}")
+        command = f"{_as_typed(context)} {as_options(error.settings)}"
+        raise type(error).of_lines([*message.splitlines(), f"{WITHOUT_ALL if several else 'Without it: '}{command}"]) from error
+
+
+def _as_typed(context: typer.Context) -> str:
+    """The command with what it was called with."""
+    words = ["fontes", *context.command_path.removeprefix(context.find_root().command_path).split()]
+    for parameter in context.command.params:
+        value = context.params[str(parameter.name)]
+        flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
+        if value is True:
+            words += flag
+        elif value:
+            words += [word for one in (value if isinstance(value, list) else [value]) for word in (*flag, str(one))]
+    return shlex.join(words)
+
+
+def _figures(published: Mapping[str, float]) -> list[str]:
+    """Measures with their published values."""
+    return [f"{measure} {value:.4f}" for measure, value in published.items()]
+
+
+def _about(recipe: type[Recipe]) -> str:
+    """What the docstring says before its parameters."""
+    import inspect
+
+    return (inspect.getdoc(recipe) or "").partition("Args:")[0].strip()
+
+
+def _facts(recipe: type[Recipe]) -> dict[str, Any]:
+    from ....core.parameters import summary
+
+    return {
+        "name": recipe.name,
+        "about": summary(recipe),
+        "task": recipe.task,
+        "source": recipe.source,
+        "cite": recipe.cite,
+        "needs": recipe.needs,
+        "sample": recipe.sample,
+        "measures": recipe.measures,
+        "presets": recipe.presets,
+        "published": recipe.published,
+        "published_on": recipe.published_on,
+    }

@@ -1,0 +1,94 @@
+"""`fontes chat`: a conversation with an index."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ....core.errors import ParameterError
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
+
+if TYPE_CHECKING:
+    from ....core import Topics
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Search")
+def chat(
+    index: IndexPath,
+    with_: Annotated[
+        str | None,
+        typer.Option(
+            "--with",
+            help="How turns are rewritten, a stage from topics to topics: 'last_turns(1)', 'hqe()', 'raw()', …",
+            show_default="weighted_turns(), or last_turns(1) where no terms are searched",
+        ),
+    ] = None,
+    pipeline: Pipeline = None,
+    model: Model = None,
+    encoder: Encoder = None,
+    analyzer: Analyzer = None,
+    verify: Verify = False,
+    k: Annotated[int, typer.Option("-k", help="Documents a turn.", min=1)] = 3,
+    resume: Annotated[
+        str | None,
+        typer.Option(help="Go on with the conversation of a file of topics, as /save writes it.", show_default=False),
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="resume: after this topic.", show_default="the last one of the file")] = None,
+    json: Json = False,
+) -> None:
+    """Ask one question after the other: each is searched with those before it in mind."""
+    from ....core import Topic
+    from ....core.stage import steps
+    from ....rewrite import Conversation
+    from ....rewrite.turns import turns_rewriter
+    from ...chat import ChatPrompt, answer_of
+    from ...output import counted, say
+    from ...pipelines import open_index, retriever, rewriter_for, warm
+
+    opened = open_index(index, analyzer, verify)
+    stage = retriever(opened, pipeline, model, encoder)
+    rewriting = rewriter_for(stage) if with_ is None else with_
+    if rewriting is not None:
+        stage = turns_rewriter(rewriting, opened, "fontes chat --with") >> stage
+    topics = _until(resume, at)
+    last = list(topics.values())[-1] if topics else Topic("1_0", "")
+    warm(stage)
+    name = last.id.rpartition("_")[0] or last.id
+    conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
+    whole = at is None and dict(conversation.topics()) == dict(topics)  # so that saving to the same file loses nothing
+    prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json
+    if at_terminal:
+        say(f"{counted(len(opened), 'document')}, {', '.join(map(repr, steps(stage)))}. /help lists the commands, Ctrl-D ends.")
+    if last.turns and not json:
+        say(f"After {counted(len(last.turns), 'turn')} of conversation {name}, the last: {last.turns[-1].text}")
+    if at_terminal:
+        prompt.interactive()
+    else:
+        prompt.piped()
+        if prompt.failures:
+            raise typer.Exit(1)
+
+
+def _until(resume: str | None, at: str | None) -> Topics:
+    """The topics of a file, none where none is given; where `at` names one, the topics until then."""
+    from ....core import InputError, Topics
+    from ....datasets import topics_of
+
+    if resume is None:
+        if at is not None:
+            raise ParameterError("--at goes with --resume FILE")
+        return Topics()
+    topics = topics_of(resume)
+    ids = list(topics)
+    last = ids[-1] if at is None else at
+    if last not in topics:
+        raise InputError(f"{resume} has no topic '{last}'; its last one is '{ids[-1]}'")
+    if not topics[last].turns:
+        raise InputError(f"{resume}: topic '{last}' has no turns, so there is no conversation to resume")
+    return Topics(topics[topic_id] for topic_id in ids[: ids.index(last) + 1])

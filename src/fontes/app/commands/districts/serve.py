@@ -1,0 +1,64 @@
+"""`fontes serve`: indexes and pipelines behind HTTP, and the page that searches them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...options import has_settings
+from ...server.settings import ServerSettings
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Search")
+@has_settings(ServerSettings)
+def serve(
+    indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
+    settings: dict[str, Any],
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(help="Pipeline of requests, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+    ] = None,
+    rewriter: Annotated[
+        list[str] | None,
+        typer.Option(help="Rewriter of turns, NAME=EXPR or EXPR; may be repeated.", show_default="as fontes chat"),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the key that every client must send.", show_default="FONTES_KEY of the environment"),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the token of --writable.", show_default="FONTES_TOKEN of the environment"),
+    ] = None,
+) -> None:
+    """Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."""
+    from ....core.errors import MissingExtraError
+    from ...output import say
+    from ...server.settings import KEY, TOKEN, named_expressions, secret_of
+    from ...usage import refuse_misspelt
+
+    try:
+        from ...server.running import serve as run
+        from ...server.service import Service
+    except ImportError as error:
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
+            raise
+        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes serve") from None
+
+    for index in indexes:
+        refuse_misspelt(index)
+    settings["root_path"] = settings["root_path"].rstrip("/")
+    settings["origins"] = tuple(origin.rstrip("/").lower() for origin in settings["origins"])
+    token, key = secret_of(token_file, TOKEN) if settings["writable"] else "", secret_of(key_file, KEY)
+    service = Service(
+        indexes,
+        ServerSettings(**settings, token=token, key=key),
+        named_expressions(pipeline or []),
+        named_expressions(rewriter or []),
+    )
+    served = " and ".join(f"{served.name} ({len(served.state.index):,} documents)" for served in service.indexes.values())
+    run(service, started=lambda address: say(f"{served} at {address} ; Ctrl-C ends"))

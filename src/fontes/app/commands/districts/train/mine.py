@@ -1,0 +1,124 @@
+"""`fontes mine`: examples for training, out of a run and judgments or out of the documents themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
+
+
+def mine(
+    index: IndexPath,
+    output: Annotated[str, typer.Option("-o", "--output", help="Where the examples go: JSON lines, or -.", show_default=False)],
+    topics: Annotated[
+        str | None, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)
+    ] = None,
+    split: Split = None,
+    run: Annotated[str | None, typer.Option(help="The run that negatives come from, or -.", show_default=False)] = None,
+    pipeline: Pipeline = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="In place of topics: title, cloze or section of the documents.", show_default=False),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="air2025: the best 5, no guard; in place of the options below.", show_default="none")
+    ] = None,
+    per_positive: Annotated[int, typer.Option(help="The most negatives of a relevant document.")] = 4,
+    ranks: Annotated[str, typer.Option(help="The ranks that they come from.")] = "1-100",
+    margin: Annotated[
+        float | None, typer.Option(help="How far below the relevant document they score, at least.", show_default="anywhere")
+    ] = None,
+    sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents, and texts that a group has already.")
+    ] = False,
+    per_document: Annotated[
+        int | None, typer.Option(help="--from: the most sentences or sections of a document.", show_default="1")
+    ] = None,
+    keep: Annotated[
+        float | None, typer.Option(help="--from: how often the sentence or section stays in its text.", show_default="0.1")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="--from: at most so many documents.", show_default="all")] = None,
+    seed: Annotated[int, typer.Option(help="What is drawn at random.")] = 0,
+    teacher: Annotated[
+        str | None, typer.Option(help="A reranker that scores the examples: 'cross_encoder(\"MODEL\")'.", show_default="none")
+    ] = None,
+    analyzer: Analyzer = None,
+    verify: Verify = False,
+    json: Json = False,
+) -> None:
+    """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
+    from .....datasets import judged_topics
+    from .....formats import read_run
+    from .....train import Mining, document_examples, mine_negatives
+    from .....train.mining import chosen
+    from ....output import print_json
+    from ....pipelines import open_index, reranker, retriever
+    from ....progress import reporting
+
+    parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
+    own = {name: value for name, value in parts.items() if value is not None}
+    if json and output == "-":
+        raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
+    if [topics, qrels, run].count("-") > 1:
+        raise typer.BadParameter("only one of topics, qrels and run can be -")
+    _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
+    settings = chosen(Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed), preset)
+    opened = open_index(index, analyzer, verify)
+    stage = None if pipeline is None else retriever(opened, pipeline)
+    teaching = None if teacher is None else reranker(teacher, opened, "--teacher")
+    with reporting(json) as report:
+        if from_ is not None:
+            mined = document_examples(opened, from_, stage, settings, **own, seed=seed, progress=report)
+        else:
+            known, judgments = judged_topics(topics, qrels, split)
+            candidates = stage if run is None else read_run(run, known).with_(documents=opened)
+            mined = mine_negatives(
+                candidates,
+                known,
+                judgments,
+                per_positive,
+                _ranks(ranks),
+                margin,
+                sampling,
+                not no_guard,
+                seed=seed,
+                preset=preset,
+                progress=report,
+            )
+        mined = mined if teaching is None else mined.scored(teaching, report)
+    mined.write(output)
+    if json:
+        print_json(mined.to_dict())
+    else:
+        typer.echo(str(mined), err=output == "-")
+
+
+def _check_sources(from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], own: list[str]) -> None:
+    """Raises BadParameter where the options do not say what examples are made of."""
+    both = [name for name, value in candidates.items() if value is not None]
+    if len(both) > 1:
+        raise typer.BadParameter("give either --run or --pipeline")
+    if from_ is None:
+        missing = [name for name, value in judged.items() if value is None]
+        if missing:
+            raise typer.BadParameter(f"{' and '.join(missing)} missing; or make examples of the documents: --from title")
+        if not both:
+            raise typer.BadParameter("say where negatives come from: --run FILE, or --pipeline 'bm25()'")
+        if own:
+            raise typer.BadParameter(f"--{own[0].replace('_', '-')} goes with --from")
+    elif stray := [name for name, value in {**judged, "--run": candidates["--run"]}.items() if value is not None]:
+        raise typer.BadParameter(f"--from makes queries of the documents; leave {' and '.join(stray)} out")
+
+
+def _ranks(text: str) -> tuple[int, int]:
+    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*", text)
+    if parts is None:
+        raise typer.BadParameter(f"--ranks is the first and the last rank, such as 1-100, not '{text}'")
+    return int(parts[1]), int(parts[2])

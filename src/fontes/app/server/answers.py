@@ -1,0 +1,137 @@
+"""Answers as JSON, and problems as RFC 9457 describes them. No traceback leaves the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+from starlette.exceptions import HTTPException
+
+from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError, PipelineError
+
+if TYPE_CHECKING:
+    from .service import Service
+
+JSON, PROBLEM = "application/json", "application/problem+json"
+BY_STATUS = {
+    400: "the body cannot be read",
+    404: "there is nothing at this address; /docs lists all addresses",
+    405: "method not allowed for this address; /docs lists the methods of each",
+}
+
+
+# Types that parameters and bodies share.
+IndexName = Annotated[str | None, Field(description="Name of the index; the first one if omitted.")]
+PipelineName = Annotated[str | None, Field(description="Name of the pipeline; the first one if omitted.")]
+RewriterName = Annotated[str | None, Field(description="Name of the rewriter; the first one if omitted.")]
+DocumentId = Annotated[str, Field(description="Id of the document.")]
+Question = Annotated[str, Field(description="A question or keywords.")]
+
+
+class Body(BaseModel):
+    """Base of request bodies: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """Why a request was refused or failed (RFC 9457)."""
+
+    type: str = Field("about:blank", description="Always about:blank: the status says what kind of problem it is.")
+    title: str = Field(description="Name of the status.")
+    status: int = Field(description="HTTP status.")
+    detail: str = Field(description="One sentence: the cause, and what to do.")
+
+
+class RefusedError(HTTPException):
+    """A request that the server refuses.
+
+    Args:
+        status: HTTP status.
+        detail: The sentence for the client.
+        headers: Additional headers.
+    """
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, detail, headers)
+
+
+def busy(detail: str) -> RefusedError:
+    """The refusal of a server under load."""
+    return RefusedError(503, detail, {"Retry-After": "1"})
+
+
+def unauthorized(detail: str) -> RefusedError:
+    """The refusal of a request without the secret that it needs."""
+    return RefusedError(401, detail, {"WWW-Authenticate": "Bearer"})
+
+
+def invalid(errors: list[Any]) -> RefusedError:
+    """The refusal of a request that pydantic finds invalid; its sentence tells the first error."""
+    return RefusedError(422, _validation_sentence(errors))
+
+
+def invalid_in(place: str, error: ValidationError) -> RefusedError:
+    """The refusal of a part of a request: "body" or "query"."""
+    return invalid([{**each, "loc": (place, *each["loc"])} for each in error.errors()])
+
+
+def service_of(request: Request) -> Service:
+    """The service that answers a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def json_response(values: Any, status: int = 200) -> Response:
+    """A JSON response."""
+    return Response(json_bytes(values), status, media_type=JSON)
+
+
+def json_bytes(values: Any) -> bytes:
+    """JSON in UTF-8: lone surrogates are escaped; infinities and NaN become null."""
+    try:
+        return to_json(values, inf_nan_mode="null")
+    except (PydanticSerializationError, UnicodeEncodeError):
+        return json.dumps(values, default=str).encode()
+
+
+def problem_bytes(status: int, detail: str) -> bytes:
+    """The JSON of a problem."""
+    return to_json(Problem(type="about:blank", title=HTTPStatus(status).phrase, status=status, detail=detail))
+
+
+def problem_response(error: Exception, names: Mapping[str, str]) -> Response:
+    """The response to an exception.
+
+    Args:
+        error: The exception.
+        names: Names that replace paths in its message, by path: clients need not know the paths.
+    """
+    status, headers = 500, None
+    detail = "the server failed at this request; its log says why, under the id in the header X-Request-Id"
+    if isinstance(error, HTTPException):
+        status, headers, detail = error.status_code, error.headers, str(error.detail)
+        if not isinstance(error, RefusedError):
+            detail = BY_STATUS.get(status, detail)
+    elif isinstance(error, FontesError):
+        detail = str(error)
+        for path in sorted(names, key=len, reverse=True):
+            detail = detail.replace(path, names[path])
+        if isinstance(error, (InputError, ParameterError, PipelineError)) and not isinstance(error, MissingExtraError):
+            status = 422
+    return Response(problem_bytes(status, detail), status, {"Cache-Control": "no-store", **(headers or {})}, PROBLEM)
+
+
+def _validation_sentence(errors: list[Any]) -> str:
+    first: dict[str, Any] = errors[0] if errors else {"loc": (), "msg": "it cannot be read"}
+    if first.get("type") == "json_invalid":
+        return f"the body is no JSON ({first['ctx']['error']}, character {first['loc'][-1]})"
+    place, *inside = [str(part) for part in first["loc"]] or ["request"]
+    where = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}.get(place, place)
+    named = " '" + ".".join(inside) + "'" if inside else ""
+    return str(FontesError(f"{where}{named}: {first['msg'][:1].lower()}{first['msg'][1:]}"))

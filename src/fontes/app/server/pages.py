@@ -1,0 +1,184 @@
+"""Files of the pages, and /docs: the addresses of a server with example requests for its own documents."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shlex
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Request, Response
+
+from .answers import JSON, RefusedError, service_of
+from .service import Service
+
+router = APIRouter(include_in_schema=False)
+FILES = resources.files(__package__) / "page"
+HTML = "text/html; charset=utf-8"
+TYPES = {"html": HTML, "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+WORD = re.compile(r"\w+")
+QUERY_WORDS = 6  # of an example query
+CONVERSATION = "/conversations/{id}"
+
+
+@router.get("/")
+async def search_page() -> Response:
+    """The search page."""
+    return page_file("index.html")
+
+
+@router.get("/page/{name}")
+async def file(name: str) -> Response:
+    """A file of the pages."""
+    return page_file(name)
+
+
+@router.get("/docs")
+async def docs(request: Request) -> Response:
+    """The addresses with their parameters and examples, as a page that loads nothing from other hosts."""
+    scheme = "https" if request.headers.get("x-forwarded-proto") == "https" else request.url.scheme
+    base = f"{scheme}://{request.headers['host']}{request.scope['root_path']}"
+    return Response(_docs_page(request.app.openapi(), service_of(request), base), media_type=HTML)
+
+
+def page_file(name: str) -> Response:
+    """A file of the pages as a response; raises RefusedError if there is none."""
+    files = {entry.name: entry for entry in FILES.iterdir() if entry.is_file()}
+    media = TYPES.get(name.rpartition(".")[2])
+    if name not in files or media is None:
+        raise RefusedError(404, "there is no such page")
+    return Response(files[name].read_bytes(), media_type=media, headers={"Cache-Control": "no-cache"})
+
+
+@dataclass(frozen=True)
+class ExampleRequest:
+    """A request that works on the documents of this server.
+
+    Args:
+        query: Parameters by name; `id` belongs into the path of an address with {id}.
+        body: JSON values of the body; None for no body.
+        lines: JSON lines of the body, in place of `body`.
+    """
+
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    lines: tuple[Any, ...] = ()
+
+
+def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequest]]:
+    """Example requests by method, in lower case, and path as in OpenAPI."""
+    settings, state = service.settings, service.served(None).state
+    index = state.index
+    doc_id = next((own for own in index.ids[:100] if own not in (".", "..")), "1")
+    text = ""
+    if len(index) and index.has_texts:
+        doc = index.doc(doc_id)
+        text = " ".join(WORD.findall(doc.title or doc.text)[:QUERY_WORDS])[: settings.query]
+    query = text or (index.terms[int(index.df.argmax())] if len(index.terms) else "water")
+    topics, k = [{"id": "1", "text": query}], min(3, settings.k)
+    examples = {
+        ("get", "/search"): [ExampleRequest({"q": query, "k": k})],
+        ("post", "/search"): [ExampleRequest(body={"topics": topics, "k": k})],
+        ("get", "/explain"): [ExampleRequest({"q": query, "id": doc_id})],
+        ("get", "/why"): [ExampleRequest({"event": query})],
+        ("get", "/documents"): [ExampleRequest({"id": doc_id})],
+        ("get", "/documents/{id}"): [ExampleRequest({"id": doc_id, "q": query})],
+        ("post", "/conversations"): [ExampleRequest(body={})],
+        ("get", CONVERSATION): [ExampleRequest()],
+        ("post", f"{CONVERSATION}/turns"): [ExampleRequest(body={"text": query})],
+        ("delete", CONVERSATION): [ExampleRequest()],
+        **{("get", path): [ExampleRequest()] for path in ("/indexes", "/health", "/ready", "/metrics")},
+    }
+    if state.rewriters:
+        examples["post", "/rewrite"] = [ExampleRequest(body={"topics": topics})]
+    if settings.writable:
+        new = [{"id": f"example-{number}", "title": "A new document", "text": query} for number in (1, 2)]
+        examples["post", "/documents"] = [
+            ExampleRequest(body={"documents": new, "duplicates": "replace"}),
+            ExampleRequest({"duplicates": "replace"}, lines=tuple({"_id": doc["id"], "text": doc["text"]} for doc in new)),
+        ]
+        examples["delete", "/documents"] = [ExampleRequest({"id": "example-1", "missing": "skip"})]
+        examples["delete", "/documents/{id}"] = [ExampleRequest({"id": "example-2"})]
+    return examples
+
+
+def with_examples(schema: dict[str, Any], service: Service) -> dict[str, Any]:
+    """An OpenAPI document with the examples of its parameters and bodies."""
+    schema = copy.deepcopy(schema)
+    for (method, path), (example, *_) in example_requests(service).items():
+        operation = schema["paths"][path][method]
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in example.query:
+                parameter["example"] = example.query[parameter["name"]]
+        if example.body is not None:
+            operation["requestBody"]["content"][JSON]["example"] = example.body
+    return schema
+
+
+def _curl(method: str, path: str, example: ExampleRequest, base: str, service: Service) -> str:
+    """The example as a shell command; `base` is the server's address without a slash at its end."""
+    query, words, before = dict(example.query), ["curl", "-s"], ""
+    if path.startswith("/documents") and method != "get":
+        words += ["-H", '"Authorization: Bearer $FONTES_TOKEN"']
+    elif service.settings.key:
+        words += ["-H", '"Authorization: Bearer $FONTES_KEY"']
+    if path.startswith(CONVERSATION):
+        begin = [*words, "-H", f"'Content-Type: {JSON}'", "-d", "'{}'", shlex.quote(f"{base}/conversations")]
+        before = f"ID=$({' '.join(begin)} | cut -d '\"' -f 4)\n"
+        address = shlex.quote(f"{base}/conversations/") + '"$ID"' + path.removeprefix(CONVERSATION)
+    else:
+        if "{id}" in path:
+            path = path.replace("{id}", quote(query.pop("id"), safe=""))
+        address = shlex.quote(f"{base}{path}" + (f"?{urlencode(query)}" if query else ""))
+    if example.lines:
+        before = f"printf '%s\\n' {' '.join(shlex.quote(json.dumps(row, ensure_ascii=False)) for row in example.lines)} | "
+        words += ["--data-binary", "@-"]
+    elif example.body is not None:
+        words += ["-H", f"'Content-Type: {JSON}'", "-d", shlex.quote(json.dumps(example.body, ensure_ascii=False))]
+    elif method != "get":
+        words += ["-X", method.upper()]
+    return f"{before}{' '.join(words)} {address}"
+
+
+def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
+    examples = example_requests(service)
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
+        "<title>Fontes API</title><link rel='icon' href='data:,'><link rel='stylesheet' href='page/docs.css'>",
+        "<main><h1>API of this server</h1><p>As OpenAPI: <a href='openapi.json'>openapi.json</a></p>",
+    ]
+    for path, methods in openapi["paths"].items():
+        for method, operation in methods.items():
+            parts.append(
+                f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(operation.get('description', ''))}</p>"
+            )
+            rows = [(p["name"], p["in"], p["schema"], p.get("description", "")) for p in operation.get("parameters", ())]
+            body = operation.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema", {})
+            model = openapi["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], body)
+            rows += [
+                (name, "body", schema, schema.get("description", "")) for name, schema in model.get("properties", {}).items()
+            ]
+            if rows:
+                parts.append("<table><tr><th>Name<th>In<th>Type<th>Description</tr>")
+                parts += [
+                    f"<tr><td><code>{escape(name)}</code><td>{escape(place)}<td>{escape(_type(schema))}<td>{escape(about)}</tr>"
+                    for name, place, schema, about in rows
+                ]
+                parts.append("</table>")
+            for example in examples.get((method, path), ()):
+                parts.append(f"<pre><code>{escape(_curl(method, path, example, base, service))}</code></pre>")
+    return "".join([*parts, "</main></html>"])
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """A schema in a word or two."""
+    kinds = [_type(option) for option in schema.get("anyOf", ())] or [
+        str(schema.get("type") or schema.get("$ref", "").rpartition("/")[2] or "any")
+    ]
+    default = f", {json.dumps(schema['default'])} if omitted" if schema.get("default") not in (None, [], "") else ""
+    return " or ".join(kind for kind in kinds if kind not in ("", "null")) + default

@@ -1,0 +1,297 @@
+"""The driver of a build on a cluster: parts, the tree of their merges, and the one step that makes an index of it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FontesError, InputError, ParameterError
+from ..core.progress import Progress, Report
+from ..formats import read_corpus
+from ..formats.ciff import ciff_file
+from ..formats.corpus import Corpus
+from ..index.build import IndexSettings
+from ..index.columns import Schema, joined_schema, stored_kind
+from ..index.columns.schema import MAX_COLUMNS
+from ..index.files import FORMAT, VERSION, check_place, commit, place_of
+from ..storage.artifact import META, drafting
+from ..storage.files import STANDARD
+from ..storage.hashes import hash_json
+from ..storage.interrupts import uninterrupted
+from .joining import Cluster, joined_here
+from .segments import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
+from .tasks import spread
+
+TASK = "building an index"
+IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
+PART = 1 << 28  # bytes of input of which a task makes a segment, at the most
+MIN_PART = 1 << 20  # and at the least
+FAN = 16  # segments that one merge makes one of
+BASE = 1 << 29  # bytes of memory that a task takes beside its postings
+POSTINGS = 1 << 26  # bytes that postings may take at the least
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all tasks of a build have in common.
+
+    Args:
+        cluster: Where they run.
+        folder: Where what they make is.
+        form: What is indexed.
+        memory: Bytes that a task takes.
+        progress: Is called as they end.
+    """
+
+    cluster: Cluster
+    folder: Path
+    form: IndexSettings
+    memory: int
+    progress: Report
+
+    @property
+    def postings(self) -> int:
+        """The bytes that postings may take in a task."""
+        return max(POSTINGS, self.memory - BASE)
+
+
+def build_on_cluster(
+    docs: Any,
+    path: Path,
+    form: IndexSettings,
+    columns: Mapping[str, str] | None,
+    *,
+    shards: int | None,
+    memory: int,
+    threads: int | None,
+    overwrite: bool,
+    drop_vectors: bool,
+    progress: Report,
+) -> None:
+    """Makes an index in a directory by tasks of Ray; see `Index.build`."""
+    corpus = _corpus(docs)
+    with _working(path, overwrite, drop_vectors) as folder:
+        with joined_here(TASK) as cluster:
+            work = Work(cluster, folder, form, _bounded(cluster, memory), progress)
+            parts = _parts(work, corpus, Schema.of(columns), threads or 1)
+            segments = _segments(work, parts)
+            if not sum(one.documents for one in segments):
+                raise corpus.empty()
+            schema = parts[0].schema if columns is not None else joined_schema(one.names for one in segments)
+            roots = _merged(work, segments, [part.corpus.path for part in parts], schema, shards or 1)
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
+        manifest = {**facts, "columns": schema.to_json(), **({} if shards is None else {"shards": shards})}
+        folders = [(segment_at(folder, one.name), one.counts) if one else (folder, {"documents": 0}) for one in roots]
+        commit(folder, path, folders, manifest, overwrite, drop_vectors)
+
+
+def _corpus(docs: Any) -> Corpus:
+    """The documents, which every machine must be able to read.
+
+    Raises:
+        ParameterError: They are of this process alone, or no documents.
+    """
+    corpus = None if isinstance(docs, str | Path) and str(docs) == STANDARD else read_corpus(docs)
+    if not isinstance(corpus, Corpus) or any(piece.is_stream for piece, _ in corpus.pieces):
+        reach = "files, folders or addresses that all its machines reach"
+        raise ParameterError(f"a build on a cluster reads {reach}; write the documents to a file first")
+    if (ciff := ciff_file(corpus)) is not None:
+        raise ParameterError(f"{ciff} is an inverted index, which one machine reads; build without ray (--ray)")
+    return corpus.absolute()
+
+
+@contextmanager
+def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
+    """The folder beside `path` where a build makes its parts. It stays when the process is killed or the cluster is lost.
+
+    Raises:
+        InputError: `path` is in the way.
+        FontesError: Another process builds there, or the disk is full or cannot be written.
+    """
+    check_place(path, overwrite, drop_vectors)
+    place = place_of(path)
+    place = place.with_name(f"{place.name}.{IN_PARTS}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    busy = FontesError(f"{path} is being built by another process; wait until that is done")
+    with drafting(place, busy) as folder:
+        _clear(folder, finished=False)
+        try:
+            yield folder
+        except OSError as error:
+            _clear(folder)
+            if getattr(error, "of_documents", False):
+                raise
+            raise FontesError(f"{path} cannot be written: {error.strerror or error}; nothing was changed") from error
+        except (InputError, ParameterError):
+            _clear(folder)
+            raise
+        _clear(folder)
+
+
+def _clear(folder: Path, finished: bool = True) -> None:
+    """Removes what is in the folder of a build, or, unless `finished`, all but what is finished."""
+    with uninterrupted():
+        for entry in folder.iterdir():
+            if finished or entry.name.startswith(".") or not (entry / META).is_file():
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _bounded(cluster: Cluster, memory: int) -> int:
+    """The bytes that a task may take: what postings may take and what it takes beside, but no more than its node has for it."""
+    shares = [node["memory"] / max(1, node["CPU"]) for node in cluster.nodes.values() if node.get("CPU") and node.get("memory")]
+    return int(min([memory + BASE, *shares]))
+
+
+def _parts(work: Work, corpus: Corpus, schema: Schema, threads: int) -> list[Part]:
+    """The parts of the documents: of each machine's processors the same number, if the input can be cut so."""
+    cpus = max(1, work.cluster.cpus // threads)
+    count = cpus * -(-corpus.size // (PART * cpus))
+    corpora = corpus.cut(max(MIN_PART, -(-corpus.size // max(1, count))))
+    common = [VERSION, version("fontes"), work.form.facts, schema.to_json(), sorted(map(repr, vars(corpus.fields).items()))]
+    parts = []
+    for number, own in enumerate(corpora):
+        name = "part-" + hash_json([*common, number, [[piece.stamp, form.name] for piece, form in own.pieces]])[:24]
+        parts.append(Part(own, work.folder, name, work.form, schema, work.postings, threads))
+    return parts
+
+
+def _segments(work: Work, parts: Sequence[Part]) -> list[Finished]:
+    """The segments of all parts.
+
+    Raises:
+        InputError: A document cannot be used, or an id occurs twice in a part.
+    """
+    start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
+    segments: dict[int, Finished] = {}
+    for number, one in spread(work.cluster, make_part, parts, TASK, cpus=parts[0].threads, memory=work.memory):
+        segments[number] = one
+        if one.repeated is not None:
+            doc_id, first, second = one.repeated
+            name = parts[number].corpus.path
+            raise _repeated(doc_id, (first, name), (second, name))
+        read = sum(parts[each].corpus.size for each in segments) / total
+        before = sum(each.documents for each in segments.values() if each.before)
+        done = sum(each.documents for each in segments.values())
+        work.progress(Progress("indexing", done, None, time.perf_counter() - start, part=read, before=before))
+    return [segments[number] for number in range(len(parts))]
+
+
+def _merged(
+    work: Work, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
+) -> list[Finished | None]:
+    """The segment of each shard, by a tree of merges; None for one without documents.
+
+    Args:
+        work: What tasks have in common.
+        segments: Those of the parts.
+        names: What each part is called.
+        schema: The columns of all documents.
+        shards: How many shards there are.
+
+    Raises:
+        InputError: An id occurs in two parts.
+    """
+    bounds = [0, *accumulate(one.documents for one in segments)]
+    edges = [bounds[-1] * shard // shards for shard in range(shards + 1)]
+    rows = [_children(segments, bounds, schema, first, last) for first, last in pairwise(edges)]
+    finished = {one.name: one for one in segments}
+    while any(len(row) > 1 or not all(child.is_whole for child in row) for row in rows):
+        rows = _level(work, rows, edges, schema, finished, partial(_located, bounds, names))
+    roots = [finished[row[0].name] if row else None for row in rows]
+    if shards > 1:
+        check = partial(make_check, work.folder)
+        for _, repeated in spread(work.cluster, check, [[one.name for one in roots if one]], TASK, memory=work.memory):
+            if repeated is not None:
+                raise _repeated(repeated[0], *(_located(bounds, names, place) for place in repeated[1:]))
+    return roots
+
+
+def _level(
+    work: Work,
+    rows: Sequence[Sequence[Child]],
+    edges: Sequence[int],
+    schema: Schema,
+    finished: dict[str, Finished],
+    located: Callable[[int], tuple[int, object]],
+) -> list[list[Child]]:
+    """One level of the tree: FAN segments of a shard become one.
+
+    Args:
+        work: What tasks have in common.
+        rows: The segments of each shard.
+        edges: The first document of each shard.
+        schema: The columns of all documents.
+        finished: All segments by name, which gets the new ones.
+        located: Of a document its number in its part, and what that is called.
+
+    Returns:
+        The segments of each shard that there are then.
+    """
+    groups = [[row[first : first + FAN] for first in range(0, len(row), FAN)] for row in rows]
+    merging = {
+        (shard, number): group
+        for shard, of_shard in enumerate(groups)
+        for number, group in enumerate(of_shard)
+        if len(group) > 1 or not group[0].is_whole
+    }
+    largest = max((int(node.get("CPU", 0)) for node in work.cluster.nodes.values()), default=1)
+    threads = max(1, min(largest, work.cluster.cpus // len(merging)))
+    jobs = [
+        Merge(tuple(group), work.folder, _name(group, schema), schema, work.postings, threads) for group in merging.values()
+    ]
+    start, done, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
+    following = [[group[0] for group in of_shard] for of_shard in groups]
+    for job, one in spread(work.cluster, make_merge, jobs, TASK, cpus=threads, memory=work.memory):
+        shard, number = list(merging)[job]
+        if one.repeated is not None:
+            before = edges[shard] + sum(child.taken for group in groups[shard][:number] for child in group)
+            raise _repeated(one.repeated[0], *(located(before + place) for place in one.repeated[1:]))
+        finished[one.name] = one
+        following[shard][number] = Child(one.name, 0, one.documents, one.documents)
+        done += one.documents
+        work.progress(Progress("merging", done, total, time.perf_counter() - start))
+    return following
+
+
+def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
+    """The parts that have the documents from `first` to `last`, each with those of them that are its own."""
+    children = []
+    for one, (start, end) in zip(segments, pairwise(bounds), strict=True):
+        if max(start, first) < min(end, last):
+            low, high = max(start, first) - start, min(end, last) - start
+            children.append(Child(one.name, low, high, one.documents, _has_other_types(one.names, schema)))
+    return children
+
+
+def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
+    """Whether the columns of a part, by what was found in it, are not those that its documents have in the whole."""
+    if schema.declared:
+        return False
+    others = any(kind and schema.types.get(name) != stored_kind(kind) for name, kind in names)
+    return others or (len(names) >= MAX_COLUMNS and not set(schema.types) <= {name for name, _ in names})
+
+
+def _name(children: Sequence[Child], schema: Schema) -> str:
+    """The name of a merge."""
+    own = [[child.name, child.first, child.last, child.anew] for child in children]
+    return "merge-" + hash_json([VERSION, own, schema.to_json()])[:24]
+
+
+def _located(bounds: Sequence[int], names: Sequence[object], document: int) -> tuple[int, object]:
+    """Of a document its number in its part, from 0, and what that is called."""
+    part = bisect_right(bounds, document) - 1
+    return document - bounds[part], names[part]
+
+
+def _repeated(doc_id: str, first: tuple[int, object], second: tuple[int, object]) -> InputError:
+    places = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
+    return InputError(f"document id '{doc_id}' occurs twice, as {places[0]} and as {places[1]}; ids must be unique")

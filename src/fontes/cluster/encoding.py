@@ -1,0 +1,125 @@
+"""Blocks of an encoding that actors of a cluster make and put beside its journal, from where they are joined in their order."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import FontesError
+from ..core.progress import silent
+from ..index.embeddings.journal import PARTS, Block, Blocks, Encoding, Span
+from ..index.segment import Segment
+from ..storage.files import write
+from ..storage.hashes import hash_json
+from .actors import Actors, memory_of
+from .joining import joined_here
+from .tasks import in_order
+
+Make = Callable[[Segment], Encoding[Any]]
+Work = tuple[int, int, Path]
+Encodings = dict[str, Encoding[Any]]
+
+
+class RemoteEncoder:
+    """The actors that encode for an index, which are there from the first block that is needed.
+
+    Args:
+        encoder: Whose model they hold.
+        stack: Ends them.
+    """
+
+    def __init__(self, encoder: Any, stack: contextlib.ExitStack) -> None:
+        self._encoder, self._stack = encoder, stack
+        self._actors: Actors[Encodings] | None = None
+
+    def blocks(self, make: Make, segment: Segment) -> Blocks:
+        """What gives the blocks of a segment's encoding in their order, for `journal.encode`.
+
+        Args:
+            make: Makes the encoding of a segment; it travels.
+            segment: The segment, whose folder all nodes see.
+        """
+        folder, texts = segment.folder.resolve(), segment.has_texts
+        return partial(self._blocks, partial(_opened, make, self._encoder, self._encoder.fingerprint, folder, texts))
+
+    def _blocks(
+        self, opened: Callable[[], Encoding[Any]], draft: Path, encoding: Encoding[Any], spans: Sequence[Span]
+    ) -> Iterator[Block]:
+        draft, settings = draft.resolve(), encoding.settings | dict.fromkeys(encoding.NAMES)
+        paths = [draft / f"{PARTS}{hash_json(settings)[:16]}-{first}-{last}" for first, last in spans]
+        for left in set(draft.glob(f"*{PARTS}*")) - set(paths):
+            left.unlink(missing_ok=True)
+        lacking = [number for number, path in enumerate(paths) if not _is_sound(path)]
+        work = [(*spans[number], paths[number]) for number in lacking]
+        with contextlib.closing(self._encode(partial(_encode_part, hash_json([str(draft), settings]), opened), work)) as done:
+            for number, path in enumerate(paths):
+                if number in lacking[:1]:
+                    next(done)
+                    del lacking[0]
+                yield _read(path)
+                path.unlink(missing_ok=True)
+
+    def _encode(self, function: Callable[[Encodings, Work], None], work: Sequence[Work]) -> Generator[None]:
+        """Ends a step when the next part is there."""
+        if not work:
+            return
+        if self._actors is None:
+            cluster = self._stack.enter_context(joined_here("encoding on a cluster"))
+            actors: Actors[Encodings] = Actors.alike(cluster, dict, "encoding", len(work), memory_of(self._encoder))
+            self._actors = self._stack.enter_context(actors)
+        with contextlib.closing(self._actors.spread(function, work)) as results:
+            yield from in_order(results)
+
+
+@contextlib.contextmanager
+def remote_encoder(encoder: Any) -> Iterator[RemoteEncoder]:
+    """The actors of a cluster while the block runs."""
+    with contextlib.ExitStack() as stack:
+        yield RemoteEncoder(encoder, stack)
+
+
+def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:
+    """The encoding of a segment, in an actor.
+
+    Raises:
+        FontesError: The actor's machine does not see the segment, or has another model.
+    """
+    if not folder.is_dir():
+        raise FontesError(
+            f"{folder} is not there on {gethostname()}; an index for a cluster lies in a folder that all nodes see"
+        )
+    if encoder.fingerprint != fingerprint:
+        raise FontesError(f"the model of {encoder!r} is another one on {gethostname()} than here; put the same one there")
+    return make(Segment(folder, texts=texts))
+
+
+def _encode_part(key: str, opened: Callable[[], Encoding[Any]], encodings: Encodings, work: Work) -> None:
+    """Encodes some documents and puts their numbers into a file, which appears whole."""
+    first, last, path = work
+    if key not in encodings:
+        encodings[key] = opened()
+    file = io.BytesIO()
+    np.savez(file, *encodings[key].block(first, last, silent))
+    write(path, [file.getvalue()])
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether there is such a part, which an earlier driver has not used any more."""
+    try:
+        return len(_read(path)) > 0
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        return False
+
+
+def _read(path: Path) -> Block:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+        return tuple(arrays[f"arr_{number}"] for number in range(len(arrays.files)))

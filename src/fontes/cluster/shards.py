@@ -1,0 +1,270 @@
+"""Search by actors of Ray that each hold some shards: a stage's own search over each part, and one order for all results."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import FontesError, IndexFormatError
+from ..core.progress import Report
+from ..core.run import Run
+from ..index.files import complete, shard_of
+from ..index.postings import Searchable
+from ..index.state import State
+from ..index.tables import union
+from ..storage.arrays import REMEDY
+from ..storage.hashes import hash_json
+from ..text import Analyzer
+from .actors import Actors
+from .joining import joined_here
+
+if TYPE_CHECKING:
+    from ..core.stage import Stage
+
+STATES = 2  # of an index that an actor keeps open
+
+
+class ShardActors:
+    """Actors that hold the shards of an index and search them. They are ended with this object.
+
+    Args:
+        reader: A state of the index, on storage that all machines see under the same path.
+        partial: Whether shards that cannot be searched are left out of the results.
+
+    Raises:
+        FontesError: There is no such cluster, or a machine of it cannot open the index.
+    """
+
+    def __init__(self, reader: State, partial: bool) -> None:
+        self._partial = partial
+        with ExitStack() as stack:
+            cluster = stack.enter_context(joined_here("search"))
+            self._groups = _groups(reader, max(1, cluster.cpus))
+            least = min([int(node.get("CPU", 1)) or 1 for node in cluster.nodes.values()], default=1)
+            cpus = max(1, min(least, cluster.cpus // len(self._groups)))
+            path, analyzer = reader.path.absolute(), reader.analyzer
+            makes = [functools.partial(Shards, path, analyzer, group, partial, cpus) for group in self._groups]
+            self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0))
+            self._answers(_opened, reader.identity)
+            weakref.finalize(self, stack.pop_all().close)
+
+    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
+        """The best documents of all shards for each topic.
+
+        Args:
+            stage: A retriever over a state of the index.
+            method: The name of its method that gives a run.
+            arguments: What this is called with, the topics first.
+            progress: Is called when all is done.
+
+        Raises:
+            FontesError: What a search raised; or a shard cannot be searched, and is not to be left out.
+        """
+        reader, (topics, *_) = stage.index, arguments
+        call = _Call(reader.identity, stage.with_(index=None), method, tuple(arguments))
+        answers = self._answers(_searched, call)
+        missing = list(reader.missing)
+        numbers, codes, scores = [], [], []
+        for group, answer in zip(self._groups, answers, strict=True):
+            if isinstance(answer, FontesError):
+                missing += [
+                    {"shard": shard, "documents": _documents(reader, [shard]), "problem": str(answer)} for shard in group
+                ]
+                continue
+            counts, docs, of_docs = answer
+            numbers.append(np.repeat(np.arange(len(counts)), counts))
+            codes.append(_in_whole(reader, group, docs))
+            scores.append(of_docs)
+        if not scores:
+            raise IndexFormatError(f"no shard of {reader.path} can be searched: {missing[0]['problem']}")
+        provenance = {**reader.provenance, **({"missing": missing} if missing else {})}
+        columns = (np.concatenate(column) for column in (numbers, codes, scores))
+        run = Run.from_columns(topics, reader.ids, *columns, documents=reader, provenance=provenance)
+        return run.top(getattr(stage, stage.depth_field))
+
+    def _answers(self, function: Any, part: Any) -> list[Any]:
+        """What a function gives of each actor's shards; where shards may be left out, the error of one that cannot tell."""
+        answers: list[Any] = self._actors.answers(function, part)
+        for group, answer in zip(self._groups, answers, strict=True):
+            if isinstance(answer, FontesError):
+                # An error of Ray's own is the cause of that which says so.
+                lost = isinstance(answer, IndexFormatError) or answer.__cause__ is not None
+                if not (lost and self._partial):
+                    if answer.__cause__ is not None:
+                        shards = ", ".join(map(str, group))
+                        raise FontesError(f"shard {shards} cannot be searched: {answer}") from answer
+                    raise answer
+        return answers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # in another process this one's actors are not at hand; it searches by itself
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A search that travels to the actors.
+
+    Args:
+        identity: That of the state that is searched; see `State.identity`.
+        stage: The stage, without its index.
+        method: The name of its method.
+        arguments: What this is called with.
+    """
+
+    identity: str
+    stage: Stage[Any, Run]
+    method: str
+    arguments: tuple[Any, ...]
+
+
+class Shards:
+    """What an actor holds: some shards, with the statistics of the whole.
+
+    Args:
+        path: The index.
+        analyzer: Its analyzer.
+        group: The numbers of the shards.
+        partial: Whether shards that cannot be read are left out.
+        threads: How many threads search.
+    """
+
+    def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool, threads: int) -> None:
+        self._group, self.threads = group, threads
+        self._whole = State.newest(path, lambda manifest: analyzer, partial=partial)
+        self._parts: dict[str, PartOfIndex] = {}
+
+    def part(self, identity: str) -> PartOfIndex:
+        """The shards in the state with this identity.
+
+        Raises:
+            FontesError: It is not open, and no longer the newest.
+        """
+        if identity not in self._parts:
+            if self._whole.identity != identity:
+                self._whole = self._whole.refreshed()
+            if self._whole.identity != identity:
+                raise FontesError(
+                    f"{self._whole.path} has changed since it was opened; index.refresh() goes on with what it is now"
+                )
+            self._parts[identity] = PartOfIndex(self._whole, self._group)
+            while len(self._parts) > STATES:
+                del self._parts[next(iter(self._parts))]
+        return self._parts[identity]
+
+
+def _opened(shards: Shards, identity: str) -> None:
+    shards.part(identity)
+
+
+def _searched(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """For each topic the count of results, and their documents, by their ordinals here, and scores end to end."""
+    stage: Any = call.stage.with_(index=shards.part(call.identity), threads=shards.threads)
+    run: Run = getattr(stage, call.method)(*call.arguments)
+    return np.diff(run.bounds), run.codes, run.scores
+
+
+def _groups(reader: State, most: int) -> list[list[int]]:
+    """The shards of each actor, so that all have about as many documents."""
+    shards = sorted({shard_of(entry) for entry in reader.manifest["segments"]}) or [0]
+    sizes = {shard: _documents(reader, [shard]) for shard in shards}
+    groups: list[list[int]] = [[] for _ in range(min(most, len(shards)))]
+    for shard in sorted(shards, key=lambda shard: -sizes[shard]):
+        min(groups, key=lambda group: sum(sizes[one] for one in group)).append(shard)
+    return [sorted(group) for group in groups if group]
+
+
+def _documents(reader: State, group: Sequence[int]) -> int:
+    return sum(leaf.documents for leaf in _leaves(reader, group))
+
+
+def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
+    names = {entry["name"] for entry in reader.manifest["segments"] if shard_of(entry) in group}
+    return [leaf for leaf in reader.leaves if leaf.segment.folder.name in names]
+
+
+def _in_whole(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The ordinals in the whole of documents of some shards."""
+    leaves = _leaves(reader, group)
+    firsts = np.cumsum([0, *(leaf.documents for leaf in leaves)])[:-1]
+    shifts = np.array([leaf.first for leaf in leaves], dtype=np.int64) - firsts
+    whole = docs + shifts[np.searchsorted(firsts, docs, side="right") - 1] if len(leaves) else docs
+    return whole.astype(np.int32)
+
+
+class PartOfIndex(State):
+    """The documents of some shards of a state. Their scores are those that they have in the whole.
+
+    Its terms have the numbers of the whole, and their postings are those of its own documents.
+
+    Args:
+        whole: The state.
+        shards: The numbers of the shards.
+
+    Attributes:
+        whole: The state, whose statistics count.
+    """
+
+    def __init__(self, whole: State, shards: Collection[int]) -> None:
+        segments = [entry for entry in whole.manifest["segments"] if shard_of(entry) in shards]
+        super().__init__(whole.path, complete(_facts(whole.manifest), segments), whole.analyzer, whole)
+        self.whole = whole
+        self.fingerprint = hash_json([whole.fingerprint, self.manifest["fingerprint"]])  # of the statistics, too
+        self.actors = None
+
+    @cached_property
+    def _lists(self) -> Any:
+        return PartLists(super()._lists, self.whole)
+
+    @property
+    def tokens(self) -> int:
+        """How many terms all documents of the whole have together."""
+        return self.whole.tokens
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the files of the whole are what its fingerprint says."""
+        return self.whole.is_sound
+
+
+class PartLists:
+    """The postings of some documents under the terms of the whole.
+
+    Args:
+        own: The inverted index of the documents.
+        whole: That of all documents.
+
+    Attributes:
+        lengths: Unsigned, one a document: its terms.
+        terms: The terms of the whole, in ascending order.
+        df: One a term: the documents with it here, perhaps none.
+        cf: One a term: its occurrences here.
+    """
+
+    def __init__(self, own: Any, whole: Searchable) -> None:
+        self._own, self.lengths, self.terms, self.term_number = own, own.lengths, whole.terms, whole.term_number
+        terms, (_, places) = union([whole.terms, own.terms])  # type: ignore[list-item]
+        if len(terms) != len(whole.terms):
+            raise IndexFormatError(f"{whole!r} is damaged: a shard has terms that the whole has not, or not in order; {REMEDY}")
+        self._number = np.full(len(whole.terms), -1, dtype=np.int32)
+        self._number[places] = np.arange(len(places), dtype=np.int32)
+        self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)
+        self.df[places], self.cf[places] = own.df, own.cf
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """See `Index.postings`."""
+        numbers = self._number[terms]
+        postings: tuple[NDArray[np.int32], NDArray[np.int32]] = self._own.postings(numbers[numbers >= 0])
+        return postings
+
+
+def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}

@@ -1,1 +1,0 @@
-"""The parts of a build: batches of documents, workers, runs of postings with terms of their own, ids, lists."""

@@ -1,0 +1,172 @@
+"""Components: the kinds of data that segments are made of, each one class with the verbs of an index's life.
+
+A component is registered when its module is imported, by the name with which those of its files and folders begin:
+`class Positions(Component[PositionLists], name="positions")`. Another package makes that module an entry point of the group
+`fontes.components`; it is imported when a segment has such files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from ..core.errors import ParameterError
+from ..core.progress import Report, silent
+from ..core.registry import Registry
+
+if TYPE_CHECKING:
+    from ..core.threads import Workers
+    from .batches import Batch
+    from .build import IndexSettings
+    from .segment import Leaf, Segment
+    from .state import State
+
+T = TypeVar("T")
+DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
+FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component whose data are made later than a segment
+FILE = re.compile(r"([a-z]\w*)\..*npy")  # of one that is built with the documents
+POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # begin the names of files that do not have their component's
+DROP = "drop_vectors=True (--drop-vectors) drops what not all documents have"
+DELETIONS = "deleted"  # begins the names of folders that belong to no component
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Limits of a merge.
+
+    Args:
+        memory: Bytes that postings may take.
+        threads: Threads that work side by side.
+        progress: Is called as documents are done.
+    """
+
+    memory: int
+    threads: int
+    progress: Report = silent
+
+
+@dataclass(frozen=True)
+class Building:
+    """The build of a segment, for writers.
+
+    Args:
+        folder: Where the files go; files for the time being go beside it.
+        settings: What is indexed of the documents.
+        memory: Bytes that what is not yet on the disk may take.
+        workers: Threads that writers share.
+    """
+
+    folder: Path
+    settings: IndexSettings
+    memory: int
+    workers: Workers
+
+
+class Writer(ABC):
+    """Writes a component of a segment from batches of documents."""
+
+    @abstractmethod
+    def write(self, batch: Batch, first: int) -> None:
+        """Appends documents, the first of which has the ordinal `first`."""
+
+    def finish(self) -> None:  # noqa: B027  # most have nothing to do
+        """Is called after the last batch, before `close` of any writer: begins what workers have still to do."""
+
+    @abstractmethod
+    def close(self) -> dict[str, int]:
+        """Completes the files. Returns counts for the manifest."""
+
+    def abandon(self) -> None:  # noqa: B027
+        """Closes the files as they are; does nothing after `close`."""
+
+
+class Component(ABC, Generic[T]):
+    """One kind of data of a segment's documents.
+
+    Attributes:
+        name: Its name in the registry and at the beginning of its files' names.
+    """
+
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if name:
+            cls.name = name
+            components.add(name, cls())
+
+    @abstractmethod
+    def open(self, segment: Segment) -> T:
+        """Data of all documents of a segment, deleted ones too.
+
+        Raises:
+            IndexFormatError: A file is missing or damaged.
+        """
+
+    def of(self, segment: Segment) -> T:
+        """The data of a segment that has them, which it opened."""
+        opened: T = segment.opened[self.name]
+        return opened
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[Any], facts: dict[str, Any]) -> Any:
+        """Data of the living documents of several segments as one.
+
+        Args:
+            leaves: The segments.
+            parts: The data of each; by default they are returned as they are.
+            facts: A description of the data where there are no segments.
+        """
+        return parts
+
+    def writer(self, building: Building) -> Writer:
+        """The writer of a new segment's files. Raises ParameterError for a component that is not built with the documents."""
+        raise ParameterError(f"the component '{self.name}' is not built with the documents")
+
+    @abstractmethod
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        """Writes the data of the living documents of several segments to the folder of a new one.
+
+        Returns:
+            Counts for the manifest.
+
+        Raises:
+            IndexFormatError: A segment is damaged.
+        """
+
+    @abstractmethod
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        """Raises IndexFormatError unless the data are as they were written; `deep` compares them with one another as well."""
+
+    def facts(self, state: State) -> dict[str, Any]:
+        """Entries of `Index.info` about a state."""
+        return {}
+
+    def conflict(self, leaves: Sequence[Leaf]) -> str | None:
+        """Reason why a merge of these segments would lose data; None where it would not."""
+        if all(self.name in leaf.segment.opened for leaf in leaves):
+            return None
+        return f"some of its documents have no data of its component '{self.name}'; {DROP}"
+
+
+components: Registry[Component[Any]] = Registry("fontes.components", "component", DECLARATION)
+
+
+def folder_names(segments: Iterable[Path]) -> list[str]:
+    """Names of the components that have folders of their own in some segments."""
+    names: set[str] = set()
+    for segment in segments:
+        with suppress(OSError):
+            names |= {match[1] for entry in os.scandir(segment) if (match := FOLDER.fullmatch(entry.name))}
+    return sorted(names - {DELETIONS})
+
+
+def file_names(files: Iterable[str]) -> list[str]:
+    """Names of the components, besides postings, that have files in a segment's own folder."""
+    names = {match[1] for file in files if (match := FILE.fullmatch(file))}
+    return sorted(name for name in names if name not in POSTINGS_FILES)

@@ -1,0 +1,198 @@
+"""Components that an encoder makes of a segment's documents: an artifact for each encoder and form."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from ...core.errors import IndexFormatError
+from ...core.progress import Report
+from ...core.values import Doc
+from ...storage.artifact import check_folder
+from ...storage.hashes import hash_text
+from ..component import DROP, Component, Resources, components, folder_names
+from ..segment import Leaf, Segment, leaves_of
+from .journal import Encoding
+
+DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of encodings that are not complete
+
+
+class Encoded(Protocol):
+    """An artifact of a segment's documents by one encoder, opened."""
+
+    folder: Path
+    meta: dict[str, Any]
+
+    def check(self, deep: bool = False) -> None:
+        """Reads every file; `deep` compares them with one another as well."""
+        ...
+
+
+P = TypeVar("P", bound=Encoded)
+J = TypeVar("J")
+
+
+@dataclass(frozen=True)
+class EncodingJob:
+    """How an encoder's vectors are made.
+
+    Args:
+        settings: The text that makes the encoder again, or None.
+        vectors: Gives the vectors of documents.
+        precision: Gives the precision that its models run in; it may have to load them.
+    """
+
+    settings: str | None
+    vectors: Callable[[Sequence[Doc], Report], Any]
+    precision: Callable[[], str | None]
+
+
+class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]):
+    """Artifacts named NAME-ENCODER or NAME-ENCODER-FORM in a segment's folder.
+
+    Attributes:
+        noun: What they are, for messages.
+        forms: The forms in which they may be stored, the most exact one first.
+        remedy: How a user makes them; `{path}` is the index.
+        misfit: What it means that `fit` differs, and what to do.
+    """
+
+    noun: ClassVar[str]
+    forms: ClassVar[tuple[Any, ...]] = (None,)
+    remedy: ClassVar[str]
+    misfit: ClassVar[str] = ""
+
+    @abstractmethod
+    def load(self, folder: Path, segment: Segment) -> P:
+        """One artifact of a segment. Raises IndexFormatError where it is damaged or of other documents."""
+
+    @abstractmethod
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[P], facts: dict[str, Any]) -> J:
+        """The artifacts of one encoder over the living documents; `facts` describe them where there are no segments."""
+
+    @abstractmethod
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[P], segment: Path, resources: Resources) -> None:
+        """Writes the artifact of the living documents to the folder of a new segment."""
+
+    def encoding(
+        self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: P | None
+    ) -> Callable[[Segment], Encoding[P]]:
+        """Makes the encoding of a segment; it can travel to another machine unless it has a `source`."""
+        raise NotImplementedError
+
+    def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
+        """Forms in which documents are encoded where `form` is asked for and others have those in `stored`."""
+        return (form,)
+
+    def source(self, parts: dict[str, P], fingerprint: str, form: Any) -> P | None:
+        """The artifact of a segment from which one in another form can be made without the encoder."""
+        return None
+
+    def name_of(self, fingerprint: str, form: Any = None) -> str:
+        """The name of an artifact, with which its folder's name begins."""
+        return f"{self.name}-{hash_text(fingerprint)[:16]}" + ("" if form is None else f"-{form}")
+
+    def label(self, form: Any) -> str:
+        """Artifacts in a form, for messages; None is any form."""
+        return self.noun
+
+    def described(self, meta: dict[str, Any]) -> str:
+        """An artifact, for messages, by its metadata."""
+        return f"{meta['encoder']} (fingerprint {meta['fingerprint'][:8]})"
+
+    def folders(self, segment: Path) -> dict[str, Path]:
+        """The folders of a segment's artifacts by name."""
+        return {folder.name: folder for folder in sorted(segment.glob(f"{self.name}-*"))}
+
+    def fit(self, folder: Path) -> object:
+        """A value that must be equal in all segments for a merge. Raises IndexFormatError where it cannot be read."""
+        return None
+
+    def open(self, segment: Segment) -> dict[str, P | IndexFormatError]:
+        """All artifacts of a segment by name; the error of a damaged one."""
+        opened: dict[str, P | IndexFormatError] = {}
+        for name, folder in self.folders(segment.folder).items():
+            try:
+                opened[name] = self.load(folder, segment)
+            except IndexFormatError as error:
+                if folder.exists():  # else it has just been replaced
+                    opened[name] = error
+                elif name in (newer := self.folders(segment.folder)):
+                    opened[name] = self.load(newer[name], segment)
+        return opened
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        """Carries over what all segments have, as encoding the new segment would store it; what is there already stays."""
+        fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
+        for name, fit in fits[0].items() if fits else ():
+            if name not in there and all(name in own and own[name] == fit for own in fits):
+                parts = [self.load(self.folders(leaf.segment.folder)[name], leaf.segment) for leaf in leaves]
+                for part in parts:
+                    part.check()
+                self.write_merged(leaves, parts, folder, resources)
+        return {}
+
+    def conflict(self, leaves: Sequence[Leaf]) -> str | None:
+        """Artifacts that only some segments have, or that do not fit."""
+        try:
+            fits = [self._fits(leaf) for leaf in leaves]
+        except IndexFormatError as error:
+            return str(error)
+        if all(own == fits[0] for own in fits):
+            return None
+        if all(set(own) == set(fits[0]) for own in fits):
+            return f"{self.misfit}; {DROP}"
+        remedy = "index.encode(encoder), or fontes encode, makes them"
+        return f"some of its documents have no vectors of an encoder of which others have; {remedy}; {DROP}"
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        for name, part in self.open(leaf.segment).items():
+            if isinstance(part, IndexFormatError):
+                check_folder(self.folders(leaf.segment.folder)[name])  # names the file that has changed
+                raise part
+            part.check(deep)
+
+    def _fits(self, leaf: Leaf) -> dict[str, object]:
+        return {name: self.fit(folder) for name, folder in self.folders(leaf.segment.folder).items()}
+
+
+def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
+    """Reason why segments cannot be merged without a loss: encodings that only some of them have; None where there is none."""
+    for leaf in leaves:
+        for entry in leaf.segment.folder.glob(".*-*"):
+            if DRAFT.fullmatch(entry.name) and any(entry.iterdir()):
+                return f"an encoding of its documents is under way or was stopped; fontes encode goes on with it; {DROP}"
+    folders = folder_names(leaf.segment.folder for leaf in leaves)
+    files = {name for leaf in leaves for name in (*leaf.segment.opened, *leaf.segment.unknown)}
+    for name in (*folders, *sorted(files)):
+        if name not in components:
+            return f"no package is installed for its component '{name}'; {DROP}"
+        if (problem := components[name].conflict(leaves)) is not None:
+            return problem
+    return None
+
+
+def merge_encoded(leaves: Sequence[Leaf], folder: Path, resources: Resources) -> None:
+    """Carries what encoders made of all of some segments over to the segment that they have been merged to.
+
+    Raises:
+        IndexFormatError: Something is not as it was written.
+    """
+    leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
+    for name in folder_names(leaf.segment.folder for leaf in leaves):
+        if name in components:
+            components[name].merge(leaves, folder, resources)
+
+
+def check_encoded(leaf: Leaf, deep: bool) -> None:
+    """Reads every file of what encoders made of a segment. Raises IndexFormatError where one is not as it was written."""
+    for name in folder_names([leaf.segment.folder]):
+        if name in components:
+            components[name].check(leaf, deep)
+        else:
+            for folder in sorted(leaf.segment.folder.glob(f"{name}-*")):
+                check_folder(folder)

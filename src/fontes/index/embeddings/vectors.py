@@ -1,0 +1,336 @@
+"""Vectors of a segment's documents by memory map, and those of several segments as one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import IndexFormatError
+from ...storage.artifact import Artifact, ArtifactKind
+from ...storage.caches import Cached, cache_folder
+from ...storage.hashes import hash_json
+from ..segment import Leaf, located
+
+REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
+KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
+FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
+ROWS = 1 << 14  # that are looked at together
+DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
+
+
+class Embeddings:
+    """The vectors of a segment's documents by one encoder.
+
+    Attributes:
+        folder: Where they are.
+        meta: Their metadata: encoder, settings, fingerprint, dtype, dim, documents, files, digest.
+        fingerprint: The encoder's.
+        encoder: What the encoder calls itself.
+        dtype: "float32", "float16" or "int8".
+        documents: How many documents there are.
+        vectors: (rows, dim), of the dtype, by memory map.
+        scales: float32, one a row, for int8 only: what the numbers of a row are multiplied by; else empty.
+        norms: float32, one a row: its length, rounded up; 0 for a vector of zeros.
+        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._artifact = stored = Artifact(folder, KIND)
+        self.meta = stored.meta
+        self.fingerprint = stored.fact("fingerprint", str)
+        self.encoder = stored.fact("encoder", str)
+        self.dtype = stored.fact("dtype", str)
+        self.documents = stored.fact("documents", int)
+        if self.dtype not in DTYPES:
+            raise stored.damaged(f"{folder} has vectors of the type {self.dtype!r}, which there is not")
+        arrays, dim = stored.arrays, stored.fact("dim", int)
+        self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, dim))
+        rows = len(self.vectors)
+        self.norms: NDArray[np.float32] = fixed(arrays.array("norms", "<f4", rows))
+        self.scales: NDArray[np.float32] = fixed(
+            arrays.array("scales", "<f4", rows) if self.dtype == "int8" else np.zeros(0, np.float32)
+        )
+        self.bounds: NDArray[np.int64] = fixed(
+            arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in stored else np.zeros(0, np.int64)
+        )
+        if self.single and rows != self.documents:
+            raise arrays.damaged("vectors", f"it has {rows:,} vectors of {self.documents:,} documents")
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @cached_property
+    def zeros(self) -> NDArray[np.intp]:
+        """The rows of the vectors that are zeros."""
+        return np.flatnonzero(self.norms == 0)
+
+    @property
+    def dim(self) -> int:
+        """The number of dimensions of each vector."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def single(self) -> bool:
+        """Whether each document has one vector."""
+        return not len(self.bounds)
+
+    def rows(self, first: int, last: int) -> tuple[int, int]:
+        """The first row of the documents from `first` to `last`, and the one after their last."""
+        return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
+
+    def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """These rows as float32."""
+        vectors = np.asarray(self.vectors[rows], dtype=np.float32)
+        return vectors * self.scales[rows, None] if len(self.scales) else vectors
+
+    def check(self, deep: bool = False) -> None:
+        """Reads every file; `deep` compares norms with vectors as well.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written or does not fit together.
+        """
+        self._artifact.check()
+        for first in range(0, len(self) if deep else 0, ROWS):
+            rows = slice(first, first + ROWS)
+            exact = self.vectors[rows].astype(np.float64)
+            if self.dtype == "int8":
+                exact *= self.scales[rows, None]
+            norms = np.linalg.norm(exact, axis=1)
+            if not np.allclose(self.norms[rows], norms, rtol=1e-6, atol=1e-40):
+                raise self.damaged("its norms do not fit its vectors")
+
+    def damaged(self, problem: str) -> IndexFormatError:
+        """The error for a problem."""
+        return self._artifact.damaged(f"{self.folder} is damaged: {problem}")
+
+    def info(self) -> dict[str, Any]:
+        """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
+        facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
+        return {**facts, "vectors": len(self), "bytes": self._artifact.bytes}
+
+
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, not to be written; compiled code has one version for those that can be and one for those that cannot."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def latest(segment: Path) -> dict[str, Path]:
+    """Folders of the newest vectors of each name."""
+    numbers: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(segment):
+            if match := FOLDER.fullmatch(entry.name):
+                numbers[match[1]] = max(int(match[2]), numbers.get(match[1], 0))
+    return {name: segment / f"{name}-{number}" for name, number in sorted(numbers.items())}
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentEmbeddings:
+    """What one segment gives.
+
+    Args:
+        leaf: The segment in a reader.
+        embeddings: The vectors of all its documents, deleted ones too.
+
+    Raises:
+        IndexFormatError: They are of another number of documents.
+    """
+
+    leaf: Leaf
+    embeddings: Embeddings
+
+    def __post_init__(self) -> None:
+        if self.embeddings.documents != self.leaf.segment.documents:
+            raise self.embeddings.damaged(f"of {self.embeddings.documents:,} documents, not {self.leaf.segment.documents:,}")
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64] | None:
+        """The rows of the documents that live, ascending; None where these are all."""
+        if self.leaf.dead is None:
+            return None
+        return self.leaf.live if self.embeddings.single else rows_of(self.embeddings.bounds, self.leaf.live)[0]
+
+    @property
+    def chosen(self) -> slice | NDArray[np.int64]:
+        """The same, to take them from an array."""
+        return slice(None) if self.rows is None else self.rows
+
+    def __len__(self) -> int:
+        return len(self.embeddings) if self.rows is None else len(self.rows)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many vectors each document that lives has."""
+        if self.embeddings.single:
+            return np.ones(self.leaf.documents, dtype=np.int64)
+        return np.diff(self.embeddings.bounds)[self.leaf.live]
+
+
+class JoinedEmbeddings:
+    """The vectors of the living documents of a reader by one encoder, in one dtype.
+
+    Args:
+        shares: What each segment gives, in the order of the segments.
+        facts: What is known of the vectors where there are no segments: encoder, settings, fingerprint, dtype, dim.
+
+    Attributes:
+        shares: The same.
+        meta: Encoder, settings, fingerprint, dtype, dim, documents; and a digest of the vectors and of which documents live.
+        documents: How many documents there are.
+        dtype: "float32", "float16" or "int8".
+        dim: The number of dimensions of each vector.
+        searchers: The approximate indexes that are open, by the name of the search.
+
+    Raises:
+        IndexFormatError: They have different dimensions.
+    """
+
+    def __init__(self, shares: Sequence[SegmentEmbeddings], facts: dict[str, Any] | None = None) -> None:
+        self.shares = tuple(shares)
+        for share in shares:
+            if share.embeddings.dim != shares[0].embeddings.dim:
+                raise share.embeddings.damaged(f"of {share.embeddings.dim} dimensions, not {shares[0].embeddings.dim}")
+        facts = dict(shares[0].embeddings.meta) if shares else dict(facts or {})
+        self.documents = sum(share.leaf.documents for share in shares)
+        self.dtype: str = facts["dtype"]
+        self.dim: int = facts["dim"]
+        self.fingerprint: str = facts["fingerprint"]
+        self.encoder: str = facts["encoder"]
+        for share in shares:
+            if (share.embeddings.dtype, share.embeddings.dim) != (self.dtype, self.dim):
+                raise share.embeddings.damaged(f"its vectors are not as those of {shares[0].embeddings.folder}")
+        self._facts = {key: facts.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
+        self.searchers: Cached[str, Any] = Cached()
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> int:
+        return sum(map(len, self.shares))
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """What these vectors are."""
+        return {**self._facts, "documents": self.documents, "digest": self._digest}
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether each document has one vector."""
+        return not len(self.bounds)
+
+    @cached_property
+    def bounds(self) -> NDArray[np.int64]:
+        """Document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one."""
+        if self.whole is not None:
+            return self.whole.bounds
+        if all(share.embeddings.single for share in self.shares):
+            return np.zeros(0, dtype=np.int64)
+        counts = np.concatenate([share.counts for share in self.shares])
+        return np.zeros(0, dtype=np.int64) if np.all(counts == 1) else np.concatenate([[0], np.cumsum(counts)])
+
+    @cached_property
+    def norms(self) -> NDArray[np.float32]:
+        """The length of each row, rounded up; 0 for a vector of zeros."""
+        if self.whole is not None:
+            return self.whole.norms
+        nothing = np.zeros(0, dtype=np.float32)
+        return np.concatenate([nothing, *(share.embeddings.norms[share.chosen] for share in self.shares)])
+
+    @cached_property
+    def longest(self) -> float:
+        """The length of the longest vector."""
+        return float(self.norms.max(initial=0))
+
+    @cached_property
+    def with_zeros(self) -> bool:
+        """Whether a vector is zeros."""
+        return any(len(share.embeddings.zeros) for share in self.shares)
+
+    @property
+    def cache(self) -> Path:
+        """The folder of the user's for the approximate indexes over them, which may be deleted at any time."""
+        return cache_folder() / "approximate" / str(self.meta["digest"])[:32]
+
+    def rows(self, first: int, last: int) -> tuple[int, int]:
+        """The first row of the documents from `first` to `last`, and the one after their last."""
+        return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
+
+    def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """These rows as float32."""
+        if self.whole is not None:
+            return self.whole.decoded(rows)
+        numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+        vectors = np.empty((len(numbers), self.dim), dtype=np.float32)
+        first = 0
+        for share in self.shares:
+            here = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
+            if len(here):
+                local = numbers[here] - first
+                vectors[here] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
+            first += len(share)
+        return vectors
+
+    def split(
+        self, docs: NDArray[np.integer[Any]]
+    ) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
+        """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
+        if self.whole is not None:
+            yield self.shares[0], slice(None), docs
+            return
+        for number, here, places in located([share.leaf for share in self.shares], docs):
+            yield self.shares[number], here, places
+
+    def check(self) -> None:
+        """Reads every file.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written or does not fit together.
+        """
+        for share in self.shares:
+            share.embeddings.check()
+
+    def info(self) -> dict[str, Any]:
+        """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
+        size = sum(share.embeddings.info()["bytes"] for share in self.shares)
+        return {**self._facts, "documents": self.documents, "vectors": len(self), "bytes": size}
+
+    @cached_property
+    def whole(self) -> Embeddings | None:
+        """The vectors of the one segment of which no document is deleted; None where it is otherwise."""
+        alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None
+        return self.shares[0].embeddings if alone else None
+
+    @cached_property
+    def _digest(self) -> str:
+        if self.whole is not None:
+            return str(self.whole.meta["digest"])
+        return hash_json([[share.embeddings.meta["digest"], share.leaf.state] for share in self.shares])
+
+
+def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of these documents end to end, and where those of each start among them.
+
+    Args:
+        bounds: Document i has the rows bounds[i]:bounds[i + 1].
+        docs: The documents.
+    """
+    sizes = bounds[docs + 1] - bounds[docs]
+    starts = np.zeros(len(docs) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return np.arange(starts[-1]) + np.repeat(bounds[docs] - starts[:-1], sizes), starts

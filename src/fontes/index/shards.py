@@ -1,0 +1,88 @@
+"""Shards: cutting a segment into them, and what is left of an index where some of them cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import IndexFormatError
+from ..core.progress import Report
+from .build import merge_segments
+from .files import check_contents, check_sizes, complete, shard_of
+from .segment import Deletions, Leaf, Segment
+
+
+def cut(
+    segment: Segment, shards: int, folder: Path, *, memory: int, threads: int, progress: Report
+) -> list[tuple[Path, dict[str, int]]]:
+    """Writes a segment for each shard: documents in a row, of which each shard has as many as the others, or one less.
+
+    Args:
+        segment: The documents.
+        shards: How many shards there are to be; some have no document where there are fewer.
+        folder: Where a folder for each shard goes.
+        memory: Bounds the bytes that postings take.
+        threads: How many threads work side by side.
+        progress: Is called now and then.
+
+    Returns:
+        The folder of each shard, and its counts.
+    """
+    segments: list[tuple[Path, dict[str, int]]] = []
+    edges = [segment.documents * shard // shards for shard in range(shards + 1)]
+    for number, (first, last) in enumerate(pairwise(edges)):
+        place = folder / f"shard-{number}"
+        if first == last:
+            segments.append((place, {"documents": 0}))
+            continue
+        others = np.ones(segment.documents, dtype=np.bool_)
+        others[first:last] = False
+        place.mkdir()
+        leaf = Leaf(segment, 0, Deletions.of(segment.lists, others))
+        segments.append((place, merge_segments([leaf], place, memory=memory, threads=threads, progress=progress)))
+    return segments
+
+
+def readable(path: Path, manifest: dict[str, Any], verify: bool, opens: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """The manifest of the shards that can be read, which is the index's own where all can.
+
+    Args:
+        path: The index.
+        manifest: Its manifest.
+        verify: Whether every file is read.
+        opens: Opens a segment, and raises where that is not possible.
+
+    Returns:
+        The manifest; where shards are missing, with "missing", what there is to say of each of them, and under "committed" the
+        fingerprint of the whole.
+
+    Raises:
+        IndexFormatError: None can be read.
+    """
+    facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
+    problems: dict[int, str] = {}
+    for entry in manifest["segments"]:
+        alone = {**facts, "segments": [entry]}
+        try:
+            check_sizes(path, alone)
+            if verify:
+                check_contents(path, alone)
+            opens(entry)
+        except (IndexFormatError, OSError) as error:
+            problems.setdefault(shard_of(entry), str(error))
+    if not problems:
+        return manifest
+    left = [entry for entry in manifest["segments"] if shard_of(entry) not in problems]
+    if not left:
+        raise IndexFormatError(next(iter(problems.values())))
+    sizes = dict.fromkeys(sorted(problems), 0)
+    for entry in manifest["segments"]:
+        if shard_of(entry) in sizes:
+            sizes[shard_of(entry)] += entry["documents"] - (entry["deleted"]["documents"] if entry["deleted"] else 0)
+    missing = [{"shard": shard, "documents": size, "problem": problems[shard]} for shard, size in sizes.items()]
+    whole = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, left)
+    return {**whole, "missing": missing}  # what there is to say of them is not of the fingerprint

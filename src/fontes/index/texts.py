@@ -1,0 +1,298 @@
+"""The component of texts: documents compressed in blocks, each document read by itself."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.progress import Progress, Report
+from ..core.threads import Queue, Workers, in_order
+from ..core.values import Doc
+from ..formats.packed import Packed
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
+from ..storage.caches import Cached
+from ..storage.files import MAX_PIECE, check_length
+from .component import Building, Component, Resources, Writer, components
+
+if TYPE_CHECKING:
+    from .batches import Batch
+    from .segment import Leaf, Segment
+    from .state import State
+
+
+BLOCK = 1 << 15  # bytes of text in a block, at the most
+RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
+MIN_BLOCK = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
+MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive documents that are compressed together.
+
+    Args:
+        sizes: uint32, (documents, 3): the bytes of the title, the text and the metadata of each.
+        load: Gives these, end to end.
+        packed: The same compressed, where that was done already.
+    """
+
+    sizes: NDArray[np.uint32]
+    load: Callable[[], bytes | memoryview]
+    packed: bytes | None = None
+
+    def of(self, live: NDArray[np.bool_]) -> Block:
+        """The block without deleted documents."""
+        if live.all():
+            return self
+        text, ends = self.load(), np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
+        kept = np.flatnonzero(live).tolist()
+        return Block(self.sizes[live], partial(b"".join, [text[ends[i - 1] if i else 0 : ends[i]] for i in kept]))
+
+
+class Blocks:
+    """Groups documents into blocks of up to BLOCK bytes, or of one document.
+
+    A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. So two sequences with the same last
+    documents soon have the same blocks, and a merge need not compress most blocks again.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[Block] = []
+        self._size = 0
+
+    def add(self, docs: Block) -> Iterator[Block]:
+        """Appends documents and yields complete blocks. Documents that make up a block stay packed."""
+        totals = docs.sizes.sum(axis=1, dtype=np.int64)
+        ends = np.cumsum(totals)
+        marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
+        first, start = 0, 0
+        while first < len(docs.sizes):
+            room = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            least = first if self._size >= MIN_BLOCK else 1 + int(np.searchsorted(ends, start + MIN_BLOCK - self._size))
+            last = min(room, *marked[np.searchsorted(marked, least) :][:1].tolist(), len(docs.sizes))
+            if last <= first and self._parts:
+                yield from self.rest()
+                continue
+            last = max(first + 1, last)
+            end = int(ends[last - 1])
+            whole = last - first == len(docs.sizes)
+            part = docs if whole else Block(docs.sizes[first:last], partial(bytes, docs.load()[start:end]))
+            self._parts.append(part)
+            self._size += end - start
+            first, start = last, end
+
+    def rest(self) -> Iterator[Block]:
+        """The last block."""
+        parts = self._parts
+        self._parts, self._size = [], 0
+        if len(parts) > 1:
+            yield Block(np.concatenate([part.sizes for part in parts]), lambda: b"".join(part.load() for part in parts))
+        yield from parts if len(parts) == 1 else ()
+
+
+class DocumentWriter(Writer):
+    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes.
+
+    Args:
+        folder: Where the files go.
+        workers: Threads that compress.
+    """
+
+    def __init__(self, folder: Path, workers: Workers | None = None) -> None:
+        self._folder = folder
+        self._queue = Queue(workers or Workers(1), self._append_all)
+        self._bytes = ByteWriter(folder, "text.bytes")
+        self._sizes = NumberWriter(folder, "text.sizes", 3)
+        self._starts = array("q")
+        self._count = 0
+        self._blocks = Blocks()
+
+    def write(self, batch: Batch, first: int) -> None:
+        self._queue.add(_packed_all, list(self.blocks(batch.docs)))
+
+    def finish(self) -> None:
+        self._queue.close()
+
+    def blocks(self, docs: Packed) -> Iterator[Block]:
+        """Takes documents and yields complete blocks, for `append` in this order when they are packed.
+
+        Raises:
+            InputError: A document is longer than what is read in one piece.
+        """
+        for place in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > MAX_PIECE).tolist():
+            check_length(int(docs.sizes[place].sum(dtype=np.int64)), f"document '{docs.ids[place]}'", "text")
+        yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
+
+    def append(self, block: Block) -> None:
+        """Appends a packed block."""
+        assert block.packed is not None
+        self._starts.extend((self._count, self._bytes.length))
+        self._bytes.write(block.packed)
+        self._sizes.write(block.sizes)
+        self._count += len(block.sizes)
+
+    def close(self) -> dict[str, int]:
+        for block in self._blocks.rest():
+            self.append(packed(block))
+        self._bytes.close()
+        self._sizes.close()
+        self._starts.extend((self._count, self._bytes.length))
+        write_array(self._folder, "text.blocks", np.array(self._starts, dtype=np.int64).reshape(-1, 2))
+        return {}
+
+    def abandon(self) -> None:
+        self._bytes.abandon()
+        self._sizes.abandon()
+
+    def _append_all(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            self.append(block)
+
+
+def packed(block: Block) -> Block:
+    """The block with its text compressed."""
+    return block if block.packed is not None else replace(block, packed=zlib.compress(block.load(), 1))
+
+
+def _packed_all(blocks: list[Block]) -> list[Block]:
+    return [packed(block) for block in blocks]
+
+
+class DocumentStore:
+    """Reads what `DocumentWriter` wrote. All methods raise IndexFormatError where a file is missing or damaged."""
+
+    def __init__(self, folder: Path, documents: int) -> None:
+        self._folder = folder
+        arrays = Arrays(folder)
+        self._bytes = arrays.array("text.bytes", "|u1", None)
+        self._blocks = arrays.array("text.blocks", "<i8", None, 2)
+        self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
+        self._recent: Cached[int, tuple[bytes, NDArray[np.int64]]] = Cached(RECENT)
+        for column, end in enumerate((documents, len(self._bytes))):
+            if not rises(self._blocks[:, column], end):
+                raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
+
+    def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
+        """The documents with these ordinals, which have these ids."""
+        blocks = np.searchsorted(self._blocks[:, 0], np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        opened: dict[int, tuple[bytes, NDArray[np.int64]]] = {}
+        docs = []
+        for doc_id, ordinal, block in zip(ids, ordinals, blocks.tolist(), strict=True):
+            if block not in opened:
+                opened[block] = self._unpacked(block)
+            text, bounds = opened[block]
+            at = 3 * (ordinal - int(self._blocks[block, 0]))
+            a, b, c, d = bounds[at : at + 4].tolist()
+            try:
+                docs.append(Doc(doc_id, text[b:c].decode(), text[a:b].decode(), _metadata(text[c:d].decode())))
+            except (ValueError, RecursionError) as e:
+                raise self._damaged(block, f"document '{doc_id}' cannot be read") from e
+        return docs
+
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """All blocks, packed, with the position of the first document of each."""
+        for number, ((first, start), (last, end)) in enumerate(pairwise(self._blocks.tolist())):
+            sizes = self._sizes[first:last].astype(np.uint32)
+            yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
+
+    def check(self) -> None:
+        """Reads every block."""
+        for _, block in self.blocks():
+            block.load()
+
+    def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
+        """Result of `_open`, cached unless the block is one document, of any size."""
+        alone = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
+        return self._open(block) if alone else self._recent.get(block, partial(self._open, block))
+
+    def _text(self, block: int) -> bytes:
+        return self._open(block)[0]
+
+    def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
+        (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
+        bounds = np.zeros(3 * (last - first) + 1, dtype=np.int64)
+        np.cumsum(self._sizes[first:last].ravel(), out=bounds[1:])
+        length, most = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
+        if length > most:
+            raise self._damaged(block, f"it has {length:,} bytes, more than the {most:,} that there may be")
+        unpack = zlib.decompressobj()
+        try:
+            text = unpack.decompress(self._bytes[start:end].tobytes(), length + 1)
+        except zlib.error as e:
+            raise self._damaged(block, "it cannot be unpacked") from e
+        if len(text) != length or not unpack.eof or unpack.unused_data:
+            raise self._damaged(block, f"it does not have {length:,} bytes")
+        return text, bounds
+
+    def _damaged(self, block: int, problem: str) -> IndexFormatError:
+        return IndexFormatError(
+            f"{self._folder / 'text.bytes.npy'} is damaged: block {block} of the documents: {problem}; {REMEDY}"
+        )
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    """Metadata from JSON; empty for none. Raises ValueError unless it is an object."""
+    metadata = json.loads(text) if text else {}
+    if not isinstance(metadata, dict):
+        raise ValueError(text)
+    return metadata
+
+
+class Texts(Component[DocumentStore], name="text"):
+    """The documents as they were read: title, text and metadata."""
+
+    def open(self, segment: Segment) -> DocumentStore:
+        return DocumentStore(segment.folder, segment.documents)
+
+    def writer(self, building: Building) -> DocumentWriter:
+        return DocumentWriter(building.folder, building.workers)
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        _merge_texts(leaves, folder, resources.threads, resources.progress)
+        return {}
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            leaf.segment.texts.check()
+
+    def facts(self, state: State) -> dict[str, Any]:
+        files = [item for segment in state.manifest["segments"] for item in segment["files"].items()]
+        return {"bytes_of_text": sum(file["bytes"] for name, file in files if name.startswith("text."))}
+
+
+TEXTS: Texts = components["text"]  # type: ignore[assignment]
+
+
+def _merge_texts(leaves: Sequence[Leaf], folder: Path, threads: int, progress: Report) -> None:
+    start, done, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
+    writer = DocumentWriter(folder)
+    try:
+        for block in in_order(packed, _blocks(leaves), threads):
+            writer.append(block)
+            done += len(block.sizes)
+            progress(Progress("merging", done, total, time.perf_counter() - start))
+        writer.close()
+    finally:
+        writer.abandon()
+
+
+def _blocks(leaves: Sequence[Leaf]) -> Iterator[Block]:
+    """The living documents in the blocks of a build; blocks that a segment has alike stay packed."""
+    blocks = Blocks()
+    for leaf in leaves:
+        dead = leaf.dead
+        for first, block in leaf.segment.texts.blocks():
+            yield from blocks.add(block if dead is None else block.of(~dead[first : first + len(block.sizes)]))
+    yield from blocks.rest()

@@ -1,0 +1,71 @@
+"""`index.encode(encoder)`: what encoders make of the documents of an index, stored with it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from ..core.errors import ParameterError
+from ..core.precision import settled
+from ..core.progress import Report, silent
+from ..core.work import resources, work
+from ..index.embeddings.encoded import EncodingJob
+from ..index.embeddings.encoding import VECTORS
+from ..index.embeddings.journal import remote_encoder
+from ..index.embeddings.weights import WEIGHTS
+from .dense.settings import in_precision, precision_of, settings_of
+from .encoders.base import Encoder, document_vectors
+from .late.colbert import ColBERT
+from .sparse.splade import SparseEncoder, is_sparse
+
+if TYPE_CHECKING:
+    from ..index import Index, State
+
+
+def encode(
+    index: Index | State,
+    encoder: Encoder | SparseEncoder,
+    *,
+    dtype: str | None = None,
+    overwrite: bool = False,
+    progress: Report = silent,
+    ray: bool | str | None = None,
+) -> None:
+    """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
+
+    Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
+    interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
+    index may hold the vectors of several encoders; an index built anew in its place has none of them.
+
+    Args:
+        index: The index.
+        encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
+        dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
+            documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
+            to four decimals.
+        overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
+        progress: Is called as documents are done.
+        ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
+            that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
+
+    Raises:
+        FontesError: The disk is full, or the cluster lost; what is encoded stays.
+    """
+    with work(ray=ray):
+        if isinstance(encoder, ColBERT):
+            raise ParameterError(
+                f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
+            )
+        component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
+        if component is WEIGHTS and dtype is not None:
+            raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
+        own = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
+        own = settled(own) if resources().ray else own
+        encoded = (
+            cast("SparseEncoder", own).encode_documents
+            if component is WEIGHTS
+            else partial(document_vectors, cast("Encoder", own))
+        )
+        job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, own))
+        with remote_encoder(encoder) as actors:
+            index.vectors.add(component, encoder, job, dtype, overwrite, progress, actors)

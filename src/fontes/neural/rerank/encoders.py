@@ -1,0 +1,185 @@
+"""Rerankers that encode topic and document apart: by the inner product of their vectors, or by late interaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import ParameterError, PipelineError
+from ...core.progress import Progress, Report, silent
+from ...core.run import Run
+from ...core.values import Doc, Explanation, Topic
+from ...index import Index, State
+from ...passages.reranker import Reranker
+from ..encoders.base import Encoder, document_vectors, encoder_in
+from ..late.colbert import ColBERT, colbert_in
+from ..late.late import explained
+from ..late.maxsim import maxsim
+from ..late.store import JoinedTokens, stored
+
+
+@dataclass(frozen=True)
+class EncoderReranker(Reranker, name="encoder_reranker"):
+    """Scores the documents of a run by an encoder, which reads their text: `bm25 % 100 >> EncoderReranker(encoder)`.
+
+    The score is the inner product of the topic's and the document's vector; of a document with several, such as windows, the
+    greatest. It is that of `dense`, for documents whose vectors are not stored, such as passages and sentences of a run.
+
+    Args:
+        encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
+        cache: As `Reranker` has it.
+
+    Raises:
+        InputError: When it is called: the run does not know its documents, or a topic has no text.
+    """
+
+    encoder: Encoder | str = field(metadata={"string": "sentence_encoder"})
+
+    @property
+    def fingerprint(self) -> str:
+        return f"encoder {encoder_in(self).fingerprint}"
+
+    @property
+    def chosen_precision(self) -> str:
+        return str(getattr(encoder_in(self), "precision", "float32"))
+
+    def key(self) -> str | None:
+        return f"{super().key()} {self.chosen_precision}"
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        encoder = encoder_in(self)
+        queries = {query: place for place, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
+        texts = {text: place for place, text in enumerate(dict.fromkeys(text for _, text in pairs))}
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        of_queries = encoder.encode_queries(list(queries))
+        vectors, bounds = document_vectors(encoder, [Doc("", text) for text in texts], progress)
+        sizes = np.diff(bounds)
+        # A row for each vector of each pair's document.
+        documents = np.array([texts[text] for _, text in pairs])
+        copies = sizes[documents]
+        starts = np.cumsum(copies) - copies
+        rows = np.repeat(bounds[documents] - starts, copies) + np.arange(copies.sum())
+        owners = np.repeat(np.array([queries[query] for query, _ in pairs]), copies)
+        products = np.einsum("ij,ij->i", of_queries[owners], vectors[rows])
+        scores: NDArray[np.float32] = np.maximum.reduceat(products, starts).astype(np.float32)
+        return scores
+
+
+DOCUMENTS = 1024  # whose token vectors are in memory at a time
+
+Vectors = Callable[[NDArray[np.intp]], tuple[NDArray[np.float32], NDArray[np.int64]]]
+
+
+@dataclass(frozen=True)
+class LateReranker(Reranker, name="late_reranker"):
+    """Scores the documents of a run by late interaction: `bm25 % 100 >> LateReranker(colbert)`.
+
+    The score is the sum, over the tokens of the topic's text, of the greatest similarity that one of the document's tokens has
+    (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens. It does not depend on
+    the other documents and topics, save for rounding where texts are encoded in batches.
+
+    Args:
+        colbert: The model; a string is a checkpoint of `ColBERT`.
+        nbits: None: token vectors that `encode_late` stored with the run's index are used, of several those with most bits;
+            where there are none, texts are encoded. 0: texts are always encoded. 1, 2, 4, 16, 32: those stored ones, and no
+            others.
+        cache: As `Reranker` has it, for scores of texts that are encoded.
+
+    Raises:
+        InputError: When it is called: the run does not know its documents, or a topic has no text.
+    """
+
+    colbert: ColBERT | str = field(metadata={"string": "colbert"})
+    nbits: int | None = None
+
+    @property
+    def _colbert(self) -> ColBERT:
+        return colbert_in(self)
+
+    @property
+    def fingerprint(self) -> str:
+        return f"late {self._colbert.fingerprint} {self.nbits}"
+
+    @property
+    def chosen_precision(self) -> str:
+        return self._colbert.chosen_precision
+
+    def key(self) -> str | None:
+        """None where the scores depend on what is stored with the run's index."""
+        return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        texts = list(dict.fromkeys(text for _, text in pairs))
+        numbers = {text: i for i, text in enumerate(texts)}
+        docs = np.array([numbers[text] for _, text in pairs], dtype=np.int64)
+
+        def vectors(part: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+            return self._colbert.encode_documents([Doc("", texts[i]) for i in part.tolist()])
+
+        return self._scores([query for query, _ in pairs], docs, vectors, progress)
+
+    def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        store = self._store(run)
+        if store is None or any(not topic.text.strip() for topic in run.topics.values()):
+            return super().rescored(run, progress)
+        used, docs = np.unique(run.codes, return_inverse=True)
+        index: Any = run.documents
+        ordinals = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
+        texts = np.array([topic.text for topic in run.topics.values()], dtype=object)
+        scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda part: store.vectors(ordinals[part]), progress)
+        facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0, "nbits": store.nbits}
+        return scores, {**facts, "vectors": store.meta["digest"]}
+
+    def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
+        """The score of a document, token by token of the query. The document is to be given, as `index.doc(id)` does."""
+        if not isinstance(doc_id, Doc):
+            raise PipelineError("LateReranker explains the score of a document, not of an id: give index.doc(id)")
+        vectors, _ = self._colbert.encode_documents([doc_id])
+        return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
+
+    def _store(self, run: Run) -> JoinedTokens | None:
+        """The stored token vectors of the run's documents, where there are any to be used."""
+        if self.nbits == 0:
+            return None
+        if not isinstance(run.documents, Index | State):
+            if self.nbits is not None:
+                raise ParameterError(f"nbits={self.nbits}: the run's documents are in no index, which could hold token vectors")
+            return None
+        try:
+            return stored(run.documents, self._colbert, self.nbits)
+        except ParameterError:
+            if self.nbits is not None:
+                raise
+            return None
+
+    def _scores(
+        self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: Report
+    ) -> NDArray[np.float32]:
+        """The score of each pair of a text and a document; each document's token vectors are made or read once."""
+        unique = list(dict.fromkeys(texts))
+        queries = dict(zip(unique, self._colbert.encode_queries(unique), strict=True))
+        scores, start, done = np.empty(len(texts), dtype=np.float32), time.perf_counter(), 0
+        for part, pairs in _parts(docs):
+            rows, bounds = vectors(part)
+            for pair, at in zip(pairs.tolist(), np.searchsorted(part, docs[pairs]).tolist(), strict=True):
+                first, last = int(bounds[at]), int(bounds[at + 1])
+                scores[pair] = maxsim(queries[texts[pair]], rows[first:last], np.array([0, last - first]))[0]
+            done += len(pairs)
+            progress(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
+        return scores
+
+
+def _parts(docs: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Groups of documents in ascending order, and the pairs with one of them."""
+    used = np.unique(docs)
+    order = np.argsort(docs, kind="stable")
+    ends = np.searchsorted(docs[order], used, side="right")
+    for first in range(0, len(used), DOCUMENTS):
+        part = used[first : first + DOCUMENTS]
+        yield part.astype(np.intp), order[ends[first - 1] if first else 0 : ends[first + len(part) - 1]]

@@ -1,0 +1,184 @@
+"""`document_examples`: examples out of the documents themselves, for those who have no topics to train on."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
+
+from ..core.checks import check_whole
+from ..core.errors import ParameterError
+from ..core.progress import Progress, Report, silent
+from ..core.stage import Stage
+from ..core.values import Doc, Documents, Topic, Topics, text_of
+from ..formats import read_corpus
+from ..text.sentences import sentence_spans
+from .examples import Example, Passage
+from .mining import Group, Mined, Miner, Mining, Tally, drawn, run_of
+
+BATCH = 1_000  # documents that are read, and queries that are searched for, at once
+MIN_WORDS = 4  # words of a sentence or section that can be a query
+BLANK = re.compile(r"\n[^\S\n]*\n\s*")
+
+
+@dataclass(frozen=True)
+class DocumentQuery:
+    """A query that was made of a document, and what is left to answer it.
+
+    Args:
+        topic: The query.
+        doc: The document.
+        positive: What is to be read of it.
+    """
+
+    topic: Topic
+    doc: Doc
+    positive: str
+
+
+Spans = Callable[[str], list[tuple[int, int]]]
+
+
+def document_examples(
+    documents: Any,
+    form: str = "title",
+    negatives: Stage[Any, Any] | None = None,
+    mining: Mining | None = None,
+    *,
+    per_document: int = 1,
+    keep: float = 0.1,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Report = silent,
+) -> Mined:
+    """Examples whose queries come from the documents: each document answers what was taken out of it.
+
+    Three forms. "title": the title asks and the text alone answers, of negatives too. "cloze": a sentence asks, and title and
+    text without it answer: the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1), where the sentence stays in
+    one text of ten, so that a model learns to look for words as well. "section": the same with a section, which is what stands
+    between blank lines. Sentences end with a full stop before a capital. Sentences and sections of fewer than four words ask
+    nothing, and documents with fewer than two of them are left out. The same documents, seed and parameters give the same
+    examples, and those of a document do not depend on the others.
+
+    Args:
+        documents: An index, or what `read_corpus` accepts.
+        form: "title", "cloze" or "section".
+        negatives: A stage from topics to a run that is searched with each query for negatives, such as `index.bm25()`; None:
+            there are none, as for training with the other documents of a batch.
+        mining: Which hits become negatives; None: as `mine_negatives` does. Its guard leaves out duplicates of the document.
+        per_document: The most sentences or sections of a document that ask; a title asks once.
+        keep: The probability that the sentence or section stays in the text.
+        limit: At most so many documents, drawn by `seed`; None: all.
+        seed: Of the draws; the mining has its own.
+        progress: Is called as the documents are done.
+
+    Raises:
+        InputError: No document gives an example, or documents cannot be read.
+        ParameterError: A parameter is out of its range.
+        PipelineError: The stage does not go from topics to a run.
+    """
+    makers: dict[str, Callable[[Doc], list[DocumentQuery]]] = {
+        "title": _titled,
+        "cloze": lambda doc: _taken_out(doc, sentence_spans, per_document, keep, seed),
+        "section": lambda doc: _taken_out(doc, _sections, per_document, keep, seed),
+    }
+    if form not in makers:
+        raise ParameterError(f"there is no form '{form}' of examples out of documents; there are {', '.join(makers)}")
+    check_whole("per_document", per_document)
+    check_whole("seed", seed, 0)
+    if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0 <= keep <= 1:
+        raise ParameterError(f"keep must be a probability from 0 to 1, not {keep!r}")
+    mining = mining or Mining()
+    mining.check()
+    tally = Tally(0, "document")
+    examples: list[Example] = []
+    start = time.perf_counter()
+    docs = iter(_limited(_docs_of(documents), limit, seed))
+    while batch := list(islice(docs, BATCH)):
+        tally.total += len(batch)
+        asking = [one for doc in batch for one in _counted(makers[form](doc), form, tally)]
+        examples += _searched(asking, negatives, mining, form, tally) if negatives is not None else _alone(asking, tally)
+        total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
+        progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
+    settings = {"form": form, "per_document": per_document, "keep": keep, "limit": limit, "document_seed": seed}
+    return tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
+
+
+def _titled(doc: Doc) -> list[DocumentQuery]:
+    title, text = " ".join(doc.title.split()), doc.text.strip()
+    return [DocumentQuery(Topic(doc.id, title), doc, text)] if title and text else []
+
+
+def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> list[DocumentQuery]:
+    """The sentences or sections of a document that ask, in their order."""
+    spans = [(start, end) for start, end in spans_of(doc.text) if doc.text[start:end].strip()]
+    if len(spans) < 2:
+        return []
+    numbers = [n for n, (start, end) in enumerate(spans, 1) if len(doc.text[start:end].split()) >= MIN_WORDS]
+    asking = []
+    for n in sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))):
+        start, end = spans[n - 1]
+        stays = int.from_bytes(drawn(seed, doc.id, str(n), "stays")) < keep * 2**64
+        rest = doc.text if stays else _joined(doc.text[:start], doc.text[end:])
+        asking.append(
+            DocumentQuery(Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split())), doc, text_of(replace(doc, text=rest)))
+        )
+    return asking
+
+
+def _joined(before: str, after: str) -> str:
+    """What stands around a sentence or section that is taken out, with the white space of one side between."""
+    return f"{before.rstrip()}{before[len(before.rstrip()) :] if after.strip() else ''}{after.lstrip()}".strip()
+
+
+def _sections(text: str) -> list[tuple[int, int]]:
+    edges = [0, *(edge for gap in BLANK.finditer(text) for edge in gap.span()), len(text)]
+    return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
+
+
+def _counted(asking: list[DocumentQuery], form: str, tally: Tally) -> list[DocumentQuery]:
+    if not asking:
+        tally.leave_out("no_title" if form == "title" else "too_short")
+    return asking
+
+
+def _alone(asking: Iterable[DocumentQuery], tally: Tally) -> Iterator[Example]:
+    for one in asking:
+        tally.group(0, ())
+        yield Example(one.topic.id, one.topic.text, Passage(one.doc.id, one.positive), (), f"document '{one.doc.id}'")
+
+
+def _searched(asking: list[DocumentQuery], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
+    """The examples with negatives, of queries that are searched for together."""
+    if not asking:
+        return []
+    run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
+    miner = Miner(mining, run.documents_for("mining"), tally, (lambda doc: doc.text) if form == "title" else text_of)
+    groups = [
+        Group(run[one.topic.id], one.topic.text, Passage(one.doc.id, one.positive), frozenset([one.doc.id]), [one.doc])
+        for one in asking
+    ]
+    return miner.examples(groups)
+
+
+def _docs_of(documents: Any) -> Iterator[Doc]:
+    ids = getattr(documents, "ids", None)
+    if ids is None:
+        yield from read_corpus(documents)
+        return
+    source: Documents = documents
+    names = iter(ids)
+    while some := list(islice(names, BATCH)):
+        yield from source.docs(some)
+
+
+def _limited(docs: Iterable[Doc], limit: int | None, seed: int) -> Iterable[Doc]:
+    """At most so many of the documents, in their order."""
+    if limit is None:
+        return docs
+    numbered = heapq.nsmallest(check_whole("limit", limit), enumerate(docs), key=lambda one: drawn(seed, one[1].id, "limit"))
+    return (doc for _, doc in sorted(numbered, key=lambda one: one[0]))

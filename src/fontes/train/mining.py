@@ -1,0 +1,479 @@
+"""`mine_negatives`: examples for training out of a run and judgments, with hard negatives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import check_whole
+from ..core.errors import InputError, ParameterError
+from ..core.progress import Progress, Report, silent
+from ..core.qrels import Qrels
+from ..core.run import Ranking, Run
+from ..core.stage import Stage
+from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
+from .duplicates import Duplicate, kind_of
+from .examples import Example, Examples, Passage, short
+
+NEAR = 0.8  # the Jaccard similarity of shingles from which on two texts are duplicates, as for `split`
+SAMPLING = ("top", "random")
+NEGATIVES = ("negative", "negatives")
+KINDS = ("exact", "normalised", "near")
+SHOWN = 3  # duplicates in a report
+REASONS = {  # one, and several
+    "no_gold": ("topic without a relevant document", "topics without a relevant document"),
+    "no_hits": ("topic without hits", "topics without hits"),
+    "no_document": ("relevant document that is not there", "relevant documents that are not there"),
+    "no_text": ("relevant document without text", "relevant documents without text"),
+    "empty": ("candidate without text", "candidates without text"),
+    "repeated": ("candidate with the text of another negative", "candidates with the text of another negative"),
+    "no_title": ("document without title or text", "documents without title or text"),
+    "too_short": ("document that is too short", "documents that are too short"),
+}
+QUANTILES = {"least": 0, "lower": 0.25, "median": 0.5, "upper": 0.75, "most": 1}
+TOGETHER = 500  # topics whose documents are read together
+
+
+@dataclass(frozen=True)
+class Mining:
+    """Which hits become negatives.
+
+    Args:
+        per_positive: The most negatives of a group.
+        ranks: The window of ranks that they come from, counted from 1 in the run, with both ends.
+        margin: How far below the relevant document, in scores of the run, a negative must lie at least; None: anywhere.
+        sampling: "top" takes the best of the window, "random" draws from it without replacement.
+        guard_duplicates: Whether candidates are left out whose text is that of a relevant document, or nearly, or that of a
+            negative that was taken before.
+        seed: Of the draw.
+        gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there
+            is no negative.
+    """
+
+    per_positive: int = 4
+    ranks: tuple[int, int] = (1, 100)
+    margin: float | None = None
+    sampling: str = SAMPLING[0]
+    guard_duplicates: bool = True
+    seed: int = 0
+    gold_last: bool = False
+
+    def check(self) -> None:
+        """Raises ParameterError for what makes no sense."""
+        check_whole("per_positive", self.per_positive)
+        check_whole("seed", self.seed, 0)
+        if not isinstance(self.ranks, (tuple, list)) or len(self.ranks) != 2:
+            raise ParameterError(f"ranks must be two numbers, the first and the last rank, not {self.ranks!r}")
+        first = check_whole("the first of the ranks", self.ranks[0])
+        check_whole("the last of the ranks", self.ranks[1], first)
+        if self.margin is not None and (isinstance(self.margin, bool) or not isinstance(self.margin, (int, float))):
+            raise ParameterError(f"margin must be a number, or None, not {self.margin!r}")
+        if self.margin is not None and not 0 <= self.margin < float("inf"):
+            raise ParameterError(f"margin must be a number from 0 up, not {self.margin!r}")
+        if self.sampling not in SAMPLING:
+            raise ParameterError(f"sampling is {' or '.join(SAMPLING)}, not '{self.sampling}'")
+
+
+PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
+"""`air2025`: the negatives of the report of CheckThat! 2025, task 4b, on which its cross-encoder was trained."""
+PRESET_SAYS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last")
+
+
+def mine_negatives(
+    candidates: object,
+    topics: object,
+    qrels: object,
+    per_positive: int = 4,
+    ranks: tuple[int, int] = (1, 100),
+    margin: float | None = None,
+    sampling: str = "top",
+    guard_duplicates: bool = True,
+    *,
+    gold_last: bool = False,
+    seed: int = 0,
+    preset: str | None = None,
+    progress: Report = silent,
+) -> Mined:
+    """Groups of a query, a relevant document and negatives: hits of a run that are not relevant, for cross- and bi-encoders.
+
+    Each relevant document (grade 1 or more) of a topic makes a group of its own, in which no other relevant one is a negative.
+    Negatives are documents judged 0 or less and, far more of them, documents that nobody judged; some of these may be relevant.
+    A group has fewer negatives, or none, where the window has no more. The query is the topic's text in the run, after any
+    rewriting. A text is title, a space and text, as rerankers read it. The same run, seed and parameters give the same
+    examples, and the groups of a topic do not depend on the other topics.
+
+    Args:
+        candidates: A stage from topics to a run; or a run, or its path, that knows its documents
+            (`read_run(path).with_(documents=index)`). A stage is asked for no more hits than `ranks` needs.
+        topics: What `Topics.of` accepts, or a path.
+        qrels: What `Qrels.of` accepts, or a path.
+        per_positive: The most negatives of a group.
+        ranks: The window of ranks that they come from, (first, last), counted from 1 in the run's ranking, in which relevant
+            documents have their ranks too.
+        margin: A negative must score at least so much below the relevant document, in scores of the run. Where the run does not
+            have the relevant document, none is known to lie below it, so the group has no negatives.
+        sampling: "top": the best of the window; "random": drawn from the window by seed, topic and documents.
+        guard_duplicates: Leaves out candidates whose text is that of a relevant document of the topic, which would be false
+            negatives, or that of a negative of the group: the same, the same but for case, white space and punctuation, or near
+            (see `split`) at 0.8. The next candidate takes the place.
+        gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there is
+            no negative.
+        seed: Of the random sampling.
+        preset: "air2025": the first five hits; a relevant document takes the last place if it is not among them, and the other
+            four are negatives; no guard. It stands for all parameters from `per_positive` on.
+        progress: Is called as the topics are done.
+
+    Raises:
+        InputError: No topic has a relevant document, hits and text for an example, or the run does not know its documents.
+        ParameterError: A parameter is out of its range, or goes with no preset.
+        PipelineError: The stage does not go from topics to a run.
+    """
+    settings = chosen(Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last), preset)
+    known, judged = Topics.read(topics), Qrels.of(qrels)
+    relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in known if t in judged}
+    tally = Tally(len(known))
+    answerable = Topics(topic for topic in known.values() if relevant.get(topic.id))
+    tally.leave_out("no_gold", len(known) - len(answerable))
+    if not answerable:
+        known.judged(judged)
+        raise InputError("none of the topics has a document of grade 1 or more, of which examples could be made")
+    run = run_of(candidates, answerable, settings, progress)
+    documents = run.documents_for("mining")
+    examples: list[Example] = []
+    miner, start, waiting = Miner(settings, documents, tally), time.perf_counter(), list(answerable.values())
+    for at in range(0, len(waiting), TOGETHER):
+        groups = _groups(waiting[at : at + TOGETHER], run, documents, relevant, tally)
+        examples += miner.examples(groups)
+        done = min(at + TOGETHER, len(waiting))
+        progress(Progress("mining", done, len(waiting), time.perf_counter() - start, "topics"))
+    return tally.mined(examples, asdict(settings))
+
+
+def chosen(settings: Mining, preset: str | None) -> Mining:
+    """The settings, or those of the preset.
+
+    Raises:
+        ParameterError: A setting is out of its range, or was changed beside a preset; or there is no such preset.
+    """
+    settings.check()
+    if preset is None:
+        return settings
+    if preset not in PRESETS:
+        raise ParameterError(f"there is no preset '{preset}'; there is {', '.join(PRESETS)}")
+    usual = Mining()
+    changed = [name for name in PRESET_SAYS if getattr(settings, name) != getattr(usual, name)]
+    if changed:
+        raise ParameterError(f"the preset {preset} says all; leave {' and '.join(changed)} out, or the preset")
+    return replace(PRESETS[preset], seed=settings.seed)
+
+
+def run_of(candidates: object, topics: Topics, settings: Mining, progress: Report) -> Run:
+    """The run to mine in: as it is, or of a stage on these topics, as deep as the settings need it."""
+    if not isinstance(candidates, Stage):
+        return Run.of(candidates)
+    candidates.require(Topics, Run, "mining")
+    # With a margin the relevant document's own score counts, however deep it lies.
+    stage = candidates % settings.ranks[1] if settings.margin is None else candidates
+    run: Run = stage(topics, progress=progress)
+    return run
+
+
+def _groups(
+    topics: Sequence[Topic], run: Run, documents: Documents, relevant: Mapping[str, list[str]], tally: Tally
+) -> list[Group]:
+    """A group for each relevant document that can be read, of the topics that have hits."""
+    rankings = {topic.id: run[topic.id] for topic in topics if topic.id in run and len(run[topic.id])}
+    tally.leave_out("no_hits", len(topics) - len(rankings))
+    golds = _existing(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
+    groups = []
+    for topic in topics:
+        if topic.id not in rankings:
+            continue
+        present = [golds[doc_id] for doc_id in relevant[topic.id] if doc_id in golds]
+        readable = [doc for doc in present if text_of(doc)]
+        tally.leave_out("no_document", len(relevant[topic.id]) - len(present))
+        tally.leave_out("no_text", len(present) - len(readable))
+        ranking, others = rankings[topic.id], frozenset(relevant[topic.id])
+        query = ranking.topic.text if ranking.topic.text.strip() else topic.text
+        groups += [Group(ranking, query, Passage(doc.id, text_of(doc)), others, readable) for doc in readable]
+    return groups
+
+
+def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
+    """Those of the documents that there are, by their ids."""
+    if not ids:
+        return {}
+    try:
+        return dict(zip(ids, documents.docs(ids), strict=True))
+    except InputError:
+        if len(ids) == 1:
+            return {}
+        middle = len(ids) // 2
+        return _existing(documents, ids[:middle]) | _existing(documents, ids[middle:])
+
+
+@dataclass
+class Group:
+    """A relevant document of a topic, on the way to an example.
+
+    Args:
+        ranking: The hits of the topic.
+        query: Its text.
+        positive: The relevant document.
+        relevant: The ids that are no negatives.
+        guarded: The documents of which no negative may be a duplicate.
+        rank: The rank of the relevant document; 0 where it is not among the hits.
+        preferred: The candidates that nobody has looked at, those first that are to be taken first.
+        negatives: Those that were taken.
+    """
+
+    ranking: Ranking
+    query: str
+    positive: Passage
+    relevant: frozenset[str]
+    guarded: Sequence[Doc]
+    rank: int = 0
+    preferred: list[Hit] = field(default_factory=list)
+    negatives: list[Passage] = field(default_factory=list)
+
+
+class Miner:
+    """Makes examples, and counts what happens.
+
+    Args:
+        settings: Which hits become negatives.
+        documents: The way to their text.
+        tally: Where it is counted.
+        read: What is read of a negative.
+    """
+
+    def __init__(self, settings: Mining, documents: Documents, tally: Tally, read: Callable[[Doc], str] = text_of) -> None:
+        self.settings = settings
+        self.documents = documents
+        self.tally = tally
+        self.read = read
+
+    def examples(self, groups: Sequence[Group]) -> list[Example]:
+        """The examples of groups, in their order. Documents are read for all groups together, which is quicker."""
+        most = self.settings.per_positive
+        for group in groups:
+            self._prepare(group)
+        open_groups = list(groups)
+        while open_groups := [group for group in open_groups if group.preferred and len(group.negatives) < most]:
+            ids = list(dict.fromkeys(hit.id for group in open_groups for hit in group.preferred[:most]))
+            docs = dict(zip(ids, self.documents.docs(ids), strict=True))
+            for group in open_groups:
+                self._take(group, docs)
+        return [self._example(group) for group in groups]
+
+    def _prepare(self, group: Group) -> None:
+        """Puts the candidates of the window into the order in which they are to be taken."""
+        settings, topic = self.settings, group.ranking.topic.id
+        ids, scores = group.ranking.ids, group.ranking.scores.tolist()
+        group.rank = ids.index(group.positive.id) + 1 if group.positive.id in ids else 0
+        first, last = settings.ranks
+        if settings.gold_last and not first <= group.rank <= last:
+            last -= 1
+        window = [Hit(ids[n], scores[n], n + 1) for n in range(first - 1, min(last, len(ids))) if ids[n] not in group.relevant]
+        if settings.margin is not None:
+            bound = scores[group.rank - 1] - settings.margin if group.rank else None
+            window = [hit for hit in window if bound is not None and hit.score <= bound]
+        if settings.sampling == "random":
+            window.sort(key=lambda hit: drawn(settings.seed, topic, group.positive.id, hit.id))
+        group.preferred = window
+
+    def _take(self, group: Group, docs: dict[str, Doc]) -> None:
+        """Takes of the candidates, of which so many have been read as a group needs, those that fit."""
+        most = self.settings.per_positive
+        some, group.preferred = group.preferred[:most], group.preferred[most:]
+        for hit in some:
+            if len(group.negatives) < most and self._fits(docs[hit.id], group):
+                group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), short(hit.score), hit.rank))
+
+    def _example(self, group: Group) -> Example:
+        negatives = sorted(group.negatives, key=lambda passage: passage.rank or 0)
+        self.tally.group(group.rank, [passage.rank or 0 for passage in negatives])
+        topic = group.ranking.topic.id
+        return Example(topic, group.query, group.positive, tuple(negatives), f"topic '{topic}'")
+
+    def _fits(self, doc: Doc, group: Group) -> bool:
+        text = self.read(doc)
+        if not text.strip():
+            self.tally.leave_out("empty")
+            return False
+        if not self.settings.guard_duplicates:
+            return True
+        for gold in group.guarded:
+            kind = kind_of(text_of(doc), text_of(gold), NEAR)
+            if kind:
+                self.tally.duplicates.append(Duplicate(doc.id, gold.id, kind, NEAR if kind == "near" else 1.0))
+                return False
+        if any(kind_of(text, negative.text, NEAR) for negative in group.negatives):
+            self.tally.leave_out("repeated")
+            return False
+        return True
+
+
+def drawn(seed: int, *names: str) -> bytes:
+    """The place of something in a random order that depends on the seed and the names alone: the same on every machine."""
+    return hashlib.blake2b("\0".join((str(seed), *names)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+@dataclass(frozen=True, repr=False)
+class Mined:
+    """What `mine_negatives` gives.
+
+    Args:
+        examples: The examples.
+        settings: With which they were mined, by name.
+        total: How many topics, or documents, there were.
+        unit: Which of the two, in the singular.
+        left_out: How many topics, relevant documents and candidates were left out, by reason: a key of REASONS.
+        duplicates: The candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
+            document, and `similarity` is 1 for all but near ones, of which it is the least that counts.
+        negative_ranks: The rank of each negative in its run, in the order of the examples.
+        positive_ranks: The rank of each group's relevant document; 0 where the run does not have it.
+    """
+
+    examples: Examples
+    settings: Mapping[str, Any]
+    total: int
+    unit: str
+    left_out: Mapping[str, int]
+    duplicates: tuple[Duplicate, ...]
+    negative_ranks: tuple[int, ...]
+    positive_ranks: tuple[int, ...]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the examples, as `Examples.write`."""
+        self.examples.write(path)
+
+    def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Mined:
+        """The same with a teacher's scores, as `Examples.scored`."""
+        return replace(self, examples=self.examples.scored(reranker, progress))
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """A number of negatives to the number of groups that have so many, the greatest first."""
+        return dict(sorted(Counter(len(example.negatives) for example in self.examples).items(), reverse=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: the statistics, without the examples."""
+        kinds = Counter(pair.kind for pair in self.duplicates)
+        present = [rank for rank in self.positive_ranks if rank]
+        return {
+            "total": self.total,
+            "topics": len(self.examples.topics),
+            "groups": len(self.examples),
+            "negatives": len(self.negative_ranks),
+            "sizes": {str(size): count for size, count in self.sizes.items()},
+            "left_out": dict(self.left_out),
+            "duplicates": {kind: kinds[kind] for kind in KINDS},
+            "ranks": _quantiles(self.negative_ranks),
+            "positives": {"in_run": len(present), "missed": len(self.positive_ranks) - len(present), **_quantiles(present)},
+            "settings": dict(self.settings),
+            "hash": self.examples.hash,
+        }
+
+    def __str__(self) -> str:
+        negatives, groups = len(self.negative_ranks), len(self.examples)
+        sizes = ", ".join(f"{count:,} with {size}" for size, count in self.sizes.items())
+        total = _counted(self.total, (self.unit, f"{self.unit}s"))
+        grouped = f"{_counted(groups, ('group', 'groups'))} of {len(self.examples.topics):,}"
+        lines = [f"{total}: {grouped}, {_counted(negatives, NEGATIVES)} ({negatives / groups:.2f} a group: {sizes})"]
+        lines += [f"left out: {_counted(count, REASONS[reason])}" for reason, count in self.left_out.items()]
+        if self.duplicates:
+            lines.append(self._duplicates_line())
+        if self.negative_ranks:
+            lines.append(f"ranks of the negatives: {_spread(self.negative_ranks)}")
+        present = [rank for rank in self.positive_ranks if rank]
+        missed = len(self.positive_ranks) - len(present)
+        if present:
+            missing = f"; {missed:,} not among the hits" if missed else ""
+            lines.append(f"ranks of the relevant documents: {_spread(present)}{missing}")
+        return "\n".join(lines)
+
+    def _duplicates_line(self) -> str:
+        kinds = Counter(pair.kind for pair in self.duplicates)
+        counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind])
+        pairs = list(dict.fromkeys(f"{pair.id} = {pair.of}" for pair in self.duplicates))
+        shown = ", ".join(pairs[:SHOWN]) + (", …" if len(pairs) > SHOWN else "")
+        noun = ("candidate that is a duplicate", "candidates that are duplicates")
+        return f"left out: {_counted(len(self.duplicates), noun)} of a relevant document ({counts}): {shown}"
+
+    def __repr__(self) -> str:
+        return f"Mined({len(self.examples)} groups, {len(self.negative_ranks)} negatives)"
+
+
+@dataclass
+class Tally:
+    """Counts what mining leaves out and what it takes, on the way to a `Mined`.
+
+    Args:
+        total: How many topics, or documents, there are.
+        unit: Which of the two, in the singular.
+    """
+
+    total: int
+    unit: str = "topic"
+    left_out: Counter[str] = field(default_factory=Counter)
+    duplicates: list[Duplicate] = field(default_factory=list)
+    negative_ranks: list[int] = field(default_factory=list)
+    positive_ranks: list[int] = field(default_factory=list)
+
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Counts what is left out, by a key of REASONS."""
+        self.left_out[reason] += count
+
+    def group(self, positive: int, negatives: Sequence[int]) -> None:
+        """Counts the ranks of a group; 0 for a relevant document that the run does not have."""
+        self.positive_ranks.append(positive)
+        self.negative_ranks += negatives
+
+    def mined(self, examples: Sequence[Example], settings: Mapping[str, Any]) -> Mined:
+        """The examples with what was counted.
+
+        Args:
+            examples: The examples.
+            settings: With which they were mined, by name.
+
+        Raises:
+            InputError: There are none.
+        """
+        left_out = {reason: self.left_out[reason] for reason in REASONS if self.left_out[reason]}
+        if not examples:
+            reasons = ", ".join(_counted(count, REASONS[reason]) for reason, count in left_out.items())
+            raise InputError(f"no example could be made of {_counted(self.total, (self.unit, f'{self.unit}s'))}: {reasons}")
+        return Mined(
+            Examples(examples),
+            settings,
+            self.total,
+            self.unit,
+            left_out,
+            tuple(self.duplicates),
+            tuple(self.negative_ranks),
+            tuple(self.positive_ranks),
+        )
+
+
+def _quantiles(ranks: Sequence[int]) -> dict[str, float]:
+    return {name: float(np.quantile(ranks, q)) for name, q in QUANTILES.items()} if ranks else {}
+
+
+def _spread(ranks: Sequence[int]) -> str:
+    values = {name: f"{value:g}" for name, value in _quantiles(ranks).items()}
+    return (
+        f"{values['least']} to {values['most']}, the median {values['median']}, half of them "
+        f"{values['lower']} to {values['upper']}"
+    )
+
+
+def _counted(number: int, nouns: tuple[str, str]) -> str:
+    return f"{number:,} {nouns[number != 1]}"

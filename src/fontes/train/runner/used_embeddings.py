@@ -1,0 +1,111 @@
+"""Trains the rows of a word embedding that occur in the data, and leaves the others out of every step.
+
+A step of AdamW reads and writes each weight several times, its gradient and its two moments, though the rows of words that
+never occur stay as they are: without weight decay their gradients and moments are 0. Of a model with 250,000 words these rows
+are most of the weights. To leave them out changes nothing but the time, and the size of checkpoints.
+
+Imports torch: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import transformers
+
+WORTH = 0.8  # the greatest share of the rows that may occur, so that the others are worth leaving out
+
+
+class UsedRows(torch.nn.Module):
+    """A word embedding of which some rows are trained.
+
+    Args:
+        whole: The embedding.
+        used: The numbers of its rows that are trained, ascending.
+    """
+
+    def __init__(self, whole: torch.nn.Embedding, used: torch.Tensor) -> None:
+        super().__init__()
+        self.padding_idx = None
+        self.weight = torch.nn.Parameter(whole.weight.detach()[used].clone())
+        places = torch.full((whole.num_embeddings,), -1, dtype=torch.int64)
+        places[used] = torch.arange(len(used))
+        if whole.padding_idx is not None and places[whole.padding_idx] >= 0:
+            self.padding_idx = int(places[whole.padding_idx])
+        self.register_buffer("used", used, persistent=False)
+        self.register_buffer("places", places, persistent=False)
+        self.register_buffer("others", whole.weight.detach(), persistent=False)
+
+    def forward(self, ids: Any) -> Any:
+        """The rows of tokens; those that are not trained come as they are."""
+        at = self.places[ids]  # type: ignore[index]
+        rows = torch.nn.functional.embedding(at.clamp(min=0), self.weight, self.padding_idx)
+        unused = at < 0
+        if bool(unused.any()):
+            rows = torch.where(unused[..., None], torch.nn.functional.embedding(ids, self.others), rows)  # type: ignore[arg-type]
+        return rows
+
+
+class UsedEmbeddings:
+    """The word embeddings of a model, of which the rows that occur are trained.
+
+    Args:
+        model: A torch module with models of transformers inside.
+        tokens: The ids of all tokens that are learned from; where there are none, all rows are trained.
+    """
+
+    def __init__(self, model: Any, tokens: Iterable[int]) -> None:
+        self._places: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
+        used = torch.tensor(sorted(set(tokens)), dtype=torch.int64)
+        for whole in _embeddings(model):
+            if 0 < len(used) <= WORTH * whole.num_embeddings:
+                small = UsedRows(whole, used)
+                for parent in model.modules():
+                    for name, child in parent.named_children():
+                        if child is whole:
+                            self._places.append((parent, name, whole, small))
+        self._put(small=True)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Within the block the model has its whole embeddings, with what was learned; what is loaded into them stays."""
+        self.put_back()
+        try:
+            yield
+        finally:
+            self._put(small=True)
+
+    def put_back(self) -> None:
+        """Gives the model its whole embeddings, with what was learned."""
+        self._put(small=False)
+
+    def _put(self, small: bool) -> None:
+        with torch.no_grad():
+            for parent, name, whole, rows in self._places:
+                used = rows.used
+                if small:
+                    rows.weight.copy_(whole.weight.to(rows.weight.device)[used])  # type: ignore[index]
+                    rows.others = whole.weight.detach().to(rows.weight.device)
+                else:
+                    whole.to(rows.weight.device)
+                    whole.weight[used] = rows.weight  # type: ignore[index]
+                setattr(parent, name, rows if small else whole)
+
+
+def _embeddings(model: Any) -> list[torch.nn.Embedding]:
+    """The plain word embeddings of the models inside, whose weights nothing else uses."""
+    wholes: list[Any] = []
+    for part in model.modules():
+        if isinstance(part, transformers.PreTrainedModel):
+            try:
+                whole = part.get_input_embeddings()
+            except NotImplementedError:
+                continue
+            owners = {id(child) for child in model.modules() for weight in child._parameters.values() if weight is whole.weight}
+            plain = type(whole) is torch.nn.Embedding and whole.max_norm is None and not whole.sparse
+            if plain and whole.weight.requires_grad and len(owners) == 1 and all(whole is not other for other in wholes):
+                wholes.append(whole)
+    return wholes

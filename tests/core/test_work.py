@@ -1,0 +1,99 @@
+"""`work`: what a block says, what it inherits, and which threads and processes belong to it."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+import fontes as ft
+from fontes.core import ParameterError
+from fontes.core.work import MEMORY, Resources, memory_size, resources, thread_count, work
+
+
+def test_a_block_inherits_what_it_does_not_say_and_ends_with_it() -> None:
+    with work(threads=3, memory="1M", ray="host:1"):
+        with work(threads=2):
+            assert resources() == Resources(2, 1 << 20, "host:1")
+            with work(memory=5, ray=False):
+                assert resources() == Resources(2, 5, False)
+        assert resources() == Resources(3, 1 << 20, "host:1")
+    assert resources() == Resources(None, MEMORY, None)
+    assert thread_count() == os.cpu_count()
+
+
+def test_a_block_ends_with_an_error() -> None:
+    with pytest.raises(KeyError), work(threads=7):
+        raise KeyError
+    assert resources() == Resources()
+
+
+def test_threads_of_others_belong_to_the_block_of_the_main_thread_unless_they_open_one() -> None:
+    seen: list[Resources] = []
+
+    def of_its_own() -> None:
+        with work(memory=9):
+            seen.append(resources())
+
+    with work(threads=5):
+        for target in (lambda: seen.append(resources()), of_its_own):
+            thread = Thread(target=target)
+            thread.start()
+            thread.join()
+    assert seen == [Resources(5), Resources(5, 9)]
+
+
+def test_blocks_of_two_threads_know_nothing_of_one_another() -> None:
+    def count(threads: int) -> int:
+        with work(threads=threads):
+            barrier.wait(10)
+            return thread_count()
+
+    from threading import Barrier
+
+    barrier = Barrier(2)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(count, (3, 4))) == [3, 4]
+    assert resources() == Resources()
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"threads": 0}, "threads must be at least 1, not 0"),
+        ({"threads": 1.5}, "threads must be a whole number from 1 up, not 1.5"),
+        ({"threads": True}, "threads must be a whole number from 1 up, not True"),
+        ({"memory": "much"}, "memory must be a size such as 500M or 2G, 1024T at the most, not 'much'"),
+        ({"memory": 0}, "memory must be a size"),
+        ({"ray": 3}, "ray must be True, False or the address of a cluster, not 3"),
+        ({"ray": ""}, "ray must be True, False or the address of a cluster, not ''"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ParameterError, match=problem), work(**settings):
+        pass
+    assert resources() == Resources()
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(1, 1), ("10", 10), ("2K", 2048), ("500M", 500 << 20), ("2G", 2 << 30), ("1.5g", 3 << 29), ("1 GiB", 1 << 30)],
+)
+def test_a_memory_size_reads_as_bytes(size: str | int, expected: int) -> None:
+    assert memory_size(size) == expected
+
+
+def test_an_index_has_the_same_bytes_whatever_the_block_says(tmp_path: Path) -> None:
+    docs = [(f"d{i}", f"w{i % 7} w{i % 11} w{i}") for i in range(3000)]
+    folders = []
+    for number, settings in enumerate([{}, {"threads": 1}, {"threads": 3, "memory": "64K"}]):
+        with ft.work(**settings):  # type: ignore[arg-type]
+            folders.append(ft.Index.build(docs, tmp_path / f"{number}.index").path)
+    contents = [
+        {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()} for folder in folders
+    ]
+    assert contents[0] == contents[1] == contents[2]
