@@ -121,53 +121,72 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def fontes(site: Path, *arguments: object) -> str:
+COMMANDS = """
+import contextlib, json, sys
+from unittest import mock
+from fontes.app import cli
+for arguments in json.loads(sys.argv[1]):
+    with mock.patch.object(sys, "argv", ["fontes", *arguments]), contextlib.suppress(SystemExit):
+        cli.main()
+    print(end="\\0")
+"""
+
+
+def fontes(site: Path, *commands: list[object]) -> list[str]:
+    """Output of each of these commands, in one process that finds the stranger's package."""
     path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
-        [sys.executable, "-m", "fontes", *map(str, arguments)],
+        [sys.executable, "-c", COMMANDS, json.dumps([list(map(str, command)) for command in commands])],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert "fontes: " not in done.stderr, done.stderr
+    return done.stdout.split("\0")[:-1]
 
 
 @pytest.fixture(scope="module")
 def index(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("collection")
     (folder / "corpus.equals").write_text("a=rain and snow\nb=rain rain rain\nc=sun\n")
-    fontes(site, "index", folder / "corpus.equals", "-o", folder / "weather.index")
+    fontes(site, ["index", folder / "corpus.equals", "-o", folder / "weather.index"])
     return folder / "weather.index"
 
 
 def test_its_format_is_recognised_and_known_by_name(site: Path, index: Path, tmp_path: Path) -> None:
     (tmp_path / "corpus").write_text("x=fog\n")
-    fontes(site, "convert", "corpus", tmp_path / "corpus", tmp_path / "corpus.jsonl", "--format", "equals")
+    convert = ["convert", "corpus", tmp_path / "corpus", tmp_path / "corpus.jsonl", "--format", "equals"]
+    _, info = fontes(site, convert, ["info", index])
     assert json.loads((tmp_path / "corpus.jsonl").read_text())["text"] == "fog"
-    assert "3" in fontes(site, "info", index)
+    assert "3" in info
 
 
 def test_its_stage_is_part_of_pipelines(site: Path, index: Path) -> None:
-    plain = json.loads(fontes(site, "search", index, "rain", "--json", "--pipeline", "bm25()"))
-    turned = json.loads(fontes(site, "search", index, "rain", "--json", "--pipeline", "bm25() >> backwards(factor=2)"))
+    search = ["search", index, "rain", "--json", "--pipeline"]
+    *found, described, listed = fontes(
+        site, [*search, "bm25()"], [*search, "bm25() >> backwards(factor=2)"], ["stages", "backwards"], ["stages"]
+    )
+    plain, turned = map(json.loads, found)
     assert [hit["id"] for hit in plain["hits"]] == ["b", "a"]
     assert [hit["id"] for hit in turned["hits"]] == ["a", "b"]
     assert turned["hits"][0]["score"] == pytest.approx(-2 * plain["hits"][1]["score"])
-    assert "What the scores are multiplied by." in fontes(site, "stages", "backwards")
-    assert "backwards" in fontes(site, "stages")
+    assert "What the scores are multiplied by." in described
+    assert "backwards" in listed
 
 
 def test_its_measure_is_known_to_eval(site: Path, tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("1 0 a 1\n2 0 b 1\n")
     (tmp_path / "some.run").write_text("1 Q0 a 1 2.0 x\n")
-    assert "Seven  7.0000" in fontes(site, "eval", tmp_path / "qrels.txt", tmp_path / "some.run", "Seven")
+    (table,) = fontes(site, ["eval", tmp_path / "qrels.txt", tmp_path / "some.run", "Seven"])
+    assert "Seven  7.0000" in table
 
 
 def test_its_command_is_one_of_fontes(site: Path) -> None:
-    assert fontes(site, "wave", "hello") == "~hello~\n"
-    assert "Wave a word." in fontes(site, "--help")
+    waved, described = fontes(site, ["wave", "hello"], ["--help"])
+    assert waved == "~hello~\n"
+    assert "Wave a word." in described
 
 
 def test_a_package_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fontes.passages import Rationale
 
 HOSTILE = "</script><script>window.broken = true</script> \"q\" 'r' <img src=x onerror=alert(1)> Ječmen"
 TOPICS = 30
+WIDTHS = [390, pytest.param(1280, marks=pytest.mark.slow)]
 
 
 class Library:
@@ -81,8 +82,8 @@ def choose(page: Any, **choices: str) -> None:
         page.select_option(f"#{place}", label=label)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.slow)])
 def test_the_page_never_scrolls_sideways(opened: Callable[..., Any], width: int, scheme: str) -> None:
     page = opened(width, color_scheme=scheme)
     for summary in page.locator("summary").all():
@@ -151,7 +152,7 @@ def test_curves_show_the_values_under_the_pointer_and_the_arrow_keys(
     assert f"b{precision:.4f}" in page.locator("#precision .tip p").all_text_contents()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_reader_chooses_the_measure_that_is_drawn_against_k(
     opened: Callable[..., Any], report: ft.comparison.Report, width: int
 ) -> None:
@@ -196,7 +197,7 @@ def test_bars_follow_the_choice_of_measure_and_systems(opened: Callable[..., Any
     assert "equal in 30" in page.locator("#summary").text_content()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_bar_opens_its_topic_with_both_rankings(opened: Callable[..., Any], report: ft.comparison.Report, width: int) -> None:
     page = opened(width)
     choose(page, measure="AP", system="a", against="b")

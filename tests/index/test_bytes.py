@@ -36,7 +36,7 @@ def files(path: Path) -> dict[str, bytes]:
 
 def test_builds_in_different_processes_with_other_hash_seeds_threads_and_memory_are_equal_byte_for_byte(tmp_path):
     built = []
-    for seed, threads, memory in [("1", "1", "2G"), ("2", "4", "20K"), ("random", "2", "300K")]:
+    for seed, threads, memory in [("1", "1", "2G"), ("random", "4", "20K")]:
         path = tmp_path / seed
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(path), threads, memory]
@@ -45,7 +45,6 @@ def test_builds_in_different_processes_with_other_hash_seeds_threads_and_memory_
     assert len(built[0]) == 18
     assert sum(map(len, built[0].values())) > 100_000
     assert built[1] == built[0]
-    assert built[2] == built[0]
 
 
 def test_the_first_build_at_a_path_and_an_overwriting_one_are_equal_byte_for_byte(tmp_path):

@@ -30,6 +30,13 @@ def passing(index: Index, where: str) -> list[str]:
     return [index.ids[i] for i in passed.docs.tolist()]
 
 
+def test_a_filter_is_read_only_whatever_the_segments_are(living, tmp_path):
+    for index in (living[0], of_metadata(tmp_path / "x", {"year": 2020}, {"year": 2021})):
+        passed = filter_of(index.state, "year >= 2020")
+        with pytest.raises(ValueError, match="read-only"):
+            passed.mask[0] = True
+
+
 def files(index: Index) -> dict[str, bytes]:
     (leaf,) = index.state.leaves
     return {file.name: file.read_bytes() for file in leaf.segment.folder.glob("column*")}

@@ -217,7 +217,10 @@ def test_prompts_come_before_queries_and_documents_in_training() -> None:
 # What comes out
 
 
-@pytest.fixture(scope="module", params=KINDS)
+SLOW = ("nystromformer", "longformer", "reformer")
+
+
+@pytest.fixture(scope="module", params=[pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else []) for kind in KINDS])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The kind, the start, the folder, what is said of the training, and the vectors of the model that was trained."""
     folder = tmp_path_factory.mktemp("trained") / "model"

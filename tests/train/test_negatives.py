@@ -134,11 +134,12 @@ def test_the_guard_leaves_out_texts_of_any_relevant_document_of_the_topic_and_th
     shelf = Shelf(ids(9), d02=LONG, d03=LONG, d04=LONG.upper() + "!", d05=LONG + " again", gold=LONG[:60] + " else altogether")
     result = mined(ids(9), {"d02": 1}, shelf)
     assert negatives(result) == [["d01", "d06", "d07", "d08"]]
-    assert [(pair.id, pair.of, pair.kind) for pair in result.duplicates] == [
-        ("d03", "d02", "exact"),
-        ("d04", "d02", "normalised"),
-        ("d05", "d02", "near"),
+    assert [(pair.id, pair.of, pair.kind, pair.similarity) for pair in result.duplicates] == [
+        ("d03", "d02", "exact", 1.0),
+        ("d04", "d02", "normalised", 1.0),
+        ("d05", "d02", "near", 0.8),
     ]
+    assert str(result).splitlines()[-3].endswith("(1 exact, 1 normalised, 1 near): d03 = d02, d04 = d02, d05 = d02")
     assert negatives(mined(ids(9), {"d02": 1}, shelf, guard_duplicates=False)) == [["d01", "d03", "d04", "d05"]]
     # Another relevant document is guarded as well, and what is merely alike stays.
     both = mined(ids(9), {"d02": 1, "d01": 1}, shelf)

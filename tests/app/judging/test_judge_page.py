@@ -222,6 +222,7 @@ def test_what_is_known_of_a_document_is_in_words_and_a_kept_note_is_said(session
     page.wait_for_selector("#status:has-text('This is the only document left.')")
 
 
+@pytest.mark.slow
 def test_what_is_long_stays_in_its_place(session: Any) -> None:
     judges, store, _ = session
     store.note("anna", "1", "s1", "W" * 10_000)
@@ -281,7 +282,10 @@ def test_a_wrong_token_is_said_and_signing_out_forgets_the_right_one(session: An
     assert page.locator(".problem").text_content() == "This token is not known here."
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1920, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(390, "dark"), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1440, "light"), (1920, "dark")))],
+)
 def test_axe_finds_nothing_in_judging_and_nothing_scrolls_sideways(session: Any, width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="accessibility is checked with axe-core").Axe()
     judges, store, tokens = session

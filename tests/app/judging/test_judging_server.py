@@ -83,7 +83,7 @@ def test_a_judge_sees_a_document_and_nothing_of_whence_it_came(session: Session)
 
 
 def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> None:
-    running, anna, _ = session
+    running, anna, ben = session
     document = anna.get("/judging/next", params={"topic": "1"}).json()["document"]["id"]
     body = {"topic": "1", "document": document, "grade": 3, "seconds": 1.5}
     answer = anna.post("/judging/grades", json=body).json()
@@ -91,6 +91,8 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
     topic = answer["topic"]
     assert (topic["judged"], topic["relevant"], topic["seconds"], topic["left"]) == (1, 1, 1.5, topic["pool"] - 1)
     assert answer["document"]["id"] != document
+    assert anna.get("/judging/topics").json()["topics"][0]["others"] == {}
+    assert ben.get("/judging/topics").json()["topics"][0]["others"] == {"anna": 1}
     undone = anna.post("/judging/undo").json()
     assert undone["document"]["id"] == document
     assert undone["topic"]["judged"] == 0

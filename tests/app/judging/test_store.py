@@ -44,6 +44,7 @@ def test_undo_takes_back_one_judgment_after_the_other_and_earlier_grades_come_ba
     for document, grade in (("d1", 1), ("d2", 2), ("d1", 3)):
         store.judge("anna", "1", document, grade, 2.5)
     store.judge("ben", "1", "d1", 0)
+    assert [one.seconds for one in store.judgments("ben")] == [0.0]
     assert grades(store) == {("1", "d1"): 3, ("1", "d2"): 2}
     assert {one.document: one.seconds for one in store.judgments("anna")} == {"d1": 5.0, "d2": 2.5}
     assert store.undo("anna") == ("1", "d1")
@@ -264,6 +265,7 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
         db.execute("CREATE TABLE judges (name)")
     JudgmentStore(newer).close()
     with sqlite3.connect(newer) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
         db.execute("PRAGMA user_version = 9")
     before = [path.read_bytes() for path in (text, other)]
     for path, sentence in (

@@ -198,6 +198,7 @@ def test_a_long_document_is_shown_in_pieces_and_its_matches_are_reached(pages: P
     )
 
 
+@pytest.mark.slow
 def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> None:
     page = pages("/?index=odd&q=many&k=1000")
     page.wait_for_selector(".hit:nth-child(1000)", state="attached")
@@ -221,6 +222,7 @@ def test_documents_open_whose_ids_browsers_take_for_places(pages: Pages) -> None
         page.wait_for_selector(f"#reader h2:text-is('Id {dots}')")
 
 
+@pytest.mark.slow
 def test_a_long_title_is_cut_in_the_list_and_whole_in_the_document(pages: Pages) -> None:
     page = pages("/?index=odd&q=hostile&k=20&doc=wide")
     page.wait_for_selector("#reader h2")
@@ -230,6 +232,7 @@ def test_a_long_title_is_cut_in_the_list_and_whole_in_the_document(pages: Pages)
     assert "free yes" in hit.locator(".about").text_content()
 
 
+@pytest.mark.slow
 def test_what_is_clicked_in_the_filter_stays_under_the_mouse(pages: Pages) -> None:
     page = pages(f"{PORT}&k=100")
     value = page.locator(".facet li button").nth(6)
@@ -248,6 +251,7 @@ def test_what_is_clicked_in_the_filter_stays_under_the_mouse(pages: Pages) -> No
     assert "where" not in state(page)
 
 
+@pytest.mark.slow
 def test_the_focus_goes_on_from_a_bound_and_comes_back_to_the_document_that_was_read_last(pages: Pages) -> None:
     page = pages(PORT)
     page.focus("[aria-label='date from']")
@@ -265,6 +269,7 @@ def test_the_focus_goes_on_from_a_bound_and_comes_back_to_the_document_that_was_
     assert second.evaluate("a => a === document.activeElement")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "more"), [(390, ""), (1280, ""), (1280, "&against=rm3")])
 def test_the_ring_of_what_has_the_focus_is_drawn_whole(pages: Pages, width: int, more: str) -> None:
     page = pages(PORT + more, width)

@@ -185,6 +185,7 @@ def test_a_problem_is_a_sentence_and_the_next_search_is_answered(pages: Pages) -
     page.wait_for_selector("text=None has a word of the query")
 
 
+@pytest.mark.slow
 def test_a_request_that_is_overtaken_is_given_up(pages: Pages) -> None:
     page = pages()
     waiting: list[Any] = []
@@ -205,6 +206,7 @@ def test_a_request_that_is_overtaken_is_given_up(pages: Pages) -> None:
     assert page.locator("[role=alert]").count() == 0
 
 
+@pytest.mark.slow
 def test_light_and_dark_follow_the_system_until_one_is_chosen_and_it_is_remembered(pages: Pages) -> None:
     page = pages(color_scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"
@@ -251,6 +253,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(pages: Pages, width: int
     assert axe.run(page).response["violations"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [768, 1100, 1920])
 def test_widths_between_and_beyond_do_not_scroll_sideways(pages: Pages, width: int) -> None:
     page = pages("/?index=odd&q=hostile", width)
