@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.progress import Progress, Report
 from ..core.strings import Strings
+from ..core.work import resources
 from ..storage.arrays import ByteWriter, is_utf8, read_array
 from ..storage.files import Source, reading
 from . import ciff_kernels as kernels
@@ -255,9 +256,7 @@ class CiffReader:
         raise InputError(f"{self.name}: {problem}")
 
 
-def ciff_segment(
-    path: str | Path, folder: Path, *, memory: int, threads: int, progress: Report
-) -> tuple[dict[str, int], dict[str, Any]]:
+def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[dict[str, int], dict[str, Any]]:
     """Writes the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
 
     Postings go to disk beside the segment as they are read; the terms and the longest list are in memory.
@@ -267,7 +266,7 @@ def ciff_segment(
     """
     start = time.perf_counter()
     size = Path(path).stat().st_size if Path(path).is_file() else 0
-    spools, ids = [ByteWriter(folder.parent, name) for name in ("docs", "tfs")], IdWriter(folder, memory)
+    spools, ids = [ByteWriter(folder.parent, name) for name in ("docs", "tfs")], IdWriter(folder, resources().memory)
     tables, dfs, lengths = [Strings.of([])], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     try:
         with reading(path) as source:
@@ -310,7 +309,7 @@ def ciff_segment(
         return docs[places], tfs[places]
 
     ordered, counts = (terms, df) if order is None else (terms.reordered(order), df[order])
-    written = write_lists(folder, ordered, counts, np.concatenate(lengths), spooled, memory=memory, threads=threads)
+    written = write_lists(folder, ordered, counts, np.concatenate(lengths), spooled)
     return {"documents": reader.header.num_docs, **written}, facts
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import Report, silent
+from ..core.work import resources, work
 from ..storage.arrays import REMEDY, sync_folder
 from ..storage.artifact import changed, file_table
 from ..storage.hashes import hash_json
 from .build import merge_segments
-from .component import Resources
 from .embeddings.encoded import merge_conflict, merge_encoded
 from .files import DELETED, entry_of, free_name, shard_of
 from .segment import Deletions, Leaf, Segment, leaves_of
@@ -79,7 +79,7 @@ class Draft:
         self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
         self._new[id(deleted)] = folder
 
-    def merge(self, first: int, last: int, memory: int, threads: int, progress: Report) -> None:
+    def merge(self, first: int, last: int, progress: Report) -> None:
         """Makes one segment of those from `first` to `last`, or none where they have no document left.
 
         Raises:
@@ -94,26 +94,27 @@ class Draft:
         merged: list[Leaf] = []
         if leaves:
             folder = self._folder()
-            counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
+            counts = merge_segments(leaves, folder, progress)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
             merged = [Leaf(Segment(folder, texts=self._texts))]
-            merge_encoded(leaves, folder, Resources(memory, threads))
+            merge_encoded(leaves, folder)
             self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
-    def merge_piled(self, threads: int) -> None:
+    def merge_piled(self) -> None:
         """Merges what has piled up in a shard; see `piled`."""
-        for first, last in self.of_shards():
-            while (some := piled(self.leaves[first:last])) is not None:
-                before = len(self.leaves)
-                self.merge(first + some[0], first + some[1], MEMORY, threads, silent)
-                last -= before - len(self.leaves)
+        with work(memory=min(MEMORY, resources().memory)):
+            for first, last in self.of_shards():
+                while (some := piled(self.leaves[first:last])) is not None:
+                    before = len(self.leaves)
+                    self.merge(first + some[0], first + some[1], silent)
+                    last -= before - len(self.leaves)
 
-    def merge_all(self, memory: int, threads: int, progress: Report) -> None:
+    def merge_all(self, progress: Report) -> None:
         """Makes one segment of those of each shard."""
         for first, last in self.of_shards():
             if last - first > 1 or self.leaves[first].dead is not None:
-                self.merge(first, last, memory, threads, progress)
+                self.merge(first, last, progress)
 
     def of_shards(self) -> list[tuple[int, int]]:
         """The first segment and the one after the last of each shard that has any, the last shard first.
@@ -127,8 +128,9 @@ class Draft:
 
     def place(self, path: Path) -> list[dict[str, Any]]:
         """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
-        for leaves, folder in self._merged:  # what was encoded while others were merged
-            merge_encoded(leaves, folder, Resources(MEMORY, threads=1))
+        with work(threads=1, memory=min(MEMORY, resources().memory)):
+            for leaves, folder in self._merged:  # what was encoded while others were merged
+                merge_encoded(leaves, folder)
         entries = []
         for entry, leaf in zip(self.entries, self.leaves, strict=True):
             if leaf.segment.folder.parent == self._draft:

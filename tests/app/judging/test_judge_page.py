@@ -86,7 +86,7 @@ def test_two_judges_judge_differ_settle_and_take_the_qrels_away(session: Any, tm
     anna.wait_for_selector("[aria-pressed=true]")
     anna.click("li.one:last-child [data-grade='3']")
     anna.wait_for_selector("li.one:last-child [aria-pressed=true]")
-    assert anna.locator("#status").text_content() == "2 differences, 0 not settled"
+    assert anna.locator("#status").text_content() == "2 disagreements, 0 not settled"
     assert sorted(grade for grade, _ in store.settled().values()) == [2, 3]
     anna.keyboard.press("t")
     with anna.expect_download() as download:
@@ -168,11 +168,11 @@ def test_evidence_is_grouped_by_keys_and_that_of_two_judges_stands_side_by_side(
     anna.click("nav >> text=Agreement")
     anna.wait_for_selector("[data-evidence='1']")
     topic = anna.locator("[data-evidence='1']")
-    assert topic.locator("p").nth(1).text_content() == "1 of 2 groups alike"
+    assert topic.locator("p").nth(1).text_content() == "1 of 2 groups in common"
     columns = topic.locator(".beside > li").all()
     assert [column.locator("bdi").first.text_content() for column in columns] == ["Bořek N", "anna"]
-    assert columns[1].locator(".groups > li > .notes").all_text_contents() == ["also of Bořek N"]
-    assert columns[0].locator(".groups > li > .notes").all_text_contents() == ["also of anna", "only here"]
+    assert columns[1].locator(".groups > li > .notes").all_text_contents() == ["also named by Bořek N"]
+    assert columns[0].locator(".groups > li > .notes").all_text_contents() == ["also named by anna", "only this judge"]
     assert columns[1].locator(".together .kind").all_text_contents() == ["s1", "s2"]
     anna.keyboard.press("j")
     anna.keyboard.press("2")  # settles no group
@@ -212,7 +212,7 @@ def test_what_is_known_of_a_document_is_in_words_and_a_kept_note_is_said(session
     page.keyboard.press("n")
     page.keyboard.type("a note")
     page.keyboard.press("Escape")
-    page.wait_for_selector("#status:text-is('The note is kept.')")
+    page.wait_for_selector("#status:text-is('The note is saved.')")
     assert list(store.notes().values()) == ["a note"]
     for document in store.pool("1")[1:]:
         store.judge("anna", "1", document, 0)
@@ -260,7 +260,7 @@ def test_a_typed_topic_gets_a_pool(session: Any) -> None:
     page = judges.judge("anna")
     page.fill_pools("#text", "caves in limestone")
     page.fill_pools("#narrative", "any cave")
-    page.click("text=Add the topic")
+    page.click("text=Add topic")
     page.wait_for_selector("#document h2")
     assert page.locator(".need h1").text_content() == "caves in limestone"
     assert page.locator("#document h2").text_content() == "Karst"
@@ -279,7 +279,7 @@ def test_a_wrong_token_is_said_and_signing_out_forgets_the_right_one(session: An
     page.fill_pools("#token", "no-such-token")
     page.press("#token", "Enter")
     page.wait_for_selector(".problem")
-    assert page.locator(".problem").text_content() == "This token is not known here."
+    assert page.locator(".problem").text_content() == "Unknown token."
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,16 @@ def test_a_client_has_its_rate(path: Path) -> None:
         assert running.client.get("/search?q=water").status_code == 200
 
 
+@pytest.mark.parametrize(("proxies", "others"), [((), 429), (("127.0.0.1",), 200), (("10.0.0.1",), 429)])
+def test_a_trusted_proxy_tells_whose_rate_it_is(path: Path, proxies: tuple[str, ...], others: int) -> None:
+    with serving(path, rate=0.001, proxies=proxies) as running:
+        statuses = [
+            running.client.get("/search?q=water", headers={"X-Forwarded-For": client}).status_code
+            for client in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
+        ]
+    assert statuses == [200, 429, others]
+
+
 def test_documents_are_changed_by_those_who_have_the_token(tmp_path: Path) -> None:
     index = springs(tmp_path)
     new = {"documents": [{"id": "n1", "text": "a new well", "title": "Wells", "metadata": {"year": 2024}}]}

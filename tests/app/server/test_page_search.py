@@ -188,7 +188,7 @@ def test_a_long_document_is_shown_in_pieces_and_its_matches_are_reached(pages: P
     page.wait_for_selector("#reader .piece")
     assert len(page.locator("#reader .words").text_content()) < LONG / 10
     assert page.locator("#reader [role=status]").text_content() == "1 match"
-    page.click("[aria-label='Match after']")
+    page.click("[aria-label='Next match']")
     assert page.locator("#reader mark.here").text_content() == "zebra"
     text = page.locator("#reader .words").evaluate("words => words.textContent")
     assert len(text) == LONG // 47 * 47 + len(" zebra at the end")

@@ -57,7 +57,7 @@ def test_a_conversation_shows_what_was_searched_and_lets_it_be_changed(pages: Pa
     assert float(page.locator(".tree .value").first.text_content()) == pytest.approx(ranking[0].score, rel=1e-3)
     page.fill("#rewritten", "the price of haddock")
     page.click("text=Search this instead")
-    page.wait_for_selector("label[for=rewritten]:text('Searched, as changed')")
+    page.wait_for_selector("label[for=rewritten]:text('Searched (edited)')")
     assert ids(page, ".turn:first-child") == index.bm25().search("the price of haddock", 10).ids
     assert page.evaluate("document.activeElement.id") == "rewritten"
     assert len(texts(page, ".turn h2")) == 2
@@ -66,7 +66,7 @@ def test_a_conversation_shows_what_was_searched_and_lets_it_be_changed(pages: Pa
     linked.wait_for_selector(".turn:first-child .hit")
     assert linked.input_value("#rewritten") == "the price of haddock"
     assert ids(linked, ".turn:first-child") == ids(page, ".turn:first-child")
-    linked.click("text=As rewritten")
+    linked.click("text=Undo the edit")
     linked.wait_for_selector(".terms")
     assert linked.input_value("#rewritten") == ranking.topic.text
     linked.click("text=New conversation")

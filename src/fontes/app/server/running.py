@@ -79,7 +79,8 @@ def server_of(service: Service, routers: Sequence[APIRouter], started: Started) 
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            proxy_headers=bool(settings.proxies),
+            forwarded_allow_ips=list(settings.proxies),
             timeout_graceful_shutdown=round(settings.drain),
         )
     )

@@ -33,6 +33,7 @@ class ServerSettings:
         host: Address to listen at.
         hosts: Another host name of this server; may be repeated.
         root_path: Path under which a reverse proxy serves this server, such as /search.
+        proxies: Address of a reverse proxy whose X-Forwarded-For and -Proto headers are trusted, or * for all; may be repeated.
         origins: Origin whose pages may read responses (CORS), such as https://app.example.org, or * for all; may be repeated.
         any_pipeline: Accept expressions as pipelines of requests, with the models of --pipeline alone.
         writable: Let clients that have the token add and delete documents.
@@ -56,6 +57,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     hosts: tuple[str, ...] = _setting((), "--name")
     root_path: str = ""
+    proxies: tuple[str, ...] = _setting((), "--proxy")
     origins: tuple[str, ...] = _setting((), "--origin")
     any_pipeline: bool = False
     writable: bool = False

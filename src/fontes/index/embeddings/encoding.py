@@ -20,7 +20,7 @@ from ...core.values import Doc
 from ...storage.arrays import sync, write_array
 from ...storage.artifact import commit, read_settings, seal, settings
 from ...storage.interrupts import uninterrupted
-from ..component import Resources, components
+from ..component import components
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob
 from .journal import JOURNAL, Column, Encoding
@@ -179,7 +179,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
             return partial(vector_encoding, job_of, job.vectors)
         return lambda segment: VectorEncoding(job_of(ids=segment.ids.tolist(), vectors=_decoded(source)))
 
-    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], segment: Path, resources: Resources) -> None:
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], segment: Path) -> None:
         joined, first = self.join(leaves, parts, {}), parts[0]
         folder = segment / f"{self.name_of(first.fingerprint, first.dtype)}-1"
         folder.mkdir()

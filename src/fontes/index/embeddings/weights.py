@@ -20,7 +20,7 @@ from ...core.values import Doc
 from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
-from ..component import Resources, components
+from ..component import components
 from ..inversion import PostingsWriter
 from ..postings import JoinedLists, PostingLists, counted, merge_lists
 from ..segment import Leaf, Segment
@@ -296,11 +296,11 @@ class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWe
     ) -> Callable[[Segment], WeightEncoding]:
         return partial(_weight_encoding, encoder, job.settings, precision, job.vectors)
 
-    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], segment: Path, resources: Resources) -> None:
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], segment: Path) -> None:
         first = parts[0].meta
         folder = segment / self.name_of(first["fingerprint"])
         folder.mkdir()
-        counts = merge_lists(parts, leaves, folder, memory=resources.memory, threads=resources.threads)
+        counts = merge_lists(parts, leaves, folder)
         documents = sum(leaf.documents for leaf in leaves)
         facts = {"documents": documents, "terms": counts["terms"], "postings": counts["postings"]}
         seal(folder, KIND, {**settings(first), **facts})

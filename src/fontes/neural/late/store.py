@@ -13,7 +13,7 @@ from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
 from ...core.threads import in_threads
 from ...core.work import thread_count
-from ...index.component import Resources, components
+from ...index.component import components
 from ...index.embeddings.encoded import EncodedComponent
 from ...index.embeddings.encoding import VECTORS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
@@ -369,7 +369,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
             facts = {"colbert": facts["encoder"], "fingerprint": facts["fingerprint"], "nbits": facts["form"] or FITTING}
         return JoinedTokens(leaves, parts, facts)
 
-    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path, resources: Resources) -> None:
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path) -> None:
         """Writes what compressing the living documents with the same codec would."""
         joined, first = self.join(leaves, parts, {}), parts[0]
         rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]

@@ -69,7 +69,7 @@ function text() {
   function changed() {
     apply.hidden = input.value.trim() === where;
   }
-  return make("div", { class: "written facet" }, make("label", { for: "where" }, "As text"), input, make("p", {}, apply));
+  return make("div", { class: "written facet" }, make("label", { for: "where" }, "Condition"), input, make("p", {}, apply));
 }
 
 function values(name, type, facet) {
@@ -81,7 +81,7 @@ function values(name, type, facet) {
     { "aria-pressed": String(own.includes(value)), "data-facet": JSON.stringify([name, value]) })));
   items.forEach((item, i) => item.firstChild.append(apart(short(shown(first[i].value), 200)),
     " ", make("span", { class: "count" }, first[i].count.toLocaleString("en"))));
-  const more = all.length > VALUES ? [button(open.has(name) ? "fewer" : `all ${Math.min(all.length, 200).toLocaleString("en")}`, () => {
+  const more = all.length > VALUES ? [button(open.has(name) ? "show fewer" : `show all ${Math.min(all.length, 200).toLocaleString("en")}`, () => {
     if (!open.delete(name)) open.add(name);
     const next = values(name, type, facet);
     group.replaceWith(next);

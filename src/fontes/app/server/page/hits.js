@@ -1,4 +1,4 @@
-// A list of hits: ranks, titles, metadata, the best piece of each text, and why it is there.
+// A list of hits: ranks, titles, metadata, the best passage of each text, and explanations.
 
 import { app, go, href } from "./app.js";
 import { overtaken } from "./api.js";
@@ -71,13 +71,13 @@ function item(hit, { side, explain, edge, level }) {
   }
 }
 
-/** The sentences that were picked, or else the best piece of the text. */
+/** The evidence sentences, or the best passage of the text. */
 function words(place, hit, weigh) {
   if (hit.rationales?.length) {
     const most = Math.max(...hit.rationales.map(({ score }) => score));
     place.replaceChildren(make("p", { class: "kind" }, "Evidence sentences, with number and score"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
-      make("li", {}, make("span", { class: "number", title: "number of the sentence, from 0" }, String(number)),
-        weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "score of the sentence" }, score.toFixed(4))))));
+      make("li", {}, make("span", { class: "number", title: "sentence number, from 0" }, String(number)),
+        weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "sentence score" }, score.toFixed(4))))));
   } else if (hit.snippet.text) {
     place.replaceChildren(make("p", { class: "snippet", dir: "auto" }, marked(hit.snippet.text, units(hit.snippet.text, hit.snippet.matches), 0, undefined, weigh)));
   }

@@ -5,7 +5,7 @@ import { apart, at, button, filled, make, marked, short, shown as text, units } 
 import { doing, go, judge, path, place, say } from "./judge.js";
 import { bar, far } from "./judge-topics.js";
 
-export const GRADES = ["Not relevant", "Partly", "Relevant", "Highly"];
+export const GRADES = ["Not relevant", "Partly relevant", "Relevant", "Highly relevant"];
 const PIECE = 8000, LONG = 1200;  // characters of a piece of a text, and of a narrative that folds
 let shown = null, busy = false, looked = 0, since = 0, pending = Promise.resolve();
 
@@ -38,7 +38,7 @@ function draw({ topic, document: doc }) {
       button("Evidence", () => go("evidence", topic.id), { class: "plain" }), button("Topics", () => go("topics"), { class: "plain" })));
   if (!doc) {
     place(make("div", { class: "bench" }, need, make("section", { class: "document", id: "document", tabindex: "-1" }, make("h2", {}, topic.pool ? "This topic is finished" : "The pool is empty"),
-      make("p", {}, topic.pool ? `${far(topic)}.` : "No pipeline finds a document for this topic."), make("p", {}, make("a", { href: path("topics") }, "Topics"), " · ", make("a", { href: path("evidence", topic.id) }, "Judged and evidence"), " · ", make("a", { href: path("compare") }, "Agreement")))));
+      make("p", {}, topic.pool ? `${far(topic)}.` : "No pipeline found a document for this topic."), make("p", {}, make("a", { href: path("topics") }, "Topics"), " · ", make("a", { href: path("evidence", topic.id) }, "Judged documents and evidence"), " · ", make("a", { href: path("compare") }, "Agreement")))));
     at("document").focus({ preventScroll: true });
     doing(() => further(topic.id));
     return;
@@ -66,7 +66,7 @@ async function further(from) {
   at("further")?.focus({ preventScroll: true });
 }
 
-/** Seconds that the document was looked at, those in which the page is hidden left out. */
+/** Seconds for which the document was visible. */
 const seconds = () => Math.min(86_400, (looked + (document.hidden ? 0 : performance.now() - since)) / 1000);
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) looked += performance.now() - since;
@@ -76,7 +76,7 @@ document.addEventListener("visibilitychange", () => {
 function save(topic, id, note) {
   pending = doing(async () => {
     await ask(`note ${topic} ${id}`, "judging/notes", {}, { topic, document: id, note });
-    say(note.trim() ? "The note is kept." : "The note is gone.");
+    say(note.trim() ? "The note is saved." : "The note is deleted.");
   });
 }
 
@@ -110,7 +110,7 @@ async function undo() {
   if (!values) return;
   if (values.topic.id !== judge.args[0]) history.replaceState(null, "", path("judge", values.topic.id));
   Object.assign(judge, { view: "judge", args: [values.topic.id] });
-  say(`Taken back. ${far(values.topic)}`);
+  say(`Undone. ${far(values.topic)}`);
 }
 
 async function later() {

@@ -1,4 +1,4 @@
-// What is judged of a topic, and the groups of documents that together are evidence.
+// The judged documents of a topic, and the groups of documents that are evidence together.
 
 import { ask } from "./api.js";
 import { apart, button, make, short } from "./dom.js";
@@ -13,19 +13,19 @@ export async function show([topic], present) {
     await ask("evidence", "judging/evidence", {}, { topic, groups });
     go("evidence", topic);
   });
-  const group = button("Make a group of the checked documents", () => keep([...values.groups, [...checked]]), { id: "group", disabled: true, "aria-keyshortcuts": "g" });
+  const group = button("Group the checked documents", () => keep([...values.groups, [...checked]]), { id: "group", disabled: true, "aria-keyshortcuts": "g" });
   const check = (id, on) => {
     if (on) checked.add(id);
     else checked.delete(id);
     group.disabled = !checked.size;
   };
   say(`${values.documents.length} judged, ${values.groups.length} of evidence`.replace("of evidence", values.groups.length === 1 ? "group of evidence" : "groups of evidence"));
-  place(make("p", { class: "kind" }, "Judged of topic ", apart(topic)), make("h1", { dir: "auto" }, short(values.topic.text, 300)), make("p", {}, make("a", { href: path("judge", topic) }, "Go on judging")),
+  place(make("p", { class: "kind" }, "Judged documents of topic ", apart(topic)), make("h1", { dir: "auto" }, short(values.topic.text, 300)), make("p", {}, make("a", { href: path("judge", topic) }, "Continue judging")),
     make("section", {}, make("h2", {}, "Evidence"),
-      make("p", { class: "notes" }, "A group is of documents that are evidence only together. A relevant document in no group stands alone."),
+      make("p", { class: "notes" }, "A group has documents that are evidence only together. A relevant document in no group is evidence by itself."),
       make("ol", { class: "groups" }, ...values.groups.map((ids, number) => make("li", { class: "line" }, together(ids, titles, id => grades.get(id) ? "" : " (not relevant: the group does not count)"),
         button("Remove", () => keep(values.groups.filter((_, other) => other !== number)), { class: "plain", "aria-label": `Remove group ${number + 1}` }))))),
-    make("section", {}, make("h2", {}, "Documents, the latest first"), ...grades.size ? [make("p", { class: "line make" }, group)] : [make("p", { class: "notes" }, "None is judged yet.")], make("ul", { class: "judged" }, ...values.documents.map(doc => make("li", { "data-id": doc.id },
+    make("section", {}, make("h2", {}, "Documents, the latest first"), ...grades.size ? [make("p", { class: "line make" }, group)] : [make("p", { class: "notes" }, "No documents are judged yet.")], make("ul", { class: "judged" }, ...values.documents.map(doc => make("li", { "data-id": doc.id },
       doc.grade ? make("input", { type: "checkbox", "aria-label": `Check ${titles.get(doc.id)}`, onchange: event => check(doc.id, event.target.checked) }) : make("span"),
       make("span", { class: "grade" }, make("span", { class: "hidden" }, "Grade "), String(doc.grade)),
       make("div", {}, doc.missing ? apart(titles.get(doc.id)) : make("a", { href: path("document", topic, doc.id) }, apart(titles.get(doc.id))), ...doc.note ? [make("p", { class: "notes" }, apart(doc.note))] : []))))));

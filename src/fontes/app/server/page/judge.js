@@ -1,4 +1,4 @@
-// Judging: who judges, and which of the views is shown. The address has the view, the tab has the token.
+// The judging page: signing in, and the views. The address holds the view, the tab holds the token.
 
 import { ask, headers, overtaken } from "./api.js";
 import { at, button, make } from "./dom.js";
@@ -9,8 +9,8 @@ import * as topics from "./judge-topics.js";
 
 const VIEWS = { topics, judge: bench, document: bench, evidence, compare };
 const KEYS = [
-  ["0  1  2  3", "grade the document; in Agreement, settle it"], ["u", "take the last grade back"], ["l", "leave the document for later"], ["n", "write a note; Escape ends it"],
-  ["e", "evidence, and what is judged"], ["t", "topics"], ["j  k", "in Agreement and Evidence: to the next, to the one before"], ["g", "in Evidence: make a group of the checked documents"], ["?", "this list"],
+  ["0  1  2  3", "grade the document; in Agreement, settle its grade"], ["u", "undo the last grade"], ["l", "leave the document for later"], ["n", "write a note; Escape leaves it"],
+  ["e", "judged documents and evidence"], ["t", "topics"], ["j  k", "in Agreement and Evidence: next, previous item"], ["g", "in Evidence: group the checked documents"], ["?", "show this list"],
 ];
 export const judge = { name: "", judges: [], exports: [], view: "", args: [] };
 let topic;  // that was shown last
@@ -25,14 +25,14 @@ export function go(view, ...args) {
   else location.hash = path(view, ...args);
 }
 
-/** Does what asks the server, and says what went wrong. */
+/** Does work that waits for the server, and shows errors. */
 export async function doing(work) {
   try {
     at("trouble").replaceChildren();
     return await work();
   } catch (error) {
     if (overtaken(error)) return undefined;
-    if (error.status === 401) return signIn("This token is not known here.");
+    if (error.status === 401) return signIn("Unknown token.");
     if (!error.status && !error.message.startsWith("The server")) console.error(error);
     at("trouble").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message));
     at("trouble").scrollIntoView({ block: "nearest" });
@@ -40,7 +40,7 @@ export async function doing(work) {
   }
 }
 
-/** What is shown now. */
+/** Shows elements in place of the view. */
 export function place(...inside) {
   placed = shows;
   at("content").replaceChildren(...inside);
@@ -90,13 +90,13 @@ function signIn(why = "") {
   const token = make("input", { id: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   place(make("form", { class: "asked", onsubmit: event => { event.preventDefault(); enter(token.value.trim()); } }, make("h1", {}, "Judge"),
     ...why ? [make("p", { class: "problem", role: "alert" }, why)] : [],
-    make("label", { for: "token" }, "Your token, as fontes judge printed it"), token, make("p", {}, make("button", { type: "submit", class: "main" }, "Sign in"))));
+    make("label", { for: "token" }, "Your token (fontes judge printed it)"), token, make("p", {}, make("button", { type: "submit", class: "main" }, "Sign in"))));
   at("content").removeAttribute("aria-busy");
   token.focus();
 }
 
 async function enter(token) {
-  if (!/^[\x21-\x7e]+$/.test(token)) return signIn("A token has letters, digits and signs, without spaces.");
+  if (!/^[\x21-\x7e]+$/.test(token)) return signIn("A token has no spaces or letters with accents.");
   headers.authorization = `Bearer ${token}`;
   const own = await doing(() => ask("me", "judging/me"));
   if (!own) return;
@@ -109,7 +109,7 @@ async function enter(token) {
 
 function help() {
   const dialog = at("keys");
-  dialog.replaceChildren(make("h2", { id: "keys-title" }, "Keys"), make("dl", { class: "facts" }, ...KEYS.map(([keys, what]) => [make("dt", {}, keys.split("  ").map(key => [make("kbd", {}, key), " "]).flat()), make("dd", {}, what)]).flat()),
+  dialog.replaceChildren(make("h2", { id: "keys-title" }, "Keyboard shortcuts"), make("dl", { class: "facts" }, ...KEYS.map(([keys, what]) => [make("dt", {}, keys.split("  ").map(key => [make("kbd", {}, key), " "]).flat()), make("dd", {}, what)]).flat()),
     button("Close", () => dialog.close()));
   dialog.showModal();
 }

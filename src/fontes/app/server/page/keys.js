@@ -1,18 +1,18 @@
-// What keys do, and the list that says so.
+// Keyboard shortcuts and their list.
 
 import { app, go } from "./app.js";
 import { at, button, make } from "./dom.js";
 import { match, step } from "./reader.js";
 
 const KEYS = [
-  ["/", "to the box"], ["j  ↓", "to the next result"], ["k  ↑", "to the one before"], ["Enter", "open the document"],
-  ["w", "why it is there, or no more"], ["← →", "in a document: to the one before, the one after"], ["n  p", "in a document: to the next match, to the one before"], ["Escape", "close, or back to the box"], ["?", "this list"],
+  ["/", "go to the query"], ["j  ↓", "next result"], ["k  ↑", "previous result"], ["Enter", "open the document"],
+  ["w", "show or hide the explanation of the score"], ["←  →", "in a document: previous, next document"], ["n  p", "in a document: next, previous match"], ["Escape", "close the document, or go to the query"], ["?", "show this list"],
 ];
 const titles = () => [...document.querySelectorAll(".hit .title a")].filter(a => a.offsetParent);
 
 export function help() {
   const dialog = at("keys");
-  dialog.replaceChildren(make("h2", { id: "keys-title" }, "Keys"), make("dl", { class: "facts" }, ...KEYS.map(([keys, what]) => [make("dt", {}, keys.split("  ").map(key => [make("kbd", {}, key), " "]).flat()), make("dd", {}, what)])),
+  dialog.replaceChildren(make("h2", { id: "keys-title" }, "Keyboard shortcuts"), make("dl", { class: "facts" }, ...KEYS.map(([keys, what]) => [make("dt", {}, keys.split("  ").map(key => [make("kbd", {}, key), " "]).flat()), make("dd", {}, what)])),
     button("Close", () => dialog.close()));
   dialog.showModal();
 }

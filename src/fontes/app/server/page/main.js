@@ -1,4 +1,4 @@
-// The page: one box, three views, and the address that holds what is shown.
+// The search page: one query field, three views, and an address that holds the state.
 
 import { app, go, index } from "./app.js";
 import { ask, giveUp, headers, overtaken, Problem } from "./api.js";
@@ -13,8 +13,8 @@ import * as asking from "./why.js";
 
 const VIEWS = {
   search: { label: "Query", send: "Search", placeholder: "Search", part: searching },
-  talk: { label: "Question", send: "Ask", placeholder: "Ask a question, and then the next", part: talking },
-  why: { label: "Event", send: "Ask why", placeholder: "What happened?", part: asking },
+  talk: { label: "Question", send: "Ask", placeholder: "Ask a question", part: talking },
+  why: { label: "Event", send: "Find causes", placeholder: "What happened?", part: asking },
 };
 let latest = 0;
 
@@ -23,7 +23,7 @@ function say(text, quiet = false) {
   at("status").classList.toggle("quiet", quiet);
 }
 
-/** Does work that waits for the server: shows that it waits, and says what went wrong. Gives undefined where it did. */
+/** Does work that waits for the server: shows progress and errors. Gives undefined after an error. */
 async function waited(work, again) {
   const own = ++latest, line = at("progress"), later = setTimeout(() => { line.hidden = false; }, 150);
   at("results").setAttribute("aria-busy", "true");
@@ -41,33 +41,33 @@ async function waited(work, again) {
 }
 
 function refused(error, again) {
-  if (error.status === 401) return unlock(headers.authorization ? "This is not the key of this server." : "", again);
+  if (error.status === 401) return unlock(headers.authorization ? "This key is not valid for this server." : "", again);
   if (!(error.status || error.message.startsWith("The server"))) console.error(error);
   for (const { part } of Object.values(VIEWS)) part.forget();
-  say("That did not work");
+  say("The request failed");
   at("content").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message),
     make("p", {}, button("Try again", again)), ...app.state.talk ? [make("p", {}, button("New conversation", () => go({ talk: "", doc: "" }), { class: "plain" }))] : []);
 }
 
-/** Asks for the key of the server, and then goes on with what needed it. */
+/** Asks for the key of the server, and then repeats the request. */
 function unlock(why, again) {
   const key = make("input", { id: "key", type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   keep("");
   say("This server needs a key");
   at("content").replaceChildren(make("form", { class: "asked", onsubmit: event => { event.preventDefault(); keep(key.value.trim()); again(); } },
-    ...why ? [make("p", { class: "problem", role: "alert" }, why)] : [], make("label", { for: "key" }, "The key, from whoever runs this server"), key,
+    ...why ? [make("p", { class: "problem", role: "alert" }, why)] : [], make("label", { for: "key" }, "Key (ask the operator of this server)"), key,
     make("p", {}, make("button", { type: "submit", class: "main" }, "Continue"))));
   key.focus();
 }
 
-/** Keeps the key for this tab. */
+/** Stores the key for this tab. */
 function keep(key) {
   if (/^[\x20-\x7e]+$/.test(key)) headers.authorization = `Bearer ${key}`;
   else delete headers.authorization;
   try { sessionStorage.secret = key; } catch { /* it holds for this page */ }
 }
 
-/** Shows the state; `before` is the one that was shown. */
+/** Shows the state; `before` is the previous one. */
 async function show(before) {
   const { state } = app, view = VIEWS[state.view];
   if (before && before.view !== state.view) {
@@ -94,7 +94,7 @@ async function show(before) {
   return view;
 }
 
-/** What is shown of an index that the server does not have. */
+/** Shows that the server does not have the index. */
 function absent() {
   at("side").hidden = true;
   throw new Problem(`There is no index '${app.state.index}'; there are ${app.indexes.map(({ name }) => name).join(", ")}.`, 404);
@@ -115,25 +115,25 @@ function controls(before) {
   const names = own.pipelines.map(({ name }) => [name, name]), taken = state.pipeline || names[0][0];
   if (names.length > 1 || app.anyPipeline) fields.push(expression("pipeline", "Pipeline", names, taken, name => moved({ pipeline: name === names[0][0] ? "" : name })));
   if (state.view === "search" && (names.length > 1 || app.anyPipeline))
-    fields.push(expression("against", "Beside", [["", "none"], ...names.filter(([name]) => name !== taken)], state.against === taken ? "" : state.against, name => moved({ against: name, only: "" })));
+    fields.push(expression("against", "Compare with", [["", "nothing"], ...names.filter(([name]) => name !== taken)], state.against === taken ? "" : state.against, name => moved({ against: name, only: "" })));
   if (state.view === "search") fields.push(choice("k", "Results", sizes().map(k => [String(k), k.toLocaleString("en")]), String(state.k), k => moved({ k: Number(k) })));
   if (state.view === "talk" && own.rewriters.length)
     fields.push(choice("rewriter", "Rewriter", own.rewriters.map(({ name }) => [name, name]), state.rewriter || own.rewriters[0].name, name => moved({ rewriter: name === own.rewriters[0].name ? "" : name })));
   if (state.view === "why") {
     const upTo = (name, label, most, from = 1) => fields.push(choice(name, label, Array.from({ length: most - from + 1 }, (_, i) => [String(i + from), String(i + from)]), String(state[name]), value => go({ [name]: Number(value) })));
-    upTo("depth", "Steps back", 5);
-    upTo("breadth", "Causes each", 10);
-    upTo("leads", "Leads", 5, 0);
+    upTo("depth", "Levels of causes", 5);
+    upTo("breadth", "Causes per event", 10);
+    upTo("leads", "Related documents", 5, 0);
     const weak = make("input", { type: "checkbox", id: "weak", checked: Boolean(state.weak), onchange: () => go({ weak: weak.checked ? "1" : "" }) });
-    fields.push(make("label", { class: "check" }, weak, "Weak cues too"));
+    fields.push(make("label", { class: "check" }, weak, "Accept weak signals"));
   }
   const focused = document.activeElement?.id;
   at("choice").replaceChildren(...fields);
-  at("settings").querySelector("summary").textContent = [app.indexes.length > 1 ? own.name : "", taken, state.view === "search" && state.against ? `beside ${state.against}` : ""].filter(Boolean).join(", ");
+  at("settings").querySelector("summary").textContent = [app.indexes.length > 1 ? own.name : "", taken, state.view === "search" && state.against ? `compared with ${state.against}` : ""].filter(Boolean).join(", ");
   if (focused && at("choice").contains(at(focused))) at(focused).focus();
 }
 
-/** What a change of pipeline or index takes along: nothing of what was opened; a conversation begins anew. */
+/** Changes pipeline or index: closes explanations, and begins a new conversation. */
 function moved(changes) {
   const { state } = app, more = { why: [], why2: [] };
   if ("index" in changes) Object.assign(more, { where: "", doc: "", pipeline: "", against: "" });
@@ -149,7 +149,7 @@ function choice(id, label, known, value, onchange) {
   return make("label", {}, make("span", {}, label), select);
 }
 
-/** A choice of pipelines; where the server takes any expression, a field to write one into. */
+/** A list of pipelines, or a text field if the server accepts expressions. */
 function expression(id, label, names, value, onchange) {
   if (!app.anyPipeline) return choice(id, label, names, value, onchange);
   const input = make("input", { id, list: `${id}-names`, spellcheck: "false", onchange: () => onchange(input.value.trim()) });

@@ -46,7 +46,7 @@ export function close() {
   if (inside) back?.focus();
 }
 
-/** Where the document covers the page, what is below it is out of reach. */
+/** Makes the page inert while the document covers it. */
 export function narrow() {
   at("frame").inert = !at("reader").hidden && matchMedia("(max-width: 68rem)").matches;
 }
@@ -54,10 +54,10 @@ export function narrow() {
 /** The documents of the results in their order, each once. */
 const order = () => [...new Set([...document.querySelectorAll(".hit[data-id]")].filter(hit => !hit.hidden).map(hit => hit.dataset.id))];
 
-/** Goes to the match before, "p", or after, "n". */
+/** Goes to the previous, "p", or next match, "n". */
 export const match = key => at("reader").querySelector(`.jumps [aria-keyshortcuts=${key}]`)?.click();
 
-/** Goes on to the document that is `by` places further in the results. */
+/** Goes to the document that is `by` places further in the results. */
 export function step(by) {
   const ids = order(), to = ids[ids.indexOf(app.state.doc) + by];
   if (to !== undefined && ids.includes(app.state.doc)) go({ doc: to }, { replace: true });
@@ -66,8 +66,8 @@ export function step(by) {
 function bar(doc) {
   const ids = order(), place = ids.indexOf(doc);
   const steps = place < 0 ? [] : [
-    button("←", () => step(-1), { class: "plain", "aria-label": "Document before", disabled: place === 0 }),
-    button("→", () => step(1), { class: "plain", "aria-label": "Document after", disabled: place === ids.length - 1 })];
+    button("←", () => step(-1), { class: "plain", "aria-label": "Previous document", disabled: place === 0 }),
+    button("→", () => step(1), { class: "plain", "aria-label": "Next document", disabled: place === ids.length - 1 })];
   return make("div", { class: "bar" }, make("span", { class: "notes" }, apart(doc, { class: "id" })), make("span", { class: "buttons" }, steps,
     button("Close", () => go({ doc: "" }), { class: "plain", "aria-label": "Close the document" })));
 }
@@ -78,7 +78,7 @@ function content(values, evidence) {
   return [...values.title.trim() ? [title] : [], ...metadata(values.metadata), ...body(text, units(text, values.matches ?? []), sentences(text, evidence))];
 }
 
-/** Where sentences that were picked are in the text. */
+/** Start and end of evidence sentences in the text. */
 function sentences(text, evidence) {
   return evidence.map(sentence => [text.indexOf(sentence), sentence.length]).filter(([place]) => place >= 0).map(([place, length]) => [place, place + length]);
 }
@@ -88,7 +88,7 @@ function metadata(values) {
   return rows.length ? [make("dl", { class: "metadata" }, ...rows)] : [];
 }
 
-/** A metadata value; where it can be searched for, as buttons that do. */
+/** A metadata value; as buttons if it can be a filter. */
 function parts(key, own, type) {
   const values = Array.isArray(own) ? own : [own];
   if (index().links.includes(key) || type === undefined) return values.flatMap((each, i) => [i ? ", " : "", value(each)]);
@@ -98,7 +98,7 @@ function parts(key, own, type) {
     { class: "value", title: `Filter by ${column(key)}` }));
 }
 
-/** Where the pieces of a text begin. */
+/** Offsets at which the pieces of a text begin. */
 function cut(text) {
   const cuts = [0];
   while (text.length - cuts[cuts.length - 1] > PIECE * 1.2) {
@@ -129,7 +129,7 @@ function center(mark, times = 4) {
   if (times) requestAnimationFrame(() => center(mark, times - 1));
 }
 
-/** A piece of a text: its words marked, and the sentences that were picked with the words in them. */
+/** A piece of a text: its words marked, and the evidence sentences with the words in them. */
 function written(text, words, picked, start, end) {
   const within = all => all.filter(([first, after]) => after > start && first < end), own = within(words), parts = [];
   let last = start;
@@ -173,6 +173,6 @@ function body(text, all, evidence) {
   };
   const said = make("span", { role: "status" }, number);
   const jumps = matches.length ? [make("div", { class: "jumps notes" }, said,
-    button("↑", () => jump(here < 0 ? 0 : -1), { class: "plain", "aria-label": "Match before", "aria-keyshortcuts": "p" }), button("↓", () => jump(1), { class: "plain", "aria-label": "Match after", "aria-keyshortcuts": "n" }))] : [];
+    button("↑", () => jump(here < 0 ? 0 : -1), { class: "plain", "aria-label": "Previous match", "aria-keyshortcuts": "p" }), button("↓", () => jump(1), { class: "plain", "aria-label": "Next match", "aria-keyshortcuts": "n" }))] : [];
   return text ? [...jumps, place, rest] : [make("p", { class: "notes" }, "This document has no text.")];
 }

@@ -8,7 +8,7 @@ import { listed } from "./hits.js";
 
 let shown = "", lists = [];
 
-/** Shows the results that the state asks for, unless they are there. */
+/** Shows the results of the state, unless they are shown already. */
 export async function search(say) {
   const { q, against, k, where, only } = app.state, of = { q, index: index().name, where };
   const names = [pipeline(), ...against && against !== pipeline() ? [against] : []];
@@ -26,7 +26,7 @@ export async function search(say) {
   else single(names[0], say);
 }
 
-/** The answer with facets; without, where those of this pipeline cannot be counted. */
+/** The answer with facets, or without them if this pipeline cannot count them. */
 async function answer(place, query, facets) {
   try {
     return await ask(place, "search", { ...query, ...facets });
@@ -38,7 +38,7 @@ async function answer(place, query, facets) {
 
 export const forget = () => { shown = ""; };
 
-/** The sentences that were picked of a document. */
+/** The evidence sentences of a document. */
 export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === id)?.rationales ?? []).map(({ text }) => text);
 
 const explainer = name => async hit => {
@@ -50,7 +50,7 @@ function single(name, say) {
   const { k, where } = app.state, [hits] = lists;
   if (!hits.length) {
     say("No document matches");
-    at("content").replaceChildren(make("p", { class: "notes" }, where ? "None that passes the filter has a word of the query. " : "None has a word of the query.",
+    at("content").replaceChildren(make("p", { class: "notes" }, where ? "No document that passes the filter has a word of the query. " : "No document has a word of the query.",
       where ? button("Search without the filter", () => go({ where: "" })) : ""));
     return;
   }
@@ -76,8 +76,8 @@ function beside(names, say) {
     const text = index().pipelines.find(({ name }) => name === names[side])?.text ?? "";
     return make("section", { "aria-label": names[side], class: "side" }, make("h2", { tabindex: "-1" }, apart(names[side])), ...text && text !== names[side] ? [make("p", { class: "notes" }, make("code", {}, text))] : [], list);
   });
-  at("content").replaceChildren(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Only what differs"), make("span", { class: "kind" }, "Rank in the other list: ▲ higher here, ▼ lower here"),
-    button(`To ${names[1]}`, () => columns[1].querySelector("h2").focus(), { class: "plain stacked" }), button("Swap", () => go({ pipeline: names[1], against: names[0], why: [], why2: [] }), { class: "plain" })),
+  at("content").replaceChildren(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Differences only"), make("span", { class: "kind" }, "Rank in the other list: ▲ higher here, ▼ lower here"),
+    button(`Go to ${names[1]}`, () => columns[1].querySelector("h2").focus(), { class: "plain stacked" }), button("Swap", () => go({ pipeline: names[1], against: names[0], why: [], why2: [] }), { class: "plain" })),
     make("div", { class: "pair", onmouseover: together, onfocusin: together, onmouseleave: together }, columns));
   for (const [side, column] of columns.entries()) column.ranks = ranks[1 - side];
   differing(app.state.only);

@@ -1,4 +1,4 @@
-// A conversation: turns, the newest first, each with the question that was searched for it; that of the last one can be changed.
+// A conversation: turns, the newest first, each with the query that was searched; that of the last one can be edited.
 
 import { app, go, index, pipeline } from "./app.js";
 import { ask, Problem } from "./api.js";
@@ -9,7 +9,7 @@ let talk = "", turns = [];  // each { text, query, rewrites, hits, edited }
 
 export const forget = () => { talk = ""; };
 
-/** The question that was searched last, whose words a document is looked through for. */
+/** The query that was searched last, whose words are marked in documents. */
 export const query = () => turns[turns.length - 1]?.query ?? "";
 
 /** Shows the conversation of the state. */
@@ -18,10 +18,10 @@ export async function converse(say) {
   if (wanted === talk && at("content").childElementCount) return;
   if (!wanted) {
     [talk, turns] = ["", []];
-    say("Ask, and ask on", true);
+    say("Ask a question", true);
     at("content").replaceChildren(make("p", { class: "notes" }, index().rewriters.length
-      ? "Each question is searched with those before it in mind. What was searched for it is shown, and can be changed."
-      : "This server has no rewriter: each question is searched as it is."));
+      ? "Each question is searched in the context of the earlier ones. You can see and edit the query that was searched."
+      : "This server has no rewriter: each question is searched by itself."));
     return;
   }
   const values = await ask("list 0", `conversations/${encodeURIComponent(wanted)}`);
@@ -34,7 +34,7 @@ export async function converse(say) {
   draw(say);
 }
 
-/** Asks a turn; begins a conversation where there is none. */
+/** Asks a turn; begins a conversation if there is none. */
 export async function turn(text, say) {
   if (!app.state.talk) {
     const { id } = await ask("list 0", "conversations", {}, { index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
@@ -78,7 +78,7 @@ function drawn(each, i, last, say) {
   if (last) return make("li", { class: "turn" }, head, rewritten(each, say), hits);
   const best = each.answer_id ?? each.hits?.[0]?.id;
   const answer = best ? [make("p", { class: "notes" }, "Best document: ", button(apart(best), () => go({ doc: best }), { class: "plain" }))] : [];
-  return make("li", { class: "turn past" }, head, make("p", { class: "searched" }, make("span", { class: "kind" }, each.edited ? "Searched, as changed" : "Searched"), " ", apart(each.query)),
+  return make("li", { class: "turn past" }, head, make("p", { class: "searched" }, make("span", { class: "kind" }, each.edited ? "Searched (edited)" : "Searched"), " ", apart(each.query)),
     hits ? make("details", {}, make("summary", {}, count(each.hits.length, "result")), hits) : answer);
 }
 
@@ -89,8 +89,8 @@ function rewritten(each, say) {
     if (!send.hidden) send.click();
   } });
   field.value = each.query;
-  const send = button("Search this instead", () => change(field.value.trim(), say, busy), { hidden: true });
-  const undo = button("As rewritten", () => change(null, say, busy), { class: "plain", hidden: !each.edited });
+  const send = button("Search again", () => change(field.value.trim(), say, busy), { hidden: true });
+  const undo = button("Undo the edit", () => change(null, say, busy), { class: "plain", hidden: !each.edited });
   function changed() {
     send.hidden = !field.value.trim() || field.value.trim() === each.query;
   }
@@ -98,11 +98,11 @@ function rewritten(each, say) {
   const terms = weights && most > 0 && !each.edited ? [make("ul", { class: "terms", "aria-label": "Terms and their weights" },
     Object.entries(weights).sort((a, b) => b[1] - a[1]).slice(0, 60).map(([term, weight]) => make("li", {}, weighed(apart(term), weight / most), " ", make("span", { class: "count" }, String(Number(weight.toFixed(2)))))))] : [];
   const steps = each.rewrites.slice(1, -1).map(({ text }) => make("li", {}, apart(text)));
-  return make("div", { class: "rewritten" }, make("label", { for: "rewritten" }, each.edited ? "Searched, as changed" : "Searched; change it to search for something else"), field,
-    make("p", { class: "line" }, send, undo), ...steps.length ? [make("details", {}, make("summary", {}, "Steps between"), make("ol", {}, steps))] : [], terms);
+  return make("div", { class: "rewritten" }, make("label", { for: "rewritten" }, each.edited ? "Searched (edited)" : "Searched; edit it to search again"), field,
+    make("p", { class: "line" }, send, undo), ...steps.length ? [make("details", {}, make("summary", {}, "Intermediate steps"), make("ol", {}, steps))] : [], terms);
 }
 
-/** Explains hits of a turn with the weights that its terms were searched with. */
+/** Explains hits of a turn with the weights of its terms. */
 function explainer({ query: text, rewrites, hits }) {
   let answer = null;
   return async hit => {

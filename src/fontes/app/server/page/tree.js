@@ -1,4 +1,4 @@
-// Explanations as trees that fold, and the colours that their terms get.
+// Explanations as trees that fold, and the colours of their terms.
 
 import { apart, figure, make, weighed } from "./dom.js";
 
@@ -15,7 +15,7 @@ export function explained(explanation) {
     if (!part.parts?.length) return make("li", {}, make("div", { class: "leaf" }, line));
     return make("li", {}, make("details", { open: depth < 1 }, make("summary", {}, line), make("ul", {}, part.parts.map(p => node(p, depth + 1)))));
   };
-  return make("ul", { class: "tree", "aria-label": "How the score comes about" }, node(explanation, 0));
+  return make("ul", { class: "tree", "aria-label": "Explanation of the score" }, node(explanation, 0));
 }
 
 /** The terms of an explanation, each with the largest value that it has there. */

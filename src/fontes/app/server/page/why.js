@@ -1,4 +1,4 @@
-// The causes of an event, as a tree with what the documents say.
+// The causes of an event, as a tree with the sentences that state them.
 
 import { app, go, href, index, pipeline } from "./app.js";
 import { ask } from "./api.js";
@@ -18,7 +18,7 @@ export async function why(say) {
   shown = "";
   if (!q.trim()) {
     say("What happened?", true);
-    at("content").replaceChildren(make("p", { class: "notes" }, "An event in a few words, such as “tide flap jammed open”. The documents are read for what they say caused it, and for what caused that. English only."));
+    at("content").replaceChildren(make("p", { class: "notes" }, "Enter an event in a few words, such as “tide flap jammed open”. Fontes finds the causes that documents state, and the causes of these. English only."));
     return;
   }
   const chain = await ask("list 0", "why", { event: q, depth, breadth, weak: weak ? "true" : "", leads: leads || "", pipeline: pipeline(), index: index().name });
@@ -28,7 +28,7 @@ export async function why(say) {
   const number = total(chain.causes);
   say(number ? count(number, "cause") : "No document states a cause");
   at("content").replaceChildren(number ? make("ul", { class: "causes" }, make("li", {}, make("p", { class: "event", dir: "auto" }, chain.event), branches(chain.causes)))
-    : make("p", { class: "notes" }, "Other words may find one; “weak” also reads after, following and amid, and leads are documents where no cause is stated."));
+    : make("p", { class: "notes" }, "Try other words, accept weak signals (after, following, amid), or show related documents in which no cause is stated."));
 }
 
 const total = causes => causes.reduce((sum, cause) => sum + 1 + total(cause.causes), 0);
@@ -41,7 +41,7 @@ function gather(causes) {
 }
 
 const branches = causes => make("ul", {}, causes.map(cause => make("li", {}, make("details", { open: true, class: cause.lead ? "lead" : "stated" },
-  make("summary", {}, make("span", { class: "cause", dir: "auto" }, cause.cause), ...cause.lead ? [" ", make("span", { class: "other" }, "found, not stated")] : []),
+  make("summary", {}, make("span", { class: "cause", dir: "auto" }, cause.cause), ...cause.lead ? [" ", make("span", { class: "other" }, "related, not stated as a cause")] : []),
   make("ol", { class: "sources" }, cause.sources.map(source)), ...cause.causes.length ? [branches(cause.causes)] : []))));
 
 function source({ doc_id: id, title, date, sentence, score }) {
