@@ -20,7 +20,7 @@ from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from ..storage.remote import address_of
-from .ciff.header import header_of
+from .ciff import header_of
 from .columns.schema import Schema
 from .component import FOLDER
 
