@@ -1,7 +1,8 @@
-"""The tasks of the demonstration: what is printed is what the commands that stand there do."""
+"""The demonstration: it runs what README shows, and measures what its commands find."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -10,78 +11,82 @@ from typing import Any
 import pytest
 
 import fontes as ft
-from fontes.app.demo_tasks import TASKS, run_tasks
+from fontes.app import demo
+from fontes.core import FontesError
 from fontes.datasets.samples import TASKS as OF_THE_HARBOUR
 
-Results = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+Tasks = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> Tasks:
+    return demo.measured_tasks(ft.Index.build(ft.datasets.samples.harbour.corpus, tmp_path_factory.mktemp("demo") / "index"))
 
 
-@pytest.fixture(scope="module")
-def results(folder: Path) -> Results:
-    return run_tasks(folder, kept=True, json=True)
+def test_the_steps_are_the_commands_and_the_python_of_readme() -> None:
+    section = README.partition("## What do you have?\n")[2].partition("\n## ")[0]
+    codes = [step.code for step in demo.readme_steps(demo.readme())]
+    assert codes[:-1] == [one.strip() for one in re.findall(r"(?:^|`)(fontes [^`#\n]+)", section, re.MULTILINE)]
+    assert f"```python\n{codes[-1]}\n```" in README
+
+
+def test_an_installed_package_has_readme_as_its_description(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "__file__", str(tmp_path / "a" / "b" / "c" / "demo.py"))
+    assert demo.readme().startswith("# Fontes\n")
+    assert len(list(demo.readme_steps(demo.readme()))) > 5
+
+
+def test_another_readme_is_an_error() -> None:
+    with pytest.raises(FontesError, match="not that of Fontes"):
+        list(demo.readme_steps("# Something else\n"))
+
+
+def test_the_steps_run_and_are_printed_before_what_they_print(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = "\n".join(line for line in README.splitlines() if not line.startswith("* **A paper"))
+    monkeypatch.setattr(demo, "readme", lambda: demo.PYTHON.sub("```python\nprint(6 * 7)\n```", commands))
+    for _ in range(2):  # an index that is there is made anew
+        demo.run_demo(tmp_path / "kept", json=False)
+    out = capsys.readouterr().out
+    for step in demo.readme_steps(demo.readme()):
+        assert f"{step.title}\n{step.code}\n" in out
+    assert "\nprint(6 * 7)\n42\n" in out
+    assert "h150" in out
+    assert "> What had weakened it?\n" in out
+    assert {"harbour.index", "bm25.run", "rm3.run", "claims.html"} <= {path.name for path in (tmp_path / "kept").iterdir()}
 
 
 def test_the_tasks_are_those_of_the_harbour() -> None:
-    assert sorted(task.name for task in TASKS) == sorted(OF_THE_HARBOUR)
+    assert sorted(demo.TASKS) == sorted(OF_THE_HARBOUR)
 
 
-def test_what_is_measured_is_the_run_of_the_command(results: Results, tmp_path: Path, fontes: Any) -> None:
-    for task in results["tasks"]:
+def test_what_is_measured_is_the_run_of_the_command(
+    tasks: Tasks, tmp_path: Path, fontes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fontes("index", "sample:harbour", "-o", demo.INDEX)[0] == 0
+    for task in tasks:
         words = shlex.split(task["command"])
         assert words[0] == "fontes"
-        run = tmp_path / words[-1]
-        assert fontes(*words[1:-1], run)[0] == 0
-        best = task["systems"][-1]
-        measured = ft.evaluate(ft.read_run(run), getattr(ft.datasets.samples.harbour, task["task"]).qrels(), list(best)[2:])
-        assert {str(m): measured[m] for m in measured} == pytest.approx({m: best[m] for m in list(best)[2:]})
-        assert [hit["id"] for hit in task["topic"]["hits"]] == list(ft.read_run(run)[task["topic"]["id"]].ids[:3])
+        assert fontes(*words[1:])[0] == 0
+        measures = list(task["systems"][-1])[1:]
+        qrels = getattr(ft.datasets.samples.harbour, task["task"]).qrels()
+        measured = ft.evaluate(ft.read_run(words[-1]), qrels, measures)
+        assert {m: measured[m] for m in measures} == pytest.approx({m: task["systems"][-1][m] for m in measures})
 
 
-def test_the_last_system_of_a_task_is_no_worse_than_the_first_and_its_example_is_found(results: Results) -> None:
-    for task in results["tasks"]:
+def test_the_last_system_of_a_task_is_no_worse_than_the_first(tasks: Tasks) -> None:
+    for task in tasks:
         first, *_, last = task["systems"]
-        assert all(last[measure] >= first[measure] for measure in list(last)[2:]), task["task"]
-        assert task["topic"]["hits"][0]["grade"] == 2
+        assert all(last[measure] >= first[measure] for measure in list(last)[1:]), task["task"]
 
 
-def test_a_closer_look_names_relevant_stories_with_what_they_say(results: Results, fontes: Any) -> None:
-    looks = [task for task in results["tasks"] if "closer" in task]
-    assert [task["task"] for task in looks] == ["causal", "claims"]
-    for task in looks:
-        closer, grades = task["closer"], getattr(ft.datasets.samples.harbour, task["task"]).qrels()[task["topic"]["id"]]
-        _, out, _ = fontes(*shlex.split(closer["command"])[1:])
-        plain = " ".join(out.replace("**", "").split())
-        assert any(grades.get(doc["id"], 0) == 2 for doc in closer["documents"])
-        assert all(doc["text"].removeprefix("because ") in plain for doc in closer["documents"])
-
-
-def test_extras_and_recipes_are_there(results: Results) -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
-    for task in results["tasks"]:
+def test_extras_and_recipes_are_there(tasks: Tasks) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for task in tasks:
         assert set(task["extras"]) <= set(project["optional-dependencies"])
         assert all(ft.recipe(name) for name in task["recipes"])
-    assert {"cair2021", "cast2021"} <= {name for task in results["tasks"] for name in task["recipes"]}
-
-
-def test_each_task_is_printed_with_its_command_its_hits_and_its_measures(
-    results: Results, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_tasks(folder, kept=True, json=False)
-    out = capsys.readouterr().out
-    for task in results["tasks"]:
-        assert f"{task['command']}\n> {task['topic']['text']}" in out
-        assert f"  1  {task['topic']['hits'][0]['id']}  " in out
-        assert all(f"With fontes[{extra}]: " in out for extra in task["extras"])
-        assert all(f"{row[measure]:.4f}" in out for row in task["systems"] for measure in list(row)[2:])
-    assert str(folder / "harbour.index") in out
-
-
-def test_without_a_folder_of_ones_own_commands_name_an_index_to_build(folder: Path) -> None:
-    results = run_tasks(folder, kept=False, json=True)
-    assert results["command"] == "fontes index sample:harbour -o harbour.index"
-    assert all(task["command"].startswith("fontes search harbour.index ") for task in results["tasks"])
+    assert {"cair2021", "cast2021"} <= {name for task in tasks for name in task["recipes"]}

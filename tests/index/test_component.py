@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
+from fontes.core.progress import Report
 from fontes.index import Index, component as frame
 from fontes.index.batches import Batch
-from fontes.index.component import Building, Component, Resources, Writer
+from fontes.index.component import Building, Component, Writer
 from fontes.index.segment import Leaf, Segment
 from fontes.index.state import State
 from fontes.storage.arrays import Arrays, NumberWriter, write_array
@@ -43,7 +44,7 @@ class TitleLengths(Component[NDArray[Any]]):
 
         return TitleWriter()
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         lengths = self.join(leaves, [self.of(leaf.segment) for leaf in leaves], {})
         write_array(folder, "titles.bytes", lengths.astype(np.min_scalar_type(int(lengths.max()))))
         return {}

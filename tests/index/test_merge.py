@@ -15,6 +15,7 @@ from support.small_collections import PROPERTY, files
 
 from fontes.core import Doc
 from fontes.core.progress import silent
+from fontes.core.work import work
 from fontes.index import build, texts as documents
 from fontes.index.build import IndexSettings, TermWeights, build_segment, merge_segments
 from fontes.index.postings import merge_lists
@@ -35,8 +36,8 @@ def built(
     docs: Sequence[Doc], folder: Path, weights: TermWeights | None = None, analyzer: str = "standard+words:1-2"
 ) -> Segment:
     folder.mkdir(parents=True)
-    options = {"memory": 1 << 30, "threads": 1, "progress": silent}
-    build_segment(docs, folder, IndexSettings(Analyzer.of(analyzer), ("title", "text"), weights), **options)
+    with work(memory=1 << 30, threads=1):
+        build_segment(docs, folder, IndexSettings(Analyzer.of(analyzer), ("title", "text"), weights), progress=silent)
     return Segment(folder)
 
 
@@ -48,7 +49,8 @@ def leaves(parts: Sequence[Segment], dead: Sequence[Sequence[bool]]) -> tuple[Le
 
 def merged(of: Sequence[Leaf], folder: Path, memory: int = 1 << 30, threads: int = 1) -> dict[str, bytes]:
     folder.mkdir()
-    counts = merge_segments(of, folder, memory=memory, threads=threads, progress=silent)
+    with work(memory=memory, threads=threads):
+        counts = merge_segments(of, folder, silent)
     segment = Segment(folder)
     Leaf(segment).check()
     assert counts == {
@@ -130,7 +132,8 @@ def test_other_lists_of_the_same_documents_are_merged_with_their_own_deletions(t
     state = leaves(parts, [dead[:10], dead[10:]])
     built([doc for doc, gone in zip(others, dead, strict=True) if not gone], tmp_path / "fresh")
     (tmp_path / "merged").mkdir()
-    merge_lists([one.lists for one in lists], state, tmp_path / "merged", memory=1 << 20, threads=2)
+    with work(memory=1 << 20, threads=2):
+        merge_lists([one.lists for one in lists], state, tmp_path / "merged")
     fresh = files(tmp_path / "fresh")
     assert files(tmp_path / "merged") == {name: fresh[name] for name in fresh if not name.startswith(("doc_ids", "text"))}
 
@@ -139,5 +142,5 @@ def test_progress_counts_the_documents(tmp_path):
     state = leaves([built([Doc("d1", "a"), Doc("d2", "b")], tmp_path / "1")], [[True, False]])
     lines = []
     (tmp_path / "merged").mkdir()
-    merge_segments(state, tmp_path / "merged", memory=1 << 20, threads=1, progress=lambda p: lines.append((p.done, p.total)))
+    merge_segments(state, tmp_path / "merged", lambda p: lines.append((p.done, p.total)))
     assert lines[-1] == (1, 1)

@@ -1,87 +1,218 @@
-"""The demonstration: the main job on text that every machine with Python has, and four tasks on stories that come along."""
+"""The demonstration: the commands and the Python of README, then the measures of four tasks on the stories that come along."""
 
 from __future__ import annotations
 
+import io
+import re
+import shlex
+import shutil
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from rich.table import Table
+from rich.text import Text
 
-from ..datasets import known_item, python_docs
+from ..core import FontesError
+from ..core.expression import pipeline
+from ..datasets.samples import harbour
 from ..index import Index
 from ..measures import evaluate
-from .demo_tasks import run_tasks
-from .output import console, print_hits, print_json, say
-from .progress import reporting
+from ..recipes import registry
+from . import cli
+from .output import console, print_json, say
 
-QUESTIONS = (
-    "read a file inside a zip archive",
-    "how many seconds since the epoch",
-    "find words that are close to a misspelled word",
-)
-MEASURES = ("RR@10", "R@10", "R@100")
+INDEX = "harbour.index"
+SECTION = re.compile(r"^## What do you have\?\n(.*?)^## In Python\n", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?P<first>fontes [^#\n]+)|^\* \*\*(?P<title>[^*]+)\*\*.*?`(?P<command>fontes [^`]+)`", re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n"  # that the conversation is given
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of README, or its Python.
+
+    Args:
+        title: What README says in front of it.
+        code: The command or the Python.
+        run: Does it, in the current folder.
+    """
+
+    title: str
+    code: str
+    run: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of the harbour that is measured.
+
+    Args:
+        title: What one has, and what is looked for.
+        measures: By name.
+        pipelines: What is measured, as texts.
+        extras: What extras of the installation add.
+    """
+
+    title: str
+    measures: tuple[str, ...]
+    pipelines: tuple[str, ...]
+    extras: Mapping[str, str]
+
+
+TASKS = {
+    "posts": Task(
+        "A claim or a post: which story is it about?",
+        ("RR(rel=2)@10", "R(rel=2)@10"),
+        ("bm25()", "tfidf()"),
+        {
+            "neural": "dense and learned sparse retrieval, and rerankers",
+            "train": "rerankers and encoders that learn from your own pairs",
+        },
+    ),
+    "causal": Task(
+        "An event: why did it happen?",
+        ("AP", "P@5"),
+        ("bm25()", "bm25() >> rm3() >> bm25()", 'bm25() + (causal_keywords(topicrank("stopwords")) >> bm25())'),
+        {
+            "neural": "the semantic index of the published system, and a classifier of causal sentences",
+            "spacy": "its lemmas, and keyphrases by parts of speech",
+            "annoy": "its approximate search",
+        },
+    ),
+    "conversations": Task(
+        "A conversation: what does the last turn ask for?",
+        ("nDCG@10", "R@10"),
+        ("bm25()", "weighted_turns() >> bm25()"),
+        {
+            "neural": "rewriters that are models, such as T5, and a T5 that reranks",
+            "spacy": "the nouns and adjectives of HQE, and sentences for passages",
+            "train": "term classifiers that learn what a turn leaves out",
+        },
+    ),
+    "claims": Task(
+        "A claim: what is the evidence?",
+        ("Complete(rel=2)@5", "RR(rel=2)@10"),
+        ("bm25()", "bm25() >> rm3() >> bm25()"),
+        {
+            "neural": "encoders of whole documents, ColBERT, and rerankers of documents and of their sentences",
+            "simplemma": "lemmas of Czech and other languages",
+        },
+    ),
+}
 
 
 def run_demo(directory: Path | None, json: bool) -> None:
-    """Indexes the documentation of the standard library, asks questions, and measures TF-IDF and BM25 on a known-item test.
+    """Runs what README shows, and measures the four tasks of the harbour.
 
-    In the test each docstring's first sentence is taken out of the indexed text and becomes a topic; its object is the one
-    relevant document. After it come the tasks on the harbour.
+    Args:
+        directory: Where indexes and runs are kept; None: nowhere.
+        json: Whether to print one JSON object in place of text.
     """
-    began = start = time.perf_counter()
-    docs = python_docs()
-    reading = time.perf_counter() - start
-    if not json:
-        say(f"Documentation of Python's standard library: {len(docs):,} documents, read in {reading:.1f} s.")
-    with tempfile.TemporaryDirectory() as place:
-        folder = directory or Path(place)
-        whole, _ = _build(docs, folder / "python-docs.index", json)
-        answers = [whole.bm25().search(question, 3) for question in QUESTIONS]
-        if not json:
-            for question, ranking in zip(QUESTIONS, answers, strict=True):
-                console.print(f"\n[bold]> {question}[/bold]")
-                print_hits(ranking, whole, whole.bm25())
-        docs, topics, qrels = known_item(docs)
-        if not json:
-            say(f"\nKnown-item test: {len(topics):,} first sentences, taken out of the text; which document are they from?")
-        index, seconds = _build(docs, folder / "known-item.index", json)
-        rows = []
-        for name, stage in {"TF-IDF": index.tfidf(), "BM25": index.bm25()}.items():
-            start = time.perf_counter()
-            run = (stage % 100)(topics)
-            searching = time.perf_counter() - start
-            measured = evaluate(run, qrels, MEASURES)
-            rows.append({"model": name, **{m: measured[m] for m in MEASURES}, "ms_a_topic": 1000 * searching / len(topics)})
-        if not json:
-            _print_table(rows)
-        tasks = run_tasks(folder, directory is not None, json)
-        whole_seconds = time.perf_counter() - began
-        if json:
-            hits = {q: [h.id for h in ranking] for q, ranking in zip(QUESTIONS, answers, strict=True)}
-            known = {"documents": len(docs), "index_seconds": seconds, "hits": hits, "known_item": rows}
-            print_json({**known, "harbour": tasks, "seconds": whole_seconds})
-        else:
-            say(f"\nAll of it in {whole_seconds:.1f} s.")
-            if directory:
-                say(f"The indexes are in {folder}: fontes search {folder / 'python-docs.index'} 'your question'")
-
-
-def _build(docs: Any, path: Path, json: bool) -> tuple[Index, float]:
     start = time.perf_counter()
-    with reporting(json, compiling=True) as report:
-        index = Index.build(docs, path, overwrite=True, progress=report)
+    steps = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = directory or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        with chdir(folder):
+            text = readme()
+            for name in set(re.findall(r"[\w-]+\.index", text)):
+                with suppress(FontesError):  # what is no index is left to the command that is in the way of it
+                    Index.open(name)
+                    shutil.rmtree(name)
+            for step in readme_steps(text):
+                if not json:
+                    console.print(Text(f"\n{step.title}", style="bold"))
+                    console.print(Text(step.code, style="green"))
+                    step.run()
+                    continue
+                with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
+                    step.run()
+                steps.append({"title": step.title, "code": step.code, "output": out.getvalue()})
+            tasks = measured_tasks(Index.open(INDEX))
     seconds = time.perf_counter() - start
-    if not json:
-        say(f"Indexed in {seconds:.2f} s: {len(index.terms):,} terms, {index.tokens:,} tokens.")
-    return index, seconds
+    if json:
+        print_json({"steps": steps, "tasks": tasks, "seconds": seconds})
+        return
+    _print_tasks(tasks)
+    say(f"\nAll of it in {seconds:.1f} s.")
+    if directory:
+        say(f"The indexes are in {directory}: fontes search {directory / 'python.index'} 'your question'")
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    table = Table(box=None)
-    for name in rows[0]:
-        table.add_column(name.replace("_", " "), justify="left" if name == "model" else "right")
-    for row in rows:
-        table.add_row(*(f"{v:.4f}" if isinstance(v, float) else v for v in row.values()))
-    console.print(table)
+def readme() -> str:
+    """The text of README: that of a clone, or of an installed package its long description."""
+    beside = Path(__file__).parents[3] / "README.md"
+    if beside.is_file() and (text := beside.read_text(encoding="utf-8")).startswith("# Fontes\n"):
+        return text
+    return str(metadata("fontes").get_payload())  # type: ignore[attr-defined]
+
+
+def readme_steps(text: str) -> Iterator[Step]:
+    """The commands below "What do you have?" and the Python of README, in their order."""
+    section = SECTION.search(text)
+    block = PYTHON.search(text)
+    if section is None or block is None:
+        raise FontesError("the README of this installation is not that of Fontes")
+    for match in COMMAND.finditer(section[1]):
+        command = (match["first"] or match["command"]).strip()
+        yield Step(match["title"] or "150 news stories that come along", command, lambda command=command: _command(command))  # type: ignore[misc]
+    code = compile(block[1], "README.md", "exec")
+    yield Step("In Python.", block[1].strip(), lambda: exec(code, {"__name__": "__main__"}))  # our own text
+
+
+def _command(command: str) -> None:
+    """Runs a command in this process; a conversation gets its turns."""
+    stdin = io.TextIOWrapper(io.BytesIO(TURNS.encode()), encoding="utf-8")
+    with mock.patch.object(sys, "argv", shlex.split(command)), mock.patch.object(sys, "stdin", stdin), suppress(SystemExit):
+        cli.main()
+
+
+def measured_tasks(index: Index) -> list[dict[str, Any]]:
+    """The measures of the pipelines of each task, with its extras and recipes, as JSON values."""
+    results = []
+    for name, task in TASKS.items():
+        collection = getattr(harbour, name)
+        topics, qrels = collection.topics(), collection.qrels()
+        rows = []
+        for text in task.pipelines:
+            measured = evaluate(pipeline(text, index)(topics), qrels, task.measures)
+            rows.append({"pipeline": text, **{measure: measured[measure] for measure in task.measures}})
+        command = ["fontes", "search", INDEX, "--topics", f"sample:harbour/{name}", "--pipeline", text, "-o", f"{name}.run"]
+        results.append(
+            {
+                "task": name,
+                "title": task.title,
+                "topics": len(topics),
+                "command": shlex.join(command),
+                "systems": rows,
+                "extras": dict(task.extras),
+                "recipes": [one for one in registry if registry[one].sample == f"harbour/{name}"],
+            }
+        )
+    return results
+
+
+def _print_tasks(tasks: list[dict[str, Any]]) -> None:
+    say("\nFour tasks on these stories, measured over all their topics:")
+    for number, task in enumerate(tasks, 1):
+        console.print(Text(f"\n{number}. {task['title']}", style="bold"))
+        console.print(Text(task["command"], style="green"))
+        table = Table(f"{task['topics']} topics", box=None)
+        for measure in list(task["systems"][0])[1:]:
+            table.add_column(measure, justify="right")
+        for text, *values in (row.values() for row in task["systems"]):
+            table.add_row(Text(text), *(f"{value:.4f}" for value in values))
+        console.print(table)
+        for extra, what in task["extras"].items():
+            say(f"With fontes[{extra}]: {what}.")
+        for name in task["recipes"]:
+            console.print(Text(f"fontes recipe run {name} --sample -o {name}  # {registry[name].cite}", style="green"))

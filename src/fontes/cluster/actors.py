@@ -6,6 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 from ..core.errors import FontesError
 from ..core.part import Part, walk
 from ..core.progress import Report, silent
+from ..core.work import Resources, keep, resources
 from .joining import Cluster, joined_here, translated
 from .tasks import RETRIES, in_order, stream
 
@@ -57,7 +59,8 @@ class Actors(Generic[H]):
         options |= {"max_restarts": RETRIES, "max_task_retries": RETRIES, "scheduling_strategy": "SPREAD"}
         with translated(task):
             remote = cluster.ray.remote(**options)(_Holder)
-            self._actors = [remote.remote(make) for make in makes]
+            settings = replace(resources(), ray=None)
+            self._actors = [remote.remote(make, settings) for make in makes]
 
     @classmethod
     def alike(cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0) -> Actors[H]:
@@ -201,14 +204,15 @@ def memory_of(part: object) -> int:
 class _Holder:
     """What runs in the actor's process."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._ready = make, False
+    def __init__(self, make: Callable[[], Any], settings: Resources) -> None:
+        self._make, self._settings, self._ready = make, settings, False
         self._holds: Any = None
 
     def ready(self) -> None:
         """Returns when the process is there."""
 
     def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
+        keep(self._settings)
         if not self._ready:
             self._holds, self._ready = self._make(), True
         return function(self._holds, part)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core.errors import FontesError, InputError, ParameterError
 from ..core.progress import Progress, Report
+from ..core.work import resources, thread_count, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus
@@ -41,7 +42,7 @@ POSTINGS = 1 << 26  # bytes that postings may take at the least
 
 
 @dataclass(frozen=True)
-class Work:
+class Build:
     """What all tasks of a build have in common.
 
     Args:
@@ -58,11 +59,6 @@ class Work:
     memory: int
     progress: Report
 
-    @property
-    def postings(self) -> int:
-        """The bytes that postings may take in a task."""
-        return max(POSTINGS, self.memory - BASE)
-
 
 def build_on_cluster(
     docs: Any,
@@ -71,8 +67,6 @@ def build_on_cluster(
     columns: Mapping[str, str] | None,
     *,
     shards: int | None,
-    memory: int,
-    threads: int | None,
     overwrite: bool,
     drop_vectors: bool,
     progress: Report,
@@ -81,13 +75,15 @@ def build_on_cluster(
     corpus = _corpus(docs)
     with _working(path, overwrite, drop_vectors) as folder:
         with joined_here(TASK) as cluster:
-            work = Work(cluster, folder, form, _bounded(cluster, memory), progress)
-            parts = _parts(work, corpus, Schema.of(columns), threads or 1)
-            segments = _segments(work, parts)
-            if not sum(one.documents for one in segments):
-                raise corpus.empty()
-            schema = parts[0].schema if columns is not None else joined_schema(one.names for one in segments)
-            roots = _merged(work, segments, [part.corpus.path for part in parts], schema, shards or 1)
+            memory = _bounded(cluster)
+            build = Build(cluster, folder, form, memory, progress)
+            with work(threads=resources().threads or 1, memory=max(POSTINGS, memory - BASE)):
+                parts = _parts(build, corpus, Schema.of(columns))
+                segments = _segments(build, parts)
+                if not sum(one.documents for one in segments):
+                    raise corpus.empty()
+                schema = parts[0].schema if columns is not None else joined_schema(one.names for one in segments)
+                roots = _merged(build, segments, [part.corpus.path for part in parts], schema, shards or 1)
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
         manifest = {**facts, "columns": schema.to_json(), **({} if shards is None else {"shards": shards})}
         folders = [(segment_at(folder, one.name), one.counts) if one else (folder, {"documents": 0}) for one in roots]
@@ -145,26 +141,26 @@ def _clear(folder: Path, finished: bool = True) -> None:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
-def _bounded(cluster: Cluster, memory: int) -> int:
+def _bounded(cluster: Cluster) -> int:
     """The bytes that a task may take: what postings may take and what it takes beside, but no more than its node has for it."""
     shares = [node["memory"] / max(1, node["CPU"]) for node in cluster.nodes.values() if node.get("CPU") and node.get("memory")]
-    return int(min([memory + BASE, *shares]))
+    return int(min([resources().memory + BASE, *shares]))
 
 
-def _parts(work: Work, corpus: Corpus, schema: Schema, threads: int) -> list[Part]:
+def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[Part]:
     """The parts of the documents: of each machine's processors the same number, if the input can be cut so."""
-    cpus = max(1, work.cluster.cpus // threads)
+    cpus = max(1, build.cluster.cpus // thread_count())
     count = cpus * -(-corpus.size // (PART * cpus))
     corpora = corpus.cut(max(MIN_PART, -(-corpus.size // max(1, count))))
-    common = [VERSION, version("fontes"), work.form.facts, schema.to_json(), sorted(map(repr, vars(corpus.fields).items()))]
+    common = [VERSION, version("fontes"), build.form.facts, schema.to_json(), sorted(map(repr, vars(corpus.fields).items()))]
     parts = []
     for number, own in enumerate(corpora):
         name = "part-" + hash_json([*common, number, [[piece.stamp, form.name] for piece, form in own.pieces]])[:24]
-        parts.append(Part(own, work.folder, name, work.form, schema, work.postings, threads))
+        parts.append(Part(own, build.folder, name, build.form, schema))
     return parts
 
 
-def _segments(work: Work, parts: Sequence[Part]) -> list[Finished]:
+def _segments(build: Build, parts: Sequence[Part]) -> list[Finished]:
     """The segments of all parts.
 
     Raises:
@@ -172,7 +168,7 @@ def _segments(work: Work, parts: Sequence[Part]) -> list[Finished]:
     """
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
     segments: dict[int, Finished] = {}
-    for number, one in spread(work.cluster, make_part, parts, TASK, cpus=parts[0].threads, memory=work.memory):
+    for number, one in spread(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
         segments[number] = one
         if one.repeated is not None:
             doc_id, first, second = one.repeated
@@ -181,17 +177,17 @@ def _segments(work: Work, parts: Sequence[Part]) -> list[Finished]:
         read = sum(parts[each].corpus.size for each in segments) / total
         before = sum(each.documents for each in segments.values() if each.before)
         done = sum(each.documents for each in segments.values())
-        work.progress(Progress("indexing", done, None, time.perf_counter() - start, part=read, before=before))
+        build.progress(Progress("indexing", done, None, time.perf_counter() - start, part=read, before=before))
     return [segments[number] for number in range(len(parts))]
 
 
 def _merged(
-    work: Work, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
+    build: Build, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
 ) -> list[Finished | None]:
     """The segment of each shard, by a tree of merges; None for one without documents.
 
     Args:
-        work: What tasks have in common.
+        build: The build.
         segments: Those of the parts.
         names: What each part is called.
         schema: The columns of all documents.
@@ -205,18 +201,18 @@ def _merged(
     rows = [_children(segments, bounds, schema, first, last) for first, last in pairwise(edges)]
     finished = {one.name: one for one in segments}
     while any(len(row) > 1 or not all(child.is_whole for child in row) for row in rows):
-        rows = _level(work, rows, edges, schema, finished, partial(_located, bounds, names))
+        rows = _level(build, rows, edges, schema, finished, partial(_located, bounds, names))
     roots = [finished[row[0].name] if row else None for row in rows]
     if shards > 1:
-        check = partial(make_check, work.folder)
-        for _, repeated in spread(work.cluster, check, [[one.name for one in roots if one]], TASK, memory=work.memory):
+        check = partial(make_check, build.folder)
+        for _, repeated in spread(build.cluster, check, [[one.name for one in roots if one]], TASK, memory=build.memory):
             if repeated is not None:
                 raise _repeated(repeated[0], *(_located(bounds, names, place) for place in repeated[1:]))
     return roots
 
 
 def _level(
-    work: Work,
+    build: Build,
     rows: Sequence[Sequence[Child]],
     edges: Sequence[int],
     schema: Schema,
@@ -226,7 +222,7 @@ def _level(
     """One level of the tree: FAN segments of a shard become one.
 
     Args:
-        work: What tasks have in common.
+        build: The build.
         rows: The segments of each shard.
         edges: The first document of each shard.
         schema: The columns of all documents.
@@ -243,22 +239,21 @@ def _level(
         for number, group in enumerate(of_shard)
         if len(group) > 1 or not group[0].is_whole
     }
-    largest = max((int(node.get("CPU", 0)) for node in work.cluster.nodes.values()), default=1)
-    threads = max(1, min(largest, work.cluster.cpus // len(merging)))
-    jobs = [
-        Merge(tuple(group), work.folder, _name(group, schema), schema, work.postings, threads) for group in merging.values()
-    ]
+    largest = max((int(node.get("CPU", 0)) for node in build.cluster.nodes.values()), default=1)
+    threads = max(1, min(largest, build.cluster.cpus // len(merging)))
+    jobs = [Merge(tuple(group), build.folder, _name(group, schema), schema) for group in merging.values()]
     start, done, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
     following = [[group[0] for group in of_shard] for of_shard in groups]
-    for job, one in spread(work.cluster, make_merge, jobs, TASK, cpus=threads, memory=work.memory):
-        shard, number = list(merging)[job]
-        if one.repeated is not None:
-            before = edges[shard] + sum(child.taken for group in groups[shard][:number] for child in group)
-            raise _repeated(one.repeated[0], *(located(before + place) for place in one.repeated[1:]))
-        finished[one.name] = one
-        following[shard][number] = Child(one.name, 0, one.documents, one.documents)
-        done += one.documents
-        work.progress(Progress("merging", done, total, time.perf_counter() - start))
+    with work(threads=threads):
+        for job, one in spread(build.cluster, make_merge, jobs, TASK, cpus=threads, memory=build.memory):
+            shard, number = list(merging)[job]
+            if one.repeated is not None:
+                before = edges[shard] + sum(child.taken for group in groups[shard][:number] for child in group)
+                raise _repeated(one.repeated[0], *(located(before + place) for place in one.repeated[1:]))
+            finished[one.name] = one
+            following[shard][number] = Child(one.name, 0, one.documents, one.documents)
+            done += one.documents
+            build.progress(Progress("merging", done, total, time.perf_counter() - start))
     return following
 
 

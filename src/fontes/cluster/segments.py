@@ -63,8 +63,6 @@ class Part:
         name: The name of this one.
         form: What is indexed.
         schema: The columns that were named, or none yet.
-        memory: The bytes that postings may take.
-        threads: How many threads work on it.
     """
 
     corpus: Corpus
@@ -72,8 +70,6 @@ class Part:
     name: str
     form: IndexSettings
     schema: Schema
-    memory: int
-    threads: int
 
 
 @dataclass(frozen=True)
@@ -114,16 +110,12 @@ class Merge:
         folder: Where finished segments are.
         name: The name of this one.
         schema: The columns of all documents.
-        memory: The bytes that postings may take.
-        threads: How many threads work on it.
     """
 
     children: tuple[Child, ...]
     folder: Path
     name: str
     schema: Schema
-    memory: int
-    threads: int
 
 
 def make_part(part: Part) -> Finished:
@@ -135,8 +127,6 @@ def make_part(part: Part) -> Finished:
             part.corpus,
             folder,
             part.form,
-            memory=part.memory,
-            threads=part.threads,
             progress=silent,
             columns=columns,
             repeated=True,
@@ -157,7 +147,7 @@ def make_merge(merge: Merge) -> Finished:
                 other.mkdir()
                 segment = leaves[number].segment
                 segment.opened[COLUMNS.name] = columns_anew(segment, other, merge.schema)
-        return merge_segments(leaves, folder, memory=merge.memory, threads=merge.threads, progress=silent), []
+        return merge_segments(leaves, folder, progress=silent), []
 
     return _made(merge.folder, merge.name, write)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..core.errors import FontesError, IndexFormatError
 from ..core.progress import Report
 from ..core.run import Run
+from ..core.work import resources, work
 from ..index.files import complete, shard_of
 from ..index.postings import Searchable
 from ..index.state import State
@@ -52,8 +53,9 @@ class ShardActors:
             least = min([int(node.get("CPU", 1)) or 1 for node in cluster.nodes.values()], default=1)
             cpus = max(1, min(least, cluster.cpus // len(self._groups)))
             path, analyzer = reader.path.absolute(), reader.analyzer
-            makes = [functools.partial(Shards, path, analyzer, group, partial, cpus) for group in self._groups]
-            self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0))
+            makes = [functools.partial(Shards, path, analyzer, group, partial) for group in self._groups]
+            with work(threads=resources().threads or cpus):
+                self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0))
             self._answers(_opened, reader.identity)
             weakref.finalize(self, stack.pop_all().close)
 
@@ -134,11 +136,10 @@ class Shards:
         analyzer: Its analyzer.
         group: The numbers of the shards.
         partial: Whether shards that cannot be read are left out.
-        threads: How many threads search.
     """
 
-    def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool, threads: int) -> None:
-        self._group, self.threads = group, threads
+    def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool) -> None:
+        self._group = group
         self._whole = State.newest(path, lambda manifest: analyzer, partial=partial)
         self._parts: dict[str, PartOfIndex] = {}
 
@@ -167,7 +168,7 @@ def _opened(shards: Shards, identity: str) -> None:
 
 def _searched(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """For each topic the count of results, and their documents, by their ordinals here, and scores end to end."""
-    stage: Any = call.stage.with_(index=shards.part(call.identity), threads=shards.threads)
+    stage: Any = call.stage.with_(index=shards.part(call.identity), threads=None)
     run: Run = getattr(stage, call.method)(*call.arguments)
     return np.diff(run.bounds), run.codes, run.scores
 

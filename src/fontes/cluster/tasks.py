@@ -6,9 +6,11 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core.progress import Progress, Report, silent
+from ..core.work import Resources, keep, resources
 from .joining import Cluster, translated
 
 STOP = 10.0  # seconds for what was cancelled to end
@@ -51,7 +53,7 @@ def spread(
     options: dict[str, Any] = {"num_cpus": cpus, "max_retries": RETRIES} | ({"memory": memory} if memory else {})
     remote = cluster.ray.remote(**options)(_call)
     with translated(task):
-        common = cluster.ray.put(function)
+        common = cluster.ray.put((replace(resources(), ray=None), function))
     limit = max(2, int(2 * cluster.cpus / max(cpus, 1)))
     yield from stream(cluster, lambda number: remote.remote(common, parts[number]), len(parts), limit, task, progress)
 
@@ -116,5 +118,7 @@ def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:
             following += 1
 
 
-def _call(function: Callable[[P], R], part: P) -> R:
+def _call(common: tuple[Resources, Callable[[P], R]], part: P) -> R:
+    settings, function = common
+    keep(settings)
     return function(part)

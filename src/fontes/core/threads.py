@@ -104,7 +104,7 @@ class Queue:
             self._take(self._running.popleft()())
 
 
-def in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> Iterator[Result]:
+def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Results of a function for each item of a stream, in order; none is worked out far ahead."""
-    with Workers(threads) as workers:
+    with Workers() as workers:
         yield from workers.in_order(function, items)

@@ -14,12 +14,13 @@ from ..core.progress import Progress, Report
 from ..core.strings import encodable
 from ..core.threads import Workers
 from ..core.values import Doc
+from ..core.work import resources, thread_count, work
 from ..formats.corpus import Corpus
 from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
 from .batches import Batch, batches
 from .columns import ColumnWriter
-from .component import Building, Resources, Writer, components
+from .component import Building, Writer, components
 from .inversion import IDS
 from .segment import KERNEL, Leaf, leaves_of
 from .tables import IdWriter, joined
@@ -103,8 +104,6 @@ def build_segment(
     folder: Path,
     form: IndexSettings,
     *,
-    memory: int,
-    threads: int,
     progress: Report,
     columns: ColumnWriter | None = None,
     only: Callable[[Doc], bool] | None = None,
@@ -112,13 +111,12 @@ def build_segment(
 ) -> dict[str, int]:
     """Writes the files of one segment.
 
+    The memory that `work` says is shared by postings, terms and ids; a few batches for each thread come on top.
+
     Args:
         docs: The documents.
         folder: Where the files go; runs of postings go beside it for the time being.
         form: What is indexed of them.
-        memory: Bounds the bytes that postings, terms and ids take before they are written to disk; a few batches for each
-            thread come on top.
-        threads: How many batches are worked on side by side.
         progress: Is called after each batch.
         columns: Writes the columns of the metadata; None writes none.
         only: Says of each document, in their order, whether it is taken; None takes all.
@@ -130,13 +128,13 @@ def build_segment(
     Raises:
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
-    start, count = time.perf_counter(), 0
+    start, count, memory = time.perf_counter(), 0, resources().memory
     ids = IdWriter(folder, memory // IDS)
-    size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * threads)))
+    size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * thread_count())))
     writers: list[Writer] = []
     try:
-        with Workers(threads) as workers:
-            building = Building(folder, form, memory, workers)
+        with Workers() as workers:
+            building = Building(folder, form, workers)
             for name in ("postings", "text", *form.components):
                 writers.append(components[name].writer(building))
             writers += [] if columns is None else [columns]
@@ -173,7 +171,7 @@ def _made(make: Callable[[], Batch]) -> Batch:
     return make()
 
 
-def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int, progress: Report) -> dict[str, int]:
+def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
     """Writes the files of one segment: the documents that live in the leaves, in their order.
 
     A component that not all segments have is left out; see `Component.conflict`.
@@ -181,8 +179,6 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     Args:
         leaves: The segments, adjacent ones of a state.
         folder: Where the files go.
-        memory: Bounds the bytes that postings take; the terms, the ids and some blocks of text come on top.
-        threads: Threads that work side by side.
         progress: Is called now and then.
 
     Returns:
@@ -198,8 +194,8 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     write_array(folder, "doc_ids.order", ids.order)
     names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
     first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
-    resources = Resources(memory, max(1, threads - 1), progress)
-    with Workers(min(2, threads)) as workers:  # the other components do not need the postings
-        counts = workers.begin(components[first].merge, leaves, folder, resources)
-        more = [components[name].merge(leaves, folder, resources) for name in others]
+    threads = thread_count()
+    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others do not need the postings
+        counts = workers.begin(components[first].merge, leaves, folder, progress)
+        more = [components[name].merge(leaves, folder, progress) for name in others]
         return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..core.errors import ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import Report
 from ..core.registry import Registry
 
 if TYPE_CHECKING:
@@ -37,34 +37,17 @@ DELETIONS = "deleted"  # begins the names of folders that belong to no component
 
 
 @dataclass(frozen=True)
-class Resources:
-    """Limits of a merge.
-
-    Args:
-        memory: Bytes that postings may take.
-        threads: Threads that work side by side.
-        progress: Is called as documents are done.
-    """
-
-    memory: int
-    threads: int
-    progress: Report = silent
-
-
-@dataclass(frozen=True)
 class Building:
     """The build of a segment, for writers.
 
     Args:
         folder: Where the files go; files for the time being go beside it.
         settings: What is indexed of the documents.
-        memory: Bytes that what is not yet on the disk may take.
         workers: Threads that writers share.
     """
 
     folder: Path
     settings: IndexSettings
-    memory: int
     workers: Workers
 
 
@@ -129,7 +112,7 @@ class Component(ABC, Generic[T]):
         raise ParameterError(f"the component '{self.name}' is not built with the documents")
 
     @abstractmethod
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         """Writes the data of the living documents of several segments to the folder of a new one.
 
         Returns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.progress import Report, silent
-from ..core.work import cluster, memory_size, work
+from ..core.work import cluster, work
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..text import Analyzer
@@ -57,7 +56,7 @@ class Index(_State):
         components: Sequence[str] = (),
         shards: int = 1,
         ray: bool | str | None = None,
-        memory: str | int = "2G",
+        memory: str | int | None = None,
         threads: int | None = None,
         overwrite: bool = False,
         drop_vectors: bool = False,
@@ -81,7 +80,8 @@ class Index(_State):
             shards: How many shards it has, of as many documents each, in their order, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
-            memory: What postings, their terms and ids may take before they go to the disk; with `ray`, in each task.
+            memory: What postings, their terms and ids may take before they go to the disk (default: 2G); with `ray`, in each
+                task.
             threads: How many threads read, analyse and compress (default: the machine's); with `ray`, in each task (1).
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
             drop_vectors: Replace even an index that holds vectors, which the new one has not.
@@ -92,15 +92,13 @@ class Index(_State):
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
         form = IndexSettings.of(analyzer, fields, vectors, components)
-        with work(ray=ray):
+        with work(threads=threads, memory=memory, ray=ray):
             build(
                 docs,
                 Path(path),
                 form,
                 columns,
                 shards=check_whole("shards", shards) if shards != 1 else None,
-                memory=memory_size(memory),
-                threads=threads,
                 overwrite=overwrite,
                 drop_vectors=drop_vectors,
                 progress=progress,
@@ -169,7 +167,7 @@ class Index(_State):
         docs: str | Path | Iterable[Any],
         *,
         duplicates: str = "error",
-        memory: str | int = "2G",
+        memory: str | int | None = None,
         threads: int | None = None,
         progress: Report = silent,
     ) -> Change:
@@ -190,8 +188,8 @@ class Index(_State):
             InputError: A document cannot be used, or an id is there already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        threads = threads or os.cpu_count() or 1
-        change, after = add(self._state, docs, duplicates, memory_size(memory), threads, progress)
+        with work(threads=threads, memory=memory):
+            change, after = add(self._state, docs, duplicates, progress)
         self._go_on(after)
         return change
 
@@ -213,7 +211,7 @@ class Index(_State):
     def merge(
         self,
         *,
-        memory: str | int = "2G",
+        memory: str | int | None = None,
         threads: int | None = None,
         drop_vectors: bool = False,
         progress: Report = silent,
@@ -232,7 +230,8 @@ class Index(_State):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, after = merge(self._state, memory_size(memory), threads or os.cpu_count() or 1, drop_vectors, progress)
+        with work(threads=threads, memory=memory):
+            change, after = merge(self._state, drop_vectors, progress)
         self._go_on(after)
         return change
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.strings import Strings
 from ..core.threads import Queue, Workers, in_order
+from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter
 from ..text import Analyzer
 from .batches import Batch, Contents
@@ -358,8 +359,8 @@ class PostingsWriter:
         """Merges the runs and completes the files. Returns the counts of terms, postings and tokens."""
         try:
             self._inverter.close()
-            with Workers(1) as workers:
-                write_runs(self._runs, self._lists, workers, self._memory)
+            with work(threads=1, memory=self._memory), Workers() as workers:
+                write_runs(self._runs, self._lists, workers)
             return self._lists.close()
         finally:
             self._lists.abandon()
@@ -371,7 +372,8 @@ class InvertedWriter(Writer):
     def __init__(self, building: Building) -> None:
         self._building, self._workers = building, building.workers
         self._runs, self._lists = PostingRuns(building.folder.parent), ListsWriter(building.folder)
-        self._memory = (building.memory - building.memory // IDS) // building.workers.threads  # of each thread
+        memory = resources().memory
+        self._memory = (memory - memory // IDS) // building.workers.threads  # of each thread
         self._queue = Queue(self._workers, self._lists.lengths)
         self._idle: list[_Worker] = []
         self._closing: list[Callable[[], None]] = []
@@ -386,7 +388,7 @@ class InvertedWriter(Writer):
     def close(self) -> dict[str, int]:
         for wait in self._closing:
             wait()
-        write_runs(self._runs, self._lists, self._workers, self._building.memory)
+        write_runs(self._runs, self._lists, self._workers)
         return self._lists.close()
 
     def abandon(self) -> None:
@@ -404,9 +406,9 @@ class InvertedWriter(Writer):
             self._idle.append(worker)
 
 
-def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers, memory: int) -> None:
-    """Merges runs by terms into the files of an inverted index, in at most `memory` bytes."""
-    for chunk in workers.in_order(runs.merged, runs.chunks(_chunk_size(memory, workers.threads))):
+def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers) -> None:
+    """Merges runs by terms into the files of an inverted index."""
+    for chunk in workers.in_order(runs.merged, runs.chunks(_chunk_size(workers.threads))):
         lists.write(chunk)
 
 
@@ -416,9 +418,6 @@ def write_lists(
     df: NDArray[np.integer[Any]],
     lengths: NDArray[np.integer[Any]],
     postings: Callable[[int, int], Postings],
-    *,
-    memory: int | None = None,
-    threads: int = 1,
 ) -> dict[str, int]:
     """Writes the files of an inverted index. Returns the counts of terms, postings and tokens.
 
@@ -428,8 +427,6 @@ def write_lists(
         df: The number of postings of each term, from 1.
         lengths: The sum of frequencies of each document.
         postings: Gives the postings of the terms from one number up to another, end to end.
-        memory: Bytes that postings may take; None: as many as CHUNK postings do.
-        threads: Number of ranges of terms that are packed side by side.
     """
 
     def part(edges: tuple[int, int]) -> Chunk:
@@ -447,17 +444,17 @@ def write_lists(
     lists = ListsWriter(folder)
     try:
         lists.lengths(lengths)
-        edges: Iterable[tuple[int, int]] = chunks(df, CHUNK if memory is None else _chunk_size(memory, threads))
-        for chunk in in_order(part, edges, threads):
+        edges: Iterable[tuple[int, int]] = chunks(df, _chunk_size(thread_count()))
+        for chunk in in_order(part, edges):
             lists.write(chunk)
         return lists.close()
     finally:
         lists.abandon()
 
 
-def _chunk_size(memory: int, threads: int) -> int:
+def _chunk_size(threads: int) -> int:
     """Number of postings that are merged at a time."""
-    return max(1, min(CHUNK, memory // (MERGED * (threads + 1))))
+    return max(1, min(CHUNK, resources().memory // (MERGED * (threads + 1))))
 
 
 class _Table:

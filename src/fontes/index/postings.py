@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays
 from ..storage.compiled import affordable
-from .component import Building, Component, Resources, components
+from .component import Building, Component, components
 from .inversion import InvertedWriter, chunks, write_lists
 from .kernels import append_postings, unpack_plainly, unpack_postings
 from .segment import Deletions, Leaf
@@ -257,17 +258,13 @@ def counted(leaf: Leaf, part: PostingLists) -> Leaf:
     return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
 
 
-def merge_lists(
-    parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int
-) -> dict[str, int]:
+def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
     """Writes one inverted index of the living documents. Returns the counts of terms, postings and tokens.
 
     Args:
         parts: Inverted indexes of the leaves' documents: their own, or weights of terms.
         leaves: The leaves, the first with the ordinals from 0.
         folder: Where the files go.
-        memory: Bytes that postings may take.
-        threads: Threads that work side by side.
     """
     own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
     lists = JoinedLists(parts, own)
@@ -277,8 +274,6 @@ def merge_lists(
         lists.df,
         lists.lengths,
         lambda first, last: lists.postings(np.arange(first, last)),
-        memory=memory,
-        threads=threads,
     )
 
 
@@ -294,9 +289,9 @@ class Postings(Component[PostingLists], name="postings"):
     def writer(self, building: Building) -> InvertedWriter:
         return InvertedWriter(building)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         lists = [leaf.segment.lists for leaf in leaves]
-        return merge_lists(lists, leaves, folder, memory=resources.memory, threads=resources.threads)
+        return merge_lists(lists, leaves, folder)
 
     def check(self, leaf: Leaf, deep: bool) -> None:
         if deep:

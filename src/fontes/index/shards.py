@@ -16,17 +16,13 @@ from .files import check_contents, check_sizes, complete, shard_of
 from .segment import Deletions, Leaf, Segment
 
 
-def cut(
-    segment: Segment, shards: int, folder: Path, *, memory: int, threads: int, progress: Report
-) -> list[tuple[Path, dict[str, int]]]:
+def cut(segment: Segment, shards: int, folder: Path, *, progress: Report) -> list[tuple[Path, dict[str, int]]]:
     """Writes a segment for each shard: documents in a row, of which each shard has as many as the others, or one less.
 
     Args:
         segment: The documents.
         shards: How many shards there are to be; some have no document where there are fewer.
         folder: Where a folder for each shard goes.
-        memory: Bounds the bytes that postings take.
-        threads: How many threads work side by side.
         progress: Is called now and then.
 
     Returns:
@@ -43,7 +39,7 @@ def cut(
         others[first:last] = False
         place.mkdir()
         leaf = Leaf(segment, 0, Deletions.of(segment.lists, others))
-        segments.append((place, merge_segments([leaf], place, memory=memory, threads=threads, progress=progress)))
+        segments.append((place, merge_segments([leaf], place, progress)))
     return segments
 
 

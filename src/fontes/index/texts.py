@@ -24,7 +24,7 @@ from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
 from ..storage.files import MAX_PIECE, check_length
-from .component import Building, Component, Resources, Writer, components
+from .component import Building, Component, Writer, components
 
 if TYPE_CHECKING:
     from .batches import Batch
@@ -259,8 +259,8 @@ class Texts(Component[DocumentStore], name="text"):
     def writer(self, building: Building) -> DocumentWriter:
         return DocumentWriter(building.folder, building.workers)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
-        _merge_texts(leaves, folder, resources.threads, resources.progress)
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+        _merge_texts(leaves, folder, progress)
         return {}
 
     def check(self, leaf: Leaf, deep: bool) -> None:
@@ -275,11 +275,11 @@ class Texts(Component[DocumentStore], name="text"):
 TEXTS: Texts = components["text"]  # type: ignore[assignment]
 
 
-def _merge_texts(leaves: Sequence[Leaf], folder: Path, threads: int, progress: Report) -> None:
+def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: Report) -> None:
     start, done, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
     writer = DocumentWriter(folder)
     try:
-        for block in in_order(packed, _blocks(leaves), threads):
+        for block in in_order(packed, _blocks(leaves)):
             writer.append(block)
             done += len(block.sizes)
             progress(Progress("merging", done, total, time.perf_counter() - start))

@@ -86,8 +86,6 @@ def build(
     columns: Mapping[str, str] | None,
     *,
     shards: int | None = None,
-    memory: int,
-    threads: int | None,
     overwrite: bool,
     drop_vectors: bool,
     progress: Report,
@@ -100,14 +98,11 @@ def build(
             form,
             columns,
             shards=shards,
-            memory=memory,
-            threads=threads,
             overwrite=overwrite,
             drop_vectors=drop_vectors,
             progress=progress,
         )
         return
-    threads = threads or os.cpu_count() or 1
     documents = _documents(docs)
     ciff = ciff_file(documents)
     if ciff is not None and (form.weights is not None or columns is not None):
@@ -118,9 +113,9 @@ def build(
         writer = ColumnWriter(folder, Schema.of(columns))
         of_file: dict[str, Any] = {}
         if ciff is None:
-            counts = build_segment(documents, folder, form, memory=memory, threads=threads, progress=progress, columns=writer)
+            counts = build_segment(documents, folder, form, progress=progress, columns=writer)
         else:
-            counts, header = ciff_segment(ciff, folder, memory=memory, threads=threads, progress=progress)
+            counts, header = ciff_segment(ciff, folder, progress=progress)
             of_file = {"fields": [], "ciff": header}
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **of_file}
         manifest = {**facts, "columns": writer.schema.to_json()}
@@ -128,7 +123,7 @@ def build(
         if shards is not None:
             manifest["shards"] = shards
             whole = Segment(folder, texts=ciff is None)
-            segments = cut(whole, shards, stage, memory=memory, threads=threads, progress=progress)
+            segments = cut(whole, shards, stage, progress=progress)
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
@@ -139,9 +134,7 @@ def _documents(docs: Iterable[Any] | str | Path) -> Corpus | Documents:
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
-def add(
-    reader: State, docs: str | Path | Iterable[Any], duplicates: str, memory: int, threads: int, progress: Report
-) -> tuple[Change, State]:
+def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progress: Report) -> tuple[Change, State]:
     """Adds documents; see `Index.add`. Returns what has changed, and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
@@ -170,8 +163,6 @@ def add(
             documents,
             folder,
             before.form,
-            memory=memory,
-            threads=threads,
             progress=progress,
             columns=columns,
             only=fits if duplicates == "skip" else None,
@@ -182,7 +173,7 @@ def add(
         if counts["documents"]:
             state.append(folder, counts)
             replaced = _replaced(state, before, duplicates)
-        state.merge_piled(threads)
+        state.merge_piled()
         after = _committed(before, state, draft, columns.schema)
     added = len(after) - len(before) + replaced
     return Change(added, replaced, skipped, 0, len(after), len(after.leaves)), after
@@ -207,20 +198,20 @@ def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, Sta
             )
         state = Draft(before, draft)
         _delete(state, before, np.unique(ordinals[ordinals >= 0]))
-        state.merge_piled(os.cpu_count() or 1)
+        state.merge_piled()
         after = _committed(before, state, draft)
     gone = len(before) - len(after)
     return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
 
 
-def merge(reader: State, memory: int, threads: int, drop_vectors: bool, progress: Report) -> tuple[Change, State]:
+def merge(reader: State, drop_vectors: bool, progress: Report) -> tuple[Change, State]:
     """Merges all segments; see `Index.merge`. Returns what there is, and the new state."""
     with _writing(reader) as (before, draft):
         state = Draft(before, draft)
         for first, last in state.of_shards():
             if not drop_vectors and (problem := merge_conflict(state.leaves[first:last])) is not None:
                 raise FontesError(f"{before.path} cannot be merged: {problem}")
-        state.merge_all(memory, threads, progress)
+        state.merge_all(progress)
         after = _committed(before, state, draft)
     return Change(documents=len(after), segments=len(after.leaves)), after
 

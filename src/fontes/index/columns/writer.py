@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from ...core.dates import date_of
 from ...core.errors import IndexFormatError
+from ...core.progress import Report
 from ...core.strings import Strings, encodable, utf8
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 from ...storage.arrays import REMEDY
 from ..batches import Batch
-from ..component import Component, Resources, Writer, components
+from ..component import Component, Writer, components
 from ..segment import Leaf, Segment
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
 from .values import SegmentColumns, Values, ascending, joined, write_columns
@@ -225,7 +226,7 @@ class Columns(Component[SegmentColumns], name="columns"):
     def open(self, segment: Segment) -> SegmentColumns:
         return SegmentColumns(segment.folder, segment.documents)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         """Raises IndexFormatError where segments have columns of the same name and of other types, too."""
         types: dict[str, str] = {}
         for leaf in leaves:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ...core.errors import IndexFormatError
-from ...core.progress import Report
+from ...core.progress import Report, silent
 from ...core.values import Doc
 from ...storage.artifact import check_folder
 from ...storage.hashes import hash_text
-from ..component import DROP, Component, Resources, components, folder_names
+from ..component import DROP, Component, components, folder_names
 from ..segment import Leaf, Segment, leaves_of
 from .journal import Encoding
 
@@ -75,7 +75,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         """The artifacts of one encoder over the living documents; `facts` describe them where there are no segments."""
 
     @abstractmethod
-    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[P], segment: Path, resources: Resources) -> None:
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[P], segment: Path) -> None:
         """Writes the artifact of the living documents to the folder of a new segment."""
 
     def encoding(
@@ -125,7 +125,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
                     opened[name] = self.load(newer[name], segment)
         return opened
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         """Carries over what all segments have, as encoding the new segment would store it; what is there already stays."""
         fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
@@ -133,7 +133,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
                 parts = [self.load(self.folders(leaf.segment.folder)[name], leaf.segment) for leaf in leaves]
                 for part in parts:
                     part.check()
-                self.write_merged(leaves, parts, folder, resources)
+                self.write_merged(leaves, parts, folder)
         return {}
 
     def conflict(self, leaves: Sequence[Leaf]) -> str | None:
@@ -176,7 +176,7 @@ def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
     return None
 
 
-def merge_encoded(leaves: Sequence[Leaf], folder: Path, resources: Resources) -> None:
+def merge_encoded(leaves: Sequence[Leaf], folder: Path) -> None:
     """Carries what encoders made of all of some segments over to the segment that they have been merged to.
 
     Raises:
@@ -185,7 +185,7 @@ def merge_encoded(leaves: Sequence[Leaf], folder: Path, resources: Resources) ->
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
     for name in folder_names(leaf.segment.folder for leaf in leaves):
         if name in components:
-            components[name].merge(leaves, folder, resources)
+            components[name].merge(leaves, folder, silent)
 
 
 def check_encoded(leaf: Leaf, deep: bool) -> None:

@@ -13,7 +13,7 @@ from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
 from ...core.threads import in_threads
 from ...core.work import thread_count
-from ...index.component import Resources, components
+from ...index.component import components
 from ...index.embeddings.encoded import EncodedComponent
 from ...index.embeddings.encoding import VECTORS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
@@ -23,7 +23,6 @@ from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, se
 from ...storage.hashes import hash_json
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .pieces import edges_of
 from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
@@ -369,7 +368,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
             facts = {"colbert": facts["encoder"], "fingerprint": facts["fingerprint"], "nbits": facts["form"] or FITTING}
         return JoinedTokens(leaves, parts, facts)
 
-    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path, resources: Resources) -> None:
+    def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path) -> None:
         """Writes what compressing the living documents with the same codec would."""
         joined, first = self.join(leaves, parts, {}), parts[0]
         rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]
@@ -404,3 +403,11 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
     list_bounds = np.searchsorted(pairs, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
     write_array(draft, "lists", (pairs % max(1, documents)).astype(np.int32))
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
+
+
+def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
+    """Edges that divide documents with so many tokens into parts of about `most` tokens."""
+    ends = np.cumsum(tokens)
+    inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
+    edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()
+    return edges

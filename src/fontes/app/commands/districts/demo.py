@@ -1,4 +1,4 @@
-"""`fontes demo`: the main job on text that every machine with Python has, and four tasks on stories that come along."""
+"""`fontes demo`: what README shows, and four tasks on stories that come along."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Reproduce")
 def demo(
-    directory: Annotated[Path | None, typer.Option(help="Keep the indexes here.", show_default="a temporary place")] = None,
+    directory: Annotated[
+        Path | None, typer.Option(help="Keep indexes and runs here.", show_default="a temporary place")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Index and search Python's documentation, measure two models on it, and go through four tasks on stories."""
+    """Run what README shows, on text that every machine has, and measure four tasks on stories."""
     from ...demo import run_demo
 
     run_demo(directory, json)
