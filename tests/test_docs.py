@@ -10,6 +10,7 @@ what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import io
@@ -149,8 +150,8 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
-SLOW += ("first-search", "index-on-disk", "living", "train-long-encoders")
+SLOW = ("backup", "causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
+SLOW += ("first-search", "index-on-disk", "living", "side-by-side", "test-collections", "train-long-encoders")
 
 
 @pytest.mark.parametrize(
@@ -242,14 +243,20 @@ def public() -> list[str]:
     return [*daily, *(f"{room}.{name}" for room in rooms for name in getattr(fontes, room).__all__ if name not in daily)]
 
 
+@functools.cache
+def reference() -> frozenset[str]:
+    """Lines of all pages of the reference."""
+    pages = (DOCS / "reference").glob("*.md")
+    return frozenset(line for page in pages for line in page.read_text(encoding="utf-8").splitlines())
+
+
 @pytest.mark.parametrize("name", public())
 def test_every_public_name_has_a_docstring_and_a_place_in_the_reference(name: str) -> None:
     value: Any = fontes
     for part in name.split("."):
         value = getattr(value, part)
     assert inspect.getdoc(value) or not (inspect.isclass(value) or inspect.isfunction(value))
-    pages = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
-    assert re.search(rf"^::: fontes\.{name}$", pages, re.MULTILINE)
+    assert f"::: fontes.{name}" in reference()
 
 
 def exists(name: str) -> bool:

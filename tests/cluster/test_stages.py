@@ -63,6 +63,7 @@ def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str
     assert there.provenance["reranked"]["pairs"] == candidates.rows
 
 
+@pytest.mark.slow
 def test_an_experiment_spreads_the_topics_of_each_step(index: Index, ray: str) -> None:
     topics = Topics.of(queries(12))
     system = index.bm25() % 10 + 0.5 * (index.dense(Hashed()) % 10)

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.compiled_code import CACHE
 
 ACCEPTED = """
 import fontes as ft
@@ -59,7 +58,15 @@ def test_mypy_accepts_what_is_documented_and_refuses_each_wrong_call(tmp_path):
     (tmp_path / "refused.py").write_text(REFUSED)
     source = Path(__file__).resolve().parent.parent.parent / "src"
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(CACHE / "mypy"), "accepted.py", "refused.py"],
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--cache-dir",
+            str(source.parent / ".mypy_cache" / "documented"),
+            "accepted.py",
+            "refused.py",
+        ],
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(source)},
         capture_output=True,

@@ -47,6 +47,7 @@ def killed_at(step: int) -> Callable[[Progress], None]:
     return report
 
 
+@pytest.mark.slow
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     base: Path, whole: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
