@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.core.progress import Progress, Report, silent
-from fontes.neural.rerank import base as rerank
 from fontes.neural.rerank.base import sigmoid
+from fontes.passages import reranker as rerank
 
 
 @dataclass(frozen=True)
