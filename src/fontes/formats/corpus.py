@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -262,7 +262,7 @@ def read_corpus(
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
-        return joined([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
+        return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, Documents)) and fields:
@@ -270,7 +270,7 @@ def read_corpus(
     return source if isinstance(source, (Corpus, Documents)) else Documents(cast(Iterable[Any], source), Fields.of(fields))
 
 
-def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
+def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     """The documents of several files and folders, one after the other.
 
     Raises:
@@ -285,6 +285,66 @@ def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     whole = Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
     whole._streams = {piece: stream for corpus in parts for piece, stream in corpus._streams.items()}
     return whole
+
+
+def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
+    """Documents with a prefix before each id: "D59865" becomes "MARCO_D59865". A corpus stays one."""
+    if not isinstance(documents, Corpus):
+        return _Prefixed(documents, prefix)
+    pieces = [(piece, PrefixedFormat(form, prefix)) for piece, form in documents.pieces]
+    return Corpus(documents.path, pieces, documents.fields, documents.is_part)
+
+
+def with_prefixes(parts: Sequence[str], prefixes: Sequence[str], read: Callable[[list[str]], Iterable[Doc]]) -> Iterable[Doc]:
+    """The documents of several parts of a collection as one, with prefixes before their ids.
+
+    Args:
+        parts: Names of the parts.
+        prefixes: No prefix, one for all parts, or one for each, in their order.
+        read: Reads the documents of some parts.
+
+    Raises:
+        ParameterError: There is another number of prefixes, or several are of what are no files or folders.
+    """
+    if not prefixes:
+        return read(list(parts))
+    if len(prefixes) == 1:
+        return with_prefix(read(list(parts)), prefixes[0])
+    if len(prefixes) != len(parts):
+        raise ParameterError(
+            f"there are {len(prefixes)} prefixes of ids for {len(parts)} parts; give one for all, or one for each"
+        )
+    return join_corpora([with_prefix(read([part]), prefix) for part, prefix in zip(parts, prefixes, strict=True)])
+
+
+class PrefixedFormat(Format):
+    """A format whose documents get a prefix before their ids."""
+
+    def __init__(self, form: Format, prefix: str) -> None:
+        self.form = form
+        self.prefix = prefix
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The format's name with the prefix, which tells apart what is read of one file with different prefixes."""
+        return f"{self.form.name} as {self.prefix}…"
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        return iter(_Prefixed(self.form.read_corpus(file, fields), self.prefix))
+
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        return self.form.is_of_lines(file, fields)
+
+
+@dataclass(frozen=True)
+class _Prefixed:
+    """Documents with a prefix before their ids."""
+
+    documents: Iterable[Doc]
+    prefix: str
+
+    def __iter__(self) -> Iterator[Doc]:
+        return (replace(doc, id=self.prefix + doc.id) for doc in self.documents)
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:

@@ -12,7 +12,7 @@ from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, 
 from ..core.progress import Report, silent
 from ..core.values import Documents
 from ..index import Index, State
-from .best import BestPassages
+from .aggregate import BestPassages
 from .documents import SENTENCE, split_id
 from .split import Sentences
 from .text_scorer import TextScorer

@@ -21,8 +21,7 @@ from ..formats import read_corpus
 from ..text.external import version_of
 from ..text.sentences import Spans, check_way, sentences
 from .by_tokens import TokenCutter
-from .documents import SENTENCE, SEPARATOR, PassageDocuments, check_separator
-from .words import WORD
+from .documents import SENTENCE, SEPARATOR, WORD, PassageDocuments, check_separator
 
 if TYPE_CHECKING:
     from ..neural.models.tokenizer import Tokenizer

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.errors import ParameterError
 from . import external
-from .characters import lowercase
+from .tokenizers import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")

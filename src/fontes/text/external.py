@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
-from .characters import lowercase
+from .tokenizers import lowercase
 
 SPACY, PLAIN = "spacy", "spacy-plain"  # the kinds of spaCy's tokenizers; the second looks at letters and digits alone
 NOT_ALPHANUMERIC = re.compile(r"[\W_]+")

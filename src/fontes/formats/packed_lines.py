@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.strings import Strings
-from ...storage.compiled import inner, kernel
-from .documents import Packed
+from ..core.strings import Strings
+from ..storage.compiled import inner, kernel
+from .packed import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
