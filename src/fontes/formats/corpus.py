@@ -74,7 +74,7 @@ class Corpus:
         return corpus
 
     def cut(self, size: int) -> list[Corpus]:
-        """The same documents in parts of about `size` bytes, each of which can be read without the others.
+        """Parts of about `size` bytes, each of which can be read without the others.
 
         JSON lines and tables without a header are cut where lines end; files of other formats, and packed ones, stay whole.
 
@@ -87,7 +87,7 @@ class Corpus:
         return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     def absolute(self) -> Corpus:
-        """The same with paths that hold in any working directory."""
+        """The corpus with absolute paths."""
         pieces = [(piece.absolute(), form) for piece, form in self.pieces]
         return Corpus(self.path, pieces, self.fields, self.is_part)
 
@@ -103,7 +103,7 @@ class Corpus:
 
     @property
     def position(self) -> int:
-        """How many bytes the latest iteration has read, of the files as stored; for gzip the compressed bytes."""
+        """Number of bytes that the latest iteration has read, of the files as stored; for gzip compressed bytes."""
         return self._done + (self._file.position if self._file else 0)
 
     def __iter__(self) -> Iterator[Doc]:
@@ -138,11 +138,11 @@ class Corpus:
         yield from self._through(portions)
 
     def empty(self) -> InputError:
-        """What is raised where there is no document at all."""
+        """Error for a corpus without documents."""
         return InputError(f"{self.path}: holds no documents")
 
     def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
-        """What is read of the files, one after the other."""
+        """Items read from the files, one file after the other."""
         stream = next((piece for piece, _ in self.pieces if piece.is_stream), None)
         if self._spent and stream is not None:
             name = "standard input" if str(stream.path) == STANDARD else stream.name

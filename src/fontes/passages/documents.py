@@ -59,18 +59,18 @@ class PassageDocuments:
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
-        """How many passages each of these documents has."""
+        """Number of passages of each of these documents."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 
     @property
     def marked(self) -> Callable[[str, Doc], str] | None:
-        """How the documents' owner marks the words of a query in a text, where it can."""
+        """Function of the documents' owner that marks the words of a query in a text, if it has one."""
         return getattr(self.documents, "marked", None)
 
     @property
     def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], Any] | None:
-        """How the documents' owner picks the pieces of texts that fit a query best, where it can."""
+        """Function of the documents' owner that picks the pieces of texts that fit a query best, if it has one."""
         return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:

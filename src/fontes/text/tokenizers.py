@@ -344,7 +344,7 @@ def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner(inline="always")
 def _size(byte: int) -> int:
-    """How many bytes the character has whose first byte is this."""
+    """Number of bytes of the character with this first byte."""
     if byte < 0x80:
         return 1
     if byte < 0xE0:
