@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import regex
 
-from fontes.text import characters as c
+from fontes.text import tokenizers as c
 
 FOLDER = Path(__file__).parent.parent / "src/fontes/text/tables"
 

@@ -56,7 +56,7 @@ class Splitter(Stage[Run, Run]):
     @property
     @abstractmethod
     def sentence_finder(self) -> str | None:
-        """Function that finds sentences; None for passages that ignore them."""
+        """Method by which sentences are found; None for passages that ignore them."""
 
     def check_needs(self) -> None:
         if self.sentence_finder is not None:
