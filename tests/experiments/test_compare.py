@@ -247,7 +247,7 @@ def test_the_cache_drops_what_was_used_longest_ago(index: ft.Index, tmp_path: Pa
         os.utime(cache._path(f"{number}" * 64), (number, number))
     size = cache._path("0" * 64).stat().st_size
     assert cache.load("0" * 64, run.topics, {index.fingerprint: index}) == run  # used now
-    cache.limit = 3 * size
+    cache._disk.limit = 3 * size
     cache.trim()
     assert sorted(p.stem[0] for p in cache.folder.rglob("*.npz")) == ["0", "3", "4"]
 
@@ -265,7 +265,7 @@ def test_a_cache_deletes_no_file_but_its_own(index: ft.Index, tmp_path: Path) ->
     run = Counting(index)(TOPICS)
     cache.store("c" * 64, run, run.topics)
     cache.trim()
-    assert sorted(path.name for path in mine.rglob("*.*")) == ["data.npz", "notes.txt"]
+    assert sorted(path.name for path in mine.rglob("*.*")) == [f"{'c' * 64}.npz", "data.npz", "notes.txt"]
 
 
 def test_a_user_folder_that_cannot_be_written_is_done_without(

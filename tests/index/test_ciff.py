@@ -19,8 +19,7 @@ from support.small_collections import PROPERTY, agrees, inverted, postings
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError
 from fontes.core.expression import pipeline
-from fontes.index import Index
-from fontes.index.ciff import reading
+from fontes.index import Index, ciff as reading
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "～", "𝒜", "z"]), max_size=12)
 BAGS = st.lists(WORDS.map(Counter), min_size=1, max_size=12)

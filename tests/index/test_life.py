@@ -199,7 +199,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are soon merged, and what histories change is as it was after them."""
     monkeypatch.setattr(draft, "FACTOR", 3)
     monkeypatch.setattr(draft, "SMALL", 15)
-    monkeypatch.setattr(impacts, "trim", lambda folder, limit: None)  # looks through all that there is, each time
+    monkeypatch.setattr(impacts.CACHE, "trim", lambda: None)  # looks through all that there is, each time
     monkeypatch.setattr(impacts, "LARGE", impacts.LARGE)
 
 

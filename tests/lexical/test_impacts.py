@@ -229,7 +229,7 @@ def test_the_impacts_of_the_indexes_used_longest_ago_go(large, tmp_path, monkeyp
     Index.open(large).bm25()(TOPICS)
     for folder in (caches.cache_folder() / "impacts").iterdir():
         os.utime(folder, (1, 1))
-    monkeypatch.setattr(impacts, "LIMIT", 1)
+    monkeypatch.setattr(impacts.CACHE, "limit", 1)
     other.bm25()(TOPICS)
     assert [f.name for f in (caches.cache_folder() / "impacts").iterdir()] == [other.fingerprint[:32]]
 

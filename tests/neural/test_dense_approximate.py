@@ -72,8 +72,8 @@ def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exac
 @pytest.mark.parametrize(("algorithm", "linked"), [("hnsw", 3), ("IVF4,Flat", 1)])
 def test_a_graph_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, monkeypatch, algorithm, linked):
     threads: list[int | None] = []
-    held = ann.Threads
-    monkeypatch.setattr(ann, "Threads", lambda count: threads.append(count) or held(count))
+    held = ann.FaissThreads
+    monkeypatch.setattr(ann, "FaissThreads", lambda count: threads.append(count) or held(count))
     index = Index.build(made_docs(200), tmp_path / "x")
     index.encode(Hashed())
     index.dense(Hashed(), algorithm=algorithm, threads=3).search("w1")
@@ -176,7 +176,7 @@ def test_an_approximate_index_over_damaged_vectors_is_not_kept(tmp_path, own_cac
 
 
 def test_the_approximate_indexes_used_longest_ago_go(tmp_path, own_cache, monkeypatch):
-    monkeypatch.setattr("fontes.neural.dense.ann.LIMIT", 1)
+    monkeypatch.setattr("fontes.neural.dense.ann.CACHE.limit", 1)
     for count in (100, 90):
         index = Index.build(made_docs(count), tmp_path / str(count))
         index.encode(Hashed())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fontes.storage.caches import Attached, Cached, cache_folder, touch, trim
+from fontes.storage.caches import Attached, Cached, DiskCache, cache_folder
 
 
 def test_the_cache_is_the_folder_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +49,15 @@ def test_the_folders_used_longest_ago_go_until_the_rest_fit(tmp_path: Path) -> N
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "file").write_bytes(bytes(100))
         os.utime(tmp_path / name, (age, age))
-    touch(tmp_path / "a")
-    trim(tmp_path, 200)
+    cache = DiskCache("", 200, at=tmp_path)
+    cache.use(tmp_path / "a")
+    cache.trim()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "d"]
-    trim(tmp_path, 0)
+    cache.limit = 0
+    cache.trim()
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
-    trim(tmp_path / "missing", 0)
-    touch(tmp_path / "missing")
+    DiskCache("", at=tmp_path / "missing").trim()
+    cache.use(tmp_path / "missing")
 
 
 def test_a_value_is_made_once_and_those_used_longest_ago_go() -> None:

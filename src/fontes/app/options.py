@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 import typer
 
@@ -142,6 +143,35 @@ def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Comman
                 if default is None:
                     values[name] = tuple(values[name] or ())
             command(**arguments, settings=values)
+
+        _extend(run, command, options, "settings")
+        return run
+
+    return decorated
+
+
+def takes_settings(settings: type[Any], **help: str) -> Callable[[Command], Command]:
+    """Gives a command an option for each field of a pydantic class; those that are typed it takes as the dict `settings`.
+
+    The help of an option is the first sentence of the field's description, or one of `help`; "None: …" in it says the default.
+    """
+    help_of = descriptions(settings) | help
+    options: dict[str, tuple[Any, Any]] = {}
+    for name, field in settings.model_fields.items():
+        text, _, absent = help_of[name].partition("None: ")
+        sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip())[0].rstrip(";.,: ")
+        default = absent.partition(". ")[0].rstrip(".") if field.default is None else field.default
+        shown = f"{default:g}" if isinstance(default, float) else str(default)
+        kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not type(None)]
+        kind = str if isinstance(kinds[0], str) else kinds[0]  # a Literal's
+        flag = f"--{name.replace('_', '-')}"
+        options[name] = Annotated[kind | None, typer.Option(flag, help=f"{sentence}.", show_default=shown)], None
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            values = {name: arguments.pop(name) for name in options}
+            command(**arguments, settings={name: value for name, value in values.items() if value is not None})
 
         _extend(run, command, options, "settings")
         return run

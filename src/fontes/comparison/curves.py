@@ -46,8 +46,8 @@ def plot_measures(
     """Measures of runs against k, a panel for each measure and a line for each run, over all judged topics.
 
     Args:
-        runs: By name of the system, what `Run.of` accepts.
-        qrels: What `Qrels.of` accepts.
+        runs: By name of the system, anything that `Run.of` accepts.
+        qrels: Anything that `Qrels.of` accepts.
         measures: As for `evaluate`, without cutoffs: P, R, SetF (F1), RR, nDCG, Complete, …
         k: The greatest k. Up to 20 each k is drawn; beyond, the axis is logarithmic.
         bands: Whether the lines have 95% bootstrap intervals (BCa, 2,000 samples of the topics) around them.

@@ -58,7 +58,7 @@ def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
-    # What is half a character (a lone surrogate, which JSON can smuggle into texts) cannot be written to a file.
+    # A lone surrogate, which JSON can bring into texts, cannot be written to a file.
     return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -174,7 +174,7 @@ AT_K: dict[str, Measure] = {"Recall": R, "Precision": P, "F1": SetF, "RR": RR, "
 
 @dataclass(frozen=True)
 class PageData:
-    """What a page holds besides its tables.
+    """The contents of a page besides its tables.
 
     Args:
         values: The values of the JSON in the page:
@@ -185,11 +185,11 @@ class PageData:
             topics     [id, text] of each
             values     by measure, system and topic, to 6 decimals
             curves     recalls, precision by system; ks, at ([name of a measure, values by system] for each)
-            depth      how many documents of a ranking are here
+            depth      the number of documents of each ranking
             docs       ids of documents; others refer to them by their place
-            texts      [title, text] of each document, or 0; empty where nobody knows the documents
+            texts      [title, text] of each document, or 0; empty where all are unknown
             rankings   of each topic: lists (documents by system), grades ([document, grade] of those in the lists), relevant
-                       ([document, grade, rank by system, 0 where not retrieved]) and count (how many relevant there are);
+                       ([document, grade, rank by system, 0 where not retrieved]) and count (the number of relevant documents);
                        where sentences were picked of documents, picked (by system, by document, [number, text] of each)
 
         left_out: Sentences that say what is not in the page.

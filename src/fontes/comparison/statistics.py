@@ -67,7 +67,7 @@ def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> t
 
     Args:
         differences: The differences, (topics, pairs).
-        permutations: How many random signs are tried with more than 16 topics.
+        permutations: The number of random signs for more than 16 topics.
         seed: The seed of the random signs.
 
     Returns:
@@ -161,7 +161,7 @@ def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
 
     Args:
         values: The values, (topics, columns).
-        resamples: How many samples are drawn.
+        resamples: The number of samples.
         seed: The seed of the samples.
 
     Returns:
@@ -305,12 +305,12 @@ def kappa(table: Sequence[Sequence[int]] | NDArray[np.int64], weights: str = "")
     """Cohen's kappa: 1 - sum(w * observed) / sum(w * expected by chance) (Cohen 1960; weighted, Cohen 1968, equation 4).
 
     Args:
-        table: How many documents have this grade of the first judge, the row, and that of the second, the column.
-        weights: How much a disagreement counts: "", each the same; "linear" or "quadratic", by the distance of the grades.
+        table: Numbers of documents by grade of the first judge (rows) and of the second (columns).
+        weights: Of disagreements: "" for equal ones; "linear" or "quadratic" by the distance of the grades.
 
     Returns:
-        1 for judges who always agree, 0 for such as agree no more than by chance. NaN where chance alone agrees always: both
-        give one and the same grade to all, or there are no documents.
+        1 for judges who always agree, 0 for agreement by chance. NaN where both give the same single grade to all, or without
+        documents.
 
     Raises:
         ParameterError: There are no such weights.

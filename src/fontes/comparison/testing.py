@@ -101,7 +101,7 @@ class Testing:
 class Comparison:
     """The test of a system against another, by one measure.
 
-    NaN stands for what one topic cannot tell, and is never significant.
+    Values that a single topic cannot give are NaN, and never significant.
 
     Args:
         measure: The measure.
@@ -110,7 +110,7 @@ class Comparison:
         difference: The mean over topics of system minus other.
         low: The lower end of the bootstrap interval of the difference.
         high: The upper end.
-        statistic: What the test computes: t, W, the mean difference (Fisher) or q (Tukey).
+        statistic: The test's: t, W, the mean difference (Fisher) or q (Tukey).
         p: The p-value of the test.
         corrected: The p-value after the correction.
         d_z: Cohen's d_z, the mean difference in standard deviations of the differences.

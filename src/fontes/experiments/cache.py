@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -21,7 +20,7 @@ import numpy as np
 
 from ..core import InputError, Run, Strings, Topic, Topics, Turn
 from ..core.values import Documents
-from ..storage.caches import cache_folder
+from ..storage.caches import DiskCache
 from ..storage.files import write
 from ..storage.hashes import hash_json
 from .provenance import installed, processor, topic_facts
@@ -44,8 +43,8 @@ class Cache:
     def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
         """Opens the cache, which need not exist yet; by default `runs` in the user's caches. `limit` is in bytes."""
         self._named = folder is not None
-        self.folder = Path(folder) if folder is not None else cache_folder() / "runs"
-        self.limit = limit
+        self._disk = DiskCache("runs", limit, "[0-9a-f][0-9a-f]/*", None if folder is None else Path(folder))
+        self.folder = self._disk.folder
         self._written = False
 
     @classmethod
@@ -79,8 +78,7 @@ class Cache:
             return None
         if not _is_sound(run):
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # the date says when a run was last used
+        self._disk.use(path)
         return run
 
     def store(self, key: str, run: Run, topics: Topics) -> None:
@@ -121,22 +119,8 @@ class Cache:
 
     def trim(self) -> None:
         """Deletes the runs used longest ago until the folder holds no more than its limit."""
-        if not self._written:
-            return
-        files = []
-        for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
-            if not OURS.fullmatch(path.name):
-                continue
-            with contextlib.suppress(OSError):
-                facts = path.stat()
-                files.append((facts.st_mtime_ns, facts.st_size, path))
-        total = sum(size for _, size, _ in files)
-        for _, size, path in sorted(files):
-            if total <= self.limit:
-                break
-            with contextlib.suppress(OSError):
-                path.unlink()
-            total -= size
+        if self._written:
+            self._disk.trim(lambda path: OURS.fullmatch(path.name))
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.npz"

@@ -58,10 +58,10 @@ class Experiment:
     def run(self, progress: Listener = silent, ray: bool | str | None = None) -> Report:
         """Runs all systems, measures and compares them, and writes what `output` holds; the lock is the last file.
 
-        A folder with a lock is complete. What was done before a run was interrupted is not done again.
+        A folder with a lock is complete. An interrupted run resumes.
 
         Args:
-            progress: Is called with how far each step is.
+            progress: Is called with the progress of each step.
             ray: A cluster over which topics are spread: True for a Ray on this machine, or its address.
 
         Raises:

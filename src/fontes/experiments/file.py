@@ -77,7 +77,7 @@ class IndexTable(TomlTable):
 
 
 class RunTable(TomlTable):
-    """A system that is a run that is there already."""
+    """A system that is an existing run."""
 
     run: str = Field(min_length=1)
 
@@ -299,7 +299,7 @@ class Expressions:
         self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
         """The systems that search, over nothing: to be looked at."""
         self.searching = bool(self.stages)
-        """Whether any system searches; the others are runs that are there already."""
+        """Whether any system searches; the others are existing runs."""
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
         """All systems, in the order of the file: stages over the index, runs, and paths of runs."""

@@ -1,4 +1,4 @@
-"""CIFF, the Common Index File Format: an inverted index. It has no documents; `fontes.index.ciff` reads and writes it."""
+"""CIFF, the Common Index File Format: an inverted index without documents, which `fontes.index.ciff` reads and writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ START = re.compile(rb"[\x02-\xff][\x01-\x7f]?\x08\x01\x10")  # the header's leng
 
 
 class Ciff(Format, name="ciff"):
-    """An inverted index as messages of Protobuf, of which `Index.build` makes an index; whatever reads documents refuses it."""
+    """An inverted index as messages of Protobuf, from which `Index.build` makes an index."""
 
     endings = (".ciff",)
 
@@ -24,17 +24,13 @@ class Ciff(Format, name="ciff"):
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         raise InputError(
-            f"{file.name}: holds an inverted index in CIFF and no documents; fontes index {file.name} -o INDEX makes an index "
-            "of it"
+            f"{file.name}: holds an inverted index in CIFF and no documents; "
+            f"fontes index {file.name} -o INDEX makes an index of it"
         )
 
 
 def ciff_file(documents: Corpus | Documents) -> str | Path | None:
-    """The path of the CIFF file that is in place of documents; None where there are documents.
-
-    Raises:
-        InputError: It is several such files, or a folder.
-    """
+    """The CIFF file in place of documents; None where there are documents. InputError for several such files, or a folder."""
     if not isinstance(documents, Corpus) or all(form.name != Ciff.name for _, form in documents.pieces):
         return None
     piece = documents.pieces[0][0]

@@ -1,4 +1,4 @@
-"""A state of an index on its way: its segments, with new ones, deletions and merges, until they are put in their place."""
+"""A draft of an index's next state: segments, with additions, deletions and merges, until they are moved to their place."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MEMORY = 1 << 29  # bytes that the merges of a commit may take
 
 
 class Draft:
-    """Segments on their way into a commit: the entries of the manifest with what is open of them.
+    """Segments of the next commit.
 
     Args:
-        reader: The state that is there.
-        draft: Where new folders are until the commit.
+        reader: The present state.
+        draft: The folder of new folders until the commit.
 
     Attributes:
-        entries: The manifest's.
+        entries: The manifest's entries.
         leaves: A leaf for each entry.
     """
 
@@ -51,7 +51,7 @@ class Draft:
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Adds a finished segment that is in the draft, to the shard with the fewest documents where there are shards."""
+        """Adds a finished segment in the draft; where there are shards, to the one with the fewest documents."""
         shard = None
         if self._shards is not None:
             sizes: Counter[int] = Counter()
@@ -62,7 +62,7 @@ class Draft:
         self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
 
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
-        """Marks documents of a segment as deleted, beside those that are."""
+        """Marks further documents of a segment as deleted."""
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")
         deletions = Deletions.of(leaf.segment.lists, dead if leaf.dead is None else dead | leaf.dead)
@@ -80,10 +80,10 @@ class Draft:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, progress: Report) -> None:
-        """Makes one segment of those from `first` to `last`, or none where they have no document left.
+        """Merges the segments from `first` up to `last` into one, or none where no document lives.
 
         Raises:
-            IndexFormatError: One is not as it was written; its damage would have sums that fit.
+            IndexFormatError: One is not as it was written; the merged segment would hide that.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -102,7 +102,7 @@ class Draft:
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
     def merge_piled(self) -> None:
-        """Merges what has piled up in a shard; see `piled`."""
+        """Merges the segments that have piled up in each shard; see `piled`."""
         with work(memory=min(MEMORY, resources().memory)):
             for first, last in self.of_shards():
                 while (some := piled(self.leaves[first:last])) is not None:
@@ -111,15 +111,15 @@ class Draft:
                     last -= before - len(self.leaves)
 
     def merge_all(self, progress: Report) -> None:
-        """Makes one segment of those of each shard."""
+        """Merges the segments of each shard into one."""
         for first, last in self.of_shards():
             if last - first > 1 or self.leaves[first].dead is not None:
                 self.merge(first, last, progress)
 
     def of_shards(self) -> list[tuple[int, int]]:
-        """The first segment and the one after the last of each shard that has any, the last shard first.
+        """Puts the segments of each shard beside one another. Returns the range of each shard, the last shard first.
 
-        Those of a shard are put beside one another. A merge changes no range that comes later in the list.
+        So a merge changes no range that comes later in the list.
         """
         order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
         self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
@@ -127,7 +127,7 @@ class Draft:
         return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
 
     def place(self, path: Path) -> list[dict[str, Any]]:
-        """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
+        """Moves new folders into the index at `path`, where no manifest names them yet. Returns the manifest's entries."""
         with work(threads=1, memory=min(MEMORY, resources().memory)):
             for leaves, folder in self._merged:  # what was encoded while others were merged
                 merge_encoded(leaves, folder)
@@ -148,7 +148,7 @@ class Draft:
         return entries
 
     def _check_deletions(self, number: int, so_that: str) -> None:
-        """Raises IndexFormatError unless a segment's deletions are as they were written; else damage got sums that fit."""
+        """Raises IndexFormatError unless a segment's deletions are as they were written."""
         deleted = self.entries[number]["deleted"]
         if deleted is not None and id(deleted) not in self._new:
             problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
@@ -164,11 +164,11 @@ class Draft:
 
 
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
-    """The first and the one after the last of the segments to merge next; None where it is well.
+    """The range of segments to merge next; None where there is none.
 
-    One is written anew when more than half of its documents are deleted, and FACTOR or more beside one another of which none
-    has more documents than its tier (up to SMALL, FACTOR times that, and so on) become one, as Lucene's logarithmic merges.
-    Segments with other vectors are left apart.
+    A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours become one when none has
+    more documents than their tier (up to SMALL, FACTOR times that, and so on), as in Lucene's logarithmic merges. Segments
+    whose merge would lose data are left apart.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
@@ -185,7 +185,7 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
 
 
 def _alike(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
-    """Ranges of segments beside one another of at most so many documents that have the same vectors."""
+    """Ranges of neighbouring segments of at most `tier` documents that can be merged without a loss."""
     first = 0
     for last in range(len(leaves) + 1):
         if last == len(leaves) or leaves[last].documents > tier:

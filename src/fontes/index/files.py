@@ -20,8 +20,9 @@ from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from ..storage.remote import address_of
-from .ciff.header import header_of
+from .ciff import header_of
 from .columns.schema import Schema
+from .component import FOLDER
 
 FORMAT = "fontes-index"
 VERSION = 2
@@ -33,7 +34,7 @@ DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
 WRITER = "writer"
 DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
-LESS = ("documents", "postings", "tokens")  # what deletions take off them
+DELETED_COUNTS = ("documents", "postings", "tokens")  # of its deletions
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -77,17 +78,22 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _is_sound(segment: dict[str, Any]) -> bool:
-    """Whether a segment's entry in a manifest has names, tables of files and counts."""
+    """Whether a segment's entry has names, tables of files and counts."""
     deleted = segment["deleted"]
     sound = SEGMENT_NAME.fullmatch(segment["name"]) is not None and is_table(segment["files"]) and _are_counts(segment, COUNTS)
     if deleted is None:
         return sound
     named = DELETED_NAME.fullmatch(deleted["name"]) is not None and is_table(deleted["files"])
-    return sound and named and _are_counts(deleted, LESS) and all(deleted[name] <= segment[name] for name in LESS)
+    return (
+        sound
+        and named
+        and _are_counts(deleted, DELETED_COUNTS)
+        and all(deleted[name] <= segment[name] for name in DELETED_COUNTS)
+    )
 
 
 def _are_facts(manifest: dict[str, Any]) -> bool:
-    """Whether what a manifest says of the documents' form has the types that it must have."""
+    """Whether the settings in a manifest have their types."""
     fields, scale = manifest["fields"], manifest["scale"]
     return (
         isinstance(manifest["analyzer"], dict)
@@ -99,7 +105,7 @@ def _are_facts(manifest: dict[str, Any]) -> bool:
 
 
 def _are_sharded(manifest: dict[str, Any]) -> bool:
-    """Whether each segment says of which shard it is, if there are several."""
+    """Whether each segment names its shard, where there are several."""
     if "shards" not in manifest:
         return True
     shards = manifest["shards"]
@@ -111,7 +117,7 @@ def _are_sharded(manifest: dict[str, Any]) -> bool:
 
 
 def shard_of(segment: dict[str, Any]) -> int:
-    """The shard of a segment, by its entry; 0 in an index that is not sharded."""
+    """The shard in a segment's entry; 0 where there are no shards."""
     return int(segment.get("shard", 0))
 
 
@@ -120,7 +126,7 @@ def _are_counts(entry: dict[str, Any], names: Iterable[str]) -> bool:
 
 
 def manifest_file(path: Path) -> tuple[int, int] | None:
-    """What tells the manifest's file from one that replaces it; None where there is none."""
+    """Identity of the manifest's file, which differs once it is replaced; None where there is none."""
     try:
         facts = (path / MANIFEST).stat()
     except OSError:
@@ -147,7 +153,7 @@ def _check(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, Fil
 
 
 def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTable]]:
-    """The folders that a manifest names, of segments and of their deletions, with the files that they must have."""
+    """The folders of a manifest's segments and deletions, each with its table of files."""
     for segment in manifest["segments"]:
         folder = path / segment["name"]
         yield folder, segment["files"]
@@ -158,25 +164,23 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
 def is_same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two manifests name the same folders with the same content.
 
-    Fingerprints leave the names out: an index that was built again from the same documents has the fingerprint of the old one,
-    whose folders have gone.
+    An index that was built again from the same documents has the same fingerprint in other folders.
     """
     return bool(one["fingerprint"] == other["fingerprint"] and one["segments"] == other["segments"])
 
 
 def place_of(path: Path) -> Path:
-    """Where the index at `path` is. A user may link to it; the lock of its parent must be the same however it is reached."""
+    """The real path of an index, so that all links to it share the lock of one parent."""
     return Path(os.path.realpath(as_path(path)))
 
 
 def _fingerprint(manifest: dict[str, Any]) -> str:
-    """A digest of all that an index is made of."""
     facts, segments = {k: v for k, v in manifest.items() if k not in ("fingerprint", "segments")}, manifest["segments"]
     return hash_json([facts, [{**one, "name": "", "deleted": one["deleted"] and one["deleted"]["files"]} for one in segments]])
 
 
 def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) -> dict[str, Any]:
-    """What the manifest says of a new segment: the name that its folder is to have, its shard, its counts, its files."""
+    """The manifest's entry of a new segment: name, shard, counts, files."""
     files = file_table(segment)
     of_shard = {} if shard is None else {"shard": shard}
     return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **of_shard, **counts, "files": files, "deleted": None}
@@ -189,7 +193,7 @@ def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> di
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
-    """Writes a manifest to a folder; it is on the disk when this returns."""
+    """Writes a manifest to the disk, in a folder."""
     facts = {key: value for key, value in manifest.items() if key != "segments"}
     with (folder / MANIFEST).open("w", encoding="utf-8") as file:
         file.write(json.dumps({**facts, "segments": manifest["segments"]}, indent=1, ensure_ascii=False) + "\n")
@@ -200,12 +204,12 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
-    """A folder beside `path` to build an index in; it is gone afterwards, whatever happens.
+    """A folder beside `path` to build an index in, which is removed afterwards.
 
     Args:
-        path: Where the index will be.
-        overwrite: Whether an index that is there is replaced.
-        drop_vectors: Whether even one that holds vectors is.
+        path: The index's place.
+        overwrite: Replace an index.
+        drop_vectors: Replace even one that holds vectors.
 
     Raises:
         InputError: `path` is in the way.
@@ -231,19 +235,17 @@ def commit(
 ) -> None:
     """Makes finished segments in `stage` the content of the index at `path`, in one atomic step.
 
-    Whoever opens the index sees either the old or the new state.
-
     Args:
         stage: The folder that `building` made.
-        path: Where the index is, or will be.
-        segments: The folders in `stage` with the files of a segment, and its counts: one for each shard, in their order, where
-            the manifest says that there are "shards". One without documents is left out.
-        manifest: The manifest without segments, which are added.
-        overwrite: Whether an index that is there is replaced.
-        drop_vectors: Whether even one that holds vectors is.
+        path: The index's place.
+        segments: Folders in `stage` with the files of a segment, and its counts: one for each shard where the manifest has
+            "shards". One without documents is left out.
+        manifest: The manifest without segments.
+        overwrite: Replace an index.
+        drop_vectors: Replace even one that holds vectors.
 
     Raises:
-        InputError: An index has come to be there meanwhile that is not to be overwritten.
+        InputError: An index that is not to be replaced has appeared meanwhile.
     """
     shown, path = path, place_of(path)
     entries = [
@@ -274,7 +276,7 @@ def commit(
 
 
 def replace_manifest(path: Path, folder: Path) -> None:
-    """Makes the manifest in a folder that of the index at `path`, in one step; what it does not name is removed."""
+    """Replaces the manifest of the index at `path` by that in a folder, in one step, and removes what it does not name."""
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
@@ -282,13 +284,13 @@ def replace_manifest(path: Path, folder: Path) -> None:
 
 
 def remove_unnamed(path: Path) -> None:
-    """Removes the segments, and the deletions of segments, that the manifest does not name."""
+    """Removes the segments and deletions that the manifest does not name."""
     for left in unnamed(path):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def unnamed(path: Path) -> list[Path]:
-    """The segments, and the deletions of segments, that the manifest does not name."""
+    """Folders of segments and deletions that the manifest does not name."""
     segments = {segment["name"]: segment["deleted"] for segment in read_manifest(path)["segments"]}
     left = []
     for folder in sorted(path.glob(f"{SEGMENT}-*")):
@@ -308,13 +310,13 @@ def unnamed(path: Path) -> list[Path]:
 
 
 def vectors_in(path: Path) -> list[str]:
-    """What the vectors of an index are of, finished or not: an encoder, and the form in which they are stored."""
+    """Encoder and form of each encoding in an index, complete or not."""
     names, folders = [], []
     for segment in path.glob(f"{SEGMENT}-*"):
         with contextlib.suppress(OSError):  # another build may be removing it
             folders += list(segment.iterdir())
     for folder in sorted(folders):
-        if folder.name.lstrip(".").startswith(("vectors-", "late-", "sparse-")) and folder.is_dir():
+        if (FOLDER.fullmatch(folder.name.lstrip(".")) and not DELETED_NAME.fullmatch(folder.name)) and folder.is_dir():
             facts = read_settings(folder)
             model = facts.get("encoder", facts.get("colbert"))
             form = "weights of terms" if "scale" in facts else facts.get("dtype", f"{facts.get('nbits')} bits")
@@ -339,9 +341,9 @@ def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
 
 
 def free_name(path: Path, name: str) -> str:
-    """`name`, or with a number above all others where the index has folders of this name, perhaps damaged ones.
+    """`name`, with a number above all others where the index has folders of this name.
 
-    Whoever has such a folder open never meets another one under its name.
+    So no process that has a folder open meets another one under its name.
     """
     taken = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
     numbers = [int(number[1:] or 1) for number in taken if re.fullmatch(r"(-\d+)?", number)]

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import Progress, Report, silent
 from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
-from ..storage.caches import LIMIT, cache_folder, touch, trim
+from ..storage.caches import DiskCache
 from ..storage.hashes import hash_text
 from ..storage.links import refuse_links
 from ..storage.locks import locked
@@ -27,6 +27,7 @@ from .files import (
     remove_unnamed,
 )
 
+CACHE = DiskCache("indexes")
 FETCHED = ".fetched"  # where files are until their sums are right
 ATTEMPTS = 5  # to copy an index that others change meanwhile
 
@@ -108,14 +109,14 @@ def local_copy(address: str) -> Path:
     place.mkdir(parents=True, exist_ok=True)
     with locked(place):
         _fetch(address.rstrip("/"), place, silent)
-    touch(place)
-    trim(place.parent, LIMIT)
+    CACHE.use(place)
+    CACHE.trim()
     return place
 
 
 def copies() -> Path:
     """Where copies of indexes at addresses are."""
-    return cache_folder().absolute() / "indexes"
+    return CACHE.folder
 
 
 def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, header_type, write_array
-from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
-from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim, weakly
+from ..storage.artifact import Artifact, ArtifactKind
+from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # postings that are weighted at a time
 MAX_MODELS = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
+CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
 
@@ -316,7 +317,7 @@ def _cached(
 
 
 def _folder(index: Searchable, name: str) -> Path:
-    return cache_folder() / "impacts" / index.fingerprint[:32] / name
+    return CACHE.folder / index.fingerprint[:32] / name
 
 
 def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
@@ -327,7 +328,7 @@ def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any
     """
     artifact = Artifact(folder, KIND)
     arrays = {name: artifact.arrays.array(name, header_type(dtype), *shape) for name, (dtype, shape) in shapes.items()}
-    touch(folder.parent)
+    CACHE.use(folder.parent)
     if artifact.meta["sums"] != _sums(bounds, arrays):
         raise artifact.damaged(f"{folder} has other arrays than were written")
     return arrays
@@ -340,12 +341,12 @@ def _sums(bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> dict[st
 
 def _store(folder: Path, bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> None:
     """Writes the arrays so that they are there whole or not at all, and removes the models used least recently."""
-    with staging(folder) as draft:
+
+    def write(draft: Path) -> None:
         for key, array in arrays.items():
             write_array(draft, key, array)
-        seal(draft, KIND, {"sums": _sums(bounds, arrays)})
-        commit(draft, folder)
+
+    CACHE.put(folder, KIND, {"sums": _sums(bounds, arrays)}, write)
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
     for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MAX_MODELS]:
         shutil.rmtree(old, ignore_errors=True)
-    trim(folder.parent.parent, LIMIT)

@@ -127,7 +127,7 @@ def format_of(path: str | Path) -> str:
     """The format that the name of a file ends in.
 
     Raises:
-        ParameterError: For one that there is not.
+        ParameterError: There is no such format.
     """
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:

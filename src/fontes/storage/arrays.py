@@ -45,14 +45,14 @@ def read_array(
     """Opens NAME.npy by memory map, read-only. Its header must account for each byte of the file.
 
     Args:
-        folder: Where the file is.
-        name: Its name without the ending.
-        remedy: What the error advises.
-        dtype: The type that it must have, as its header says it, or several that will do; None for any.
-        shape: The lengths that it must have, None among them for any; None for any shape.
+        folder: The folder.
+        name: The file's name without its ending.
+        remedy: Advice of the error.
+        dtype: Type in the header, or several of which it must be one; None for any.
+        shape: Lengths, None in it for any; None for any shape.
 
     Raises:
-        IndexFormatError: The file is missing or damaged, or is of another type or shape.
+        IndexFormatError: The file is missing or damaged, or has another type or shape.
     """
     path = folder / f"{name}.npy"
     try:
@@ -83,37 +83,28 @@ def _fits(sizes: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
 
 
 class Arrays:
-    """The arrays of a folder, each of which is checked against what is known of it when it is opened.
+    """The arrays of a folder. All methods raise IndexFormatError where a file is missing, damaged or not as it must be.
 
     Args:
         folder: The folder.
-        remedy: What errors advise.
+        remedy: Advice of errors.
     """
 
     def __init__(self, folder: Path, remedy: str = REMEDY) -> None:
         self._folder, self._remedy = folder, remedy
 
     def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
-        """The array NAME.npy, by memory map.
-
-        Args:
-            name: Its name.
-            dtype: Its type, as headers say it, or several that will do.
-            *shape: Its lengths, None for any.
-
-        Raises:
-            IndexFormatError: As `read_array`; so in all methods.
-        """
+        """The array NAME.npy, by memory map; see `read_array`."""
         return read_array(self._folder, name, self._remedy, dtype=dtype, shape=shape)
 
     def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> NDArray[Any]:
-        """The array NAME.npy of where parts begin: from 0, never falling, to where the last one ends.
+        """Offsets of parts in NAME.npy: from 0, never falling, to `end`.
 
         Args:
-            name: Its name.
-            end: Where the last part ends.
-            parts: How many there are; None for any number.
-            dtype: Its type, or several that will do.
+            name: The name.
+            end: End of the last part.
+            parts: Number of parts; None for any.
+            dtype: Type, or several of which it must be one.
         """
         bounds = self.array(name, dtype, None if parts is None else parts + 1)
         if not rises(bounds, end):
@@ -121,14 +112,7 @@ class Arrays:
         return bounds
 
     def numbers(self, name: str, below: int, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
-        """The array NAME.npy of whole numbers from 0 up to `below`; each of them is read.
-
-        Args:
-            name: Its name.
-            below: What all are less than.
-            dtype: Its type, or several that will do.
-            *shape: Its lengths, None for any.
-        """
+        """The array NAME.npy of whole numbers from 0 up to `below`; each is read."""
         numbers = self.array(name, dtype, *shape)
         if not within(numbers, below):
             raise self.damaged(name, f"it has numbers that are not from 0 up to {below:,}")
@@ -138,8 +122,8 @@ class Arrays:
         """The table of strings in NAME.bytes, NAME.bounds and, unless they are `ordered` already, NAME.order.
 
         Args:
-            name: Their name.
-            count: How many strings there are; None for any number.
+            name: The name.
+            count: Number of strings; None for any.
             ordered: Whether they ascend.
         """
         blob = self.array(f"{name}.bytes", "|u1", None)
@@ -156,25 +140,23 @@ class Arrays:
         return _StoredStrings(blob, bounds, order, twice)
 
     def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
-        """Raises IndexFormatError unless the array NAME.npy, opened, adds up to what is expected, where that is known."""
+        """Raises IndexFormatError unless the opened array adds up to `expected`; None is not checked."""
         if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
             raise self.damaged(name, f"it adds up to {total:,} {what}, not {expected:,}")
 
     def damaged(self, name: str, problem: str) -> IndexFormatError:
-        """The error for a problem of NAME.npy."""
+        """An error about NAME.npy."""
         return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")
 
 
 class _StoredStrings(Strings):
-    """A table of strings whose stored order is looked at when it is first used: each string must be there once.
-
-    Ranks that are worked out of another order would lack numbers, and index arrays in compiled loops.
+    """A table of strings whose stored order is checked when it is first used: ranks index arrays in compiled loops.
 
     Args:
         blob: See `Strings`.
         offsets: See `Strings`.
         order: See `Strings`; numbers from 0 up to their count.
-        twice: What is raised where it has a number twice.
+        twice: Error to raise where the order has a number twice.
     """
 
     __slots__ = ("_twice",)
@@ -195,12 +177,7 @@ class _StoredStrings(Strings):
 
 
 class OpenArrays(Arrays):
-    """Those of a folder that are opened at once and checked when they are asked for, even when the folder has gone.
-
-    Args:
-        folder: The folder.
-        pattern: Which of its files.
-    """
+    """Arrays of a folder that fit a pattern: opened at once, so that the folder may go, and checked on access."""
 
     def __init__(self, folder: Path, pattern: str) -> None:
         super().__init__(folder)
@@ -222,7 +199,7 @@ class OpenArrays(Arrays):
 
 
 def header_type(dtype: Any) -> str:
-    """A type of numpy's as headers say it."""
+    """A numpy type as headers name it."""
     return str(np.dtype(dtype).newbyteorder("<").str)
 
 
@@ -247,7 +224,7 @@ def is_permutation(numbers: NDArray[Any]) -> bool:
 def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
     """Whether bytes are texts in UTF-8, each from one of `bounds` to the next.
 
-    Bytes below 128 are, so that only the others are decoded, of which all but the first of a letter must be beside another.
+    Only bytes above 127 are decoded; all but the first of a character must follow another such byte.
     """
     if not len(blob) or int(blob.max()) < 128:
         return True
@@ -263,16 +240,12 @@ def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
 
 
 def smallest(array: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers in the smallest unsigned type that holds them all."""
+    """Whole numbers in the smallest unsigned type that holds them all."""
     return array.astype(np.min_scalar_type(int(array.max()) if array.size else 0))
 
 
 class ByteWriter:
-    """Writes NAME.npy, an array of bytes, piece by piece.
-
-    Attributes:
-        length: The number of bytes written so far.
-    """
+    """Writes NAME.npy, an array of bytes, piece by piece; `length` is the number of bytes so far."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._file = (folder / f"{name}.npy").open("wb")
@@ -302,12 +275,12 @@ class ByteWriter:
 
 
 class NumberWriter:
-    """Writes NAME.npy, an array of whole numbers from 0 up, piece by piece, in the smallest unsigned type that holds them all.
+    """Writes NAME.npy, whole numbers from 0 up, piece by piece, in the smallest unsigned type that holds them all.
 
     Args:
-        folder: Where the file goes.
-        name: Its name without the ending.
-        width: How many numbers a row has; None for an array of one dimension.
+        folder: The folder.
+        name: The file's name without its ending.
+        width: Numbers in a row; None for an array of one dimension.
     """
 
     def __init__(self, folder: Path, name: str, width: int | None = None) -> None:
@@ -339,7 +312,7 @@ class NumberWriter:
             self._file.close()
 
     def _widen(self, to: np.dtype[Any]) -> None:
-        """Writes what there is again, in a wider type."""
+        """Rewrites the file in a wider type."""
         old, before = self._file, self._type
         start = self._start
         wider = self._path.with_suffix(".wider")
@@ -359,13 +332,13 @@ class NumberWriter:
 
 
 def sync(file: IO[Any]) -> None:
-    """Returns when what was written to an open file is on the disk."""
+    """Flushes an open file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Returns when the names in a folder are on the disk."""
+    """Flushes the names in a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""Artifacts: folders of files that appear whole or not at all and say in one JSON file what they hold.
+"""Artifacts: folders of files that appear whole or not at all, each described by one JSON file.
 
-An artifact is made in a folder beside its place, `staging` or `drafting`; `seal` writes down its settings and the size and
-SHA-256 of each file; `commit` puts it in its place, in one step. `Artifact` opens it and checks it.
+An artifact is written to a folder beside its place (`staging`, `drafting`); `seal` records its settings, and the size and
+SHA-256 of each file; `commit` moves it to its place in one step; `Artifact` opens and checks it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _BUSY = FontesError("the folder is in use")
 
 @dataclass(frozen=True)
 class ArtifactKind:
-    """What artifacts of one kind have in common.
+    """A kind of artifacts.
 
     Args:
-        format: The name of the format, which the metadata holds.
-        version: The version of the format that this Fontes writes and reads.
-        noun: What the artifact holds, for messages.
-        remedy: What to do about a damaged one, for messages.
+        format: Name of the format in the metadata.
+        version: Version of the format that this Fontes writes and reads.
+        noun: Content, for messages.
+        remedy: Advice of errors about a damaged one.
     """
 
     format: str
@@ -51,17 +51,17 @@ class ArtifactKind:
 
 
 class Artifact:
-    """An artifact that is open: its metadata is as it was written, and each of its files is there in its full length.
+    """An open artifact, whose metadata are as they were written and whose files are there in full length.
 
     Attributes:
-        folder: Where it is.
-        meta: Its metadata: format, version, settings, files and digest.
-        files: Of each file the name, the bytes and the SHA-256.
-        digest: The SHA-256 of settings and files.
-        arrays: Its arrays, which are checked when they are opened.
+        folder: The folder.
+        meta: Metadata: format, version, settings, files and digest.
+        files: Bytes and SHA-256 of each file, by name.
+        digest: SHA-256 of settings and files.
+        arrays: The arrays, which are checked when they are opened.
 
     Raises:
-        IndexFormatError: The metadata or a file is missing or damaged, or the format is of another version.
+        IndexFormatError: The metadata or a file is missing or damaged, or the format has another version.
     """
 
     def __init__(self, folder: Path, kind: ArtifactKind) -> None:
@@ -77,31 +77,23 @@ class Artifact:
         return f"{name}.npy" in self.files
 
     def fact(self, name: str, kind: type[T]) -> T:
-        """A setting among the metadata, which must be there and of this type.
-
-        Raises:
-            IndexFormatError: It is not.
-        """
+        """A setting of this type. Raises IndexFormatError where there is none."""
         value = self.meta.get(name)
         if type(value) is not kind:
             raise self.damaged(f"{self.folder / META} has no {name} as it should have")
         return value
 
     def damaged(self, problem: str) -> IndexFormatError:
-        """The error for a problem."""
+        """An error with the kind's remedy."""
         return IndexFormatError(f"{problem}; {self._kind.remedy}")
 
     @property
     def bytes(self) -> int:
-        """The bytes of all files."""
+        """Bytes of all files."""
         return sum(int(file["bytes"]) for file in self.files.values())
 
     def check(self) -> None:
-        """Reads every file.
-
-        Raises:
-            IndexFormatError: Where one is not as it was written.
-        """
+        """Reads every file. Raises IndexFormatError where one is not as it was written."""
         self._refuse(changed(self.folder, self.files))
 
     def _refuse(self, problem: str | None) -> None:
@@ -113,7 +105,7 @@ def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
     """The metadata of an artifact.
 
     Raises:
-        IndexFormatError: It is missing, damaged, or of another version of the format.
+        IndexFormatError: They are missing, damaged, or of another version of the format.
     """
     path = folder / META
     try:
@@ -132,7 +124,7 @@ def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings of an artifact of any kind, and its bytes; empty where its metadata are missing or damaged."""
+    """Settings and bytes of an artifact of any kind; empty where its metadata are missing or damaged."""
     with suppress(IndexFormatError):
         artifact = Artifact(folder, _kind_of(folder))
         return {**settings(artifact.meta), "bytes": artifact.bytes}
@@ -140,27 +132,23 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Reads every file of an artifact of any kind.
-
-    Raises:
-        IndexFormatError: Where one is not as it was written.
-    """
+    """Reads every file of an artifact of any kind. Raises IndexFormatError where one is not as it was written."""
     Artifact(folder, _kind_of(folder)).check()
 
 
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings among the metadata of an artifact."""
+    """The settings in an artifact's metadata."""
     return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
 
 
 def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
-    """Writes the metadata of the files in a folder; all of it is on the disk when this returns.
+    """Writes the metadata of the complete files in a folder to the disk.
 
     Args:
-        folder: The folder with the complete files.
-        kind: What they are.
-        facts: The settings: what else the metadata says of them, as JSON.
-        pattern: Which files belong to the artifact.
+        folder: The folder.
+        kind: The kind of artifact.
+        facts: The settings, as JSON.
+        pattern: Names of the files that belong to the artifact.
     """
     meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
     with (folder / META).open("w", encoding="utf-8") as file:
@@ -171,12 +159,12 @@ def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: st
 
 @contextmanager
 def staging(place: Path) -> Iterator[Path]:
-    """An empty folder beside `place` to make an artifact in; what is not committed is gone afterwards, whatever happens.
+    """An empty folder beside `place` for an artifact; it is removed afterwards unless it was committed.
 
-    Several processes may stage the same place at once. What killed ones have left behind is removed.
+    Several processes may stage the same place at once. Folders of killed ones are removed.
 
     Raises:
-        OSError: The folder beside `place` cannot be made or written.
+        OSError: The folder cannot be created or written.
     """
     place = place.absolute()
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -197,14 +185,14 @@ def staging(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
-    """The one draft of `place`, a folder beside it that stays when its process is killed, so that work can go on in it.
+    """The one draft of `place`: a folder beside it that survives a kill, so that work can resume in it.
 
     Args:
-        place: Where the artifact will be.
-        busy: What is raised where another process or thread works in the draft.
+        place: The artifact's place.
+        busy: Error to raise where another process or thread works in the draft.
 
     Raises:
-        OSError: The draft cannot be made.
+        OSError: The draft cannot be created.
         FontesError: A symbolic link is in the way.
     """
     draft = place.with_name(f".{place.name}")
@@ -227,10 +215,7 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
 
 def commit(folder: Path, place: Path) -> None:
-    """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after.
-
-    A symbolic link in its place is replaced, not followed.
-    """
+    """Moves a finished folder to its place in one step in place of what was there, a symbolic link, too."""
     with uninterrupted(place), locked(place.parent):
         folder.chmod(0o777 & ~umask())
         if os.path.lexists(place):
@@ -244,13 +229,13 @@ def commit(folder: Path, place: Path) -> None:
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
-    """The bytes and the SHA-256 of the files of a folder that fit a pattern, by name, without the one of a certain name."""
+    """Bytes and SHA-256 of the files of a folder that fit a pattern, by name, without one of them."""
     files = sorted(file for file in folder.glob(pattern) if file.name != without)
     return {file.name: {"bytes": file.stat().st_size, "sha256": hash_file(file)} for file in files}
 
 
 def is_table(files: object) -> bool:
-    """Whether metadata hold a table of files as `file_table` gives it: each a name in the folder itself, bytes and hash."""
+    """Whether a value is a table of files as `file_table` returns it."""
     return isinstance(files, dict) and all(
         is_plain(name) and isinstance(file, dict) and isinstance(file.get("bytes"), int) and isinstance(file.get("sha256"), str)
         for name, file in files.items()
@@ -258,12 +243,12 @@ def is_table(files: object) -> bool:
 
 
 def is_plain(name: object) -> bool:
-    """Whether a name out of a file is that of something directly in a folder, and leads nowhere else."""
+    """Whether a name that was read is one directly in a folder."""
     return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
 
 
 def wrong_size(folder: Path, files: FileTable) -> str | None:
-    """What is wrong with the first file that is missing, no plain file or of another length; None where all are right."""
+    """Problem of the first file that is missing, no plain file or of another length; None where there is none."""
     if folder.is_symlink():
         return f"{folder} is a link to another place"
     for name, expected in files.items():
@@ -279,7 +264,7 @@ def wrong_size(folder: Path, files: FileTable) -> str | None:
 
 
 def changed(folder: Path, files: FileTable) -> str | None:
-    """What is wrong with the first file that has another content than it should; None where all are right."""
+    """Problem of the first file with another content; None where there is none."""
     for name, expected in files.items():
         try:
             if hash_file(folder / name) != expected["sha256"]:
@@ -290,14 +275,13 @@ def changed(folder: Path, files: FileTable) -> str | None:
 
 
 def umask() -> int:
-    """The permissions that new files of this process lack."""
+    """Permissions that new files of this process lack."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def _kind_of(folder: Path) -> ArtifactKind:
-    """The kind that an artifact's metadata name."""
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         return ArtifactKind(str(meta["format"]), meta["version"], "files", _REMEDY)
@@ -306,27 +290,26 @@ def _kind_of(folder: Path) -> ArtifactKind:
 
 
 def _digest(meta: Mapping[str, Any]) -> str:
-    """The SHA-256 of an artifact's settings and files."""
     settings = {key: value for key, value in meta.items() if key not in ("files", "digest")}
     return hash_json([settings, meta["files"]])
 
 
 def _remove_empty(handle: int, draft: Path) -> None:
-    """Removes a draft, the open folder of the handle, where it has not been committed and nothing is in it."""
+    """Removes a draft that is empty and not committed; `handle` is the open folder."""
     with uninterrupted(), suppress(OSError):
         if _is_at(handle, draft):
             draft.rmdir()
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open folder is the one at this path, no link followed. Raises FileNotFoundError where there is none."""
+    """Whether an open folder is at this path, no link followed. Raises FileNotFoundError where nothing is there."""
     return os.path.samestat(os.fstat(handle), path.lstat())
 
 
 def _replaced(folder: Path, place: Path) -> Path:
-    """Puts a folder in the place of another one, which is then at the path that is returned.
+    """Exchanges a folder with the one at `place`. Returns the new path of the latter.
 
-    On Linux that is one step. On other systems it is two, and whoever is killed between them has both folders beside the place.
+    That is one step on Linux and two on other systems, between which a kill leaves both folders beside the place.
     """
     new = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
     folder.rename(new)
@@ -345,7 +328,7 @@ def _prefix(place: Path) -> str:
 
 
 def _remove_leftovers(place: Path) -> None:
-    """Removes what killed processes have left behind beside a place: staged folders whose lock nobody holds."""
+    """Removes staged folders of killed processes beside a place: those whose lock nobody holds."""
     for left in place.parent.iterdir():
         if left.name.startswith(_prefix(place)):
             with suppress(OSError, FontesError), locked(left, _BUSY):

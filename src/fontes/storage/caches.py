@@ -7,13 +7,15 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 from weakref import ProxyType, proxy
 
-LIMIT = 20 << 30  # bytes that impacts may take, and as many approximate indexes; those used longest ago go first
+from .artifact import ArtifactKind, commit, seal, staging
+
+LIMIT = 20 << 30  # bytes of a cache, unless it says otherwise
 K = TypeVar("K")
 V = TypeVar("V")
 Owner = TypeVar("Owner")
@@ -22,10 +24,8 @@ Owner = TypeVar("Owner")
 def cache_folder() -> Path:
     """The folder of the user's where Fontes keeps what can be worked out again.
 
-    It is FONTES_CACHE where that is set, and else `fontes` in the system's folder for caches. Runs are in `runs/`, scores of
-    rerankers in `scores.sqlite`, the precision that suits each model on this machine in `precision.json`, digests of models'
-    files in `models.json`, weights of postings in `impacts/`, approximate indexes in `approximate/`. None of it is kept in an
-    index, which may come from a stranger.
+    It is FONTES_CACHE where that is set, and else `fontes` in the system's folder for caches. Its content is listed in
+    docs/concepts/index-on-disk.md. None of it is kept in an index, which may come from a stranger.
     """
     if named := os.environ.get("FONTES_CACHE"):
         return Path(named)
@@ -34,25 +34,72 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("fontes")
 
 
-def trim(folder: Path, limit: int) -> None:
-    """Deletes the folders in a folder that were used longest ago, by their date, until the rest hold at most `limit` bytes.
+class DiskCache:
+    """A folder of the user's caches, whose entries are files or folders that appear whole.
 
-    The one used last stays, whatever its size.
+    An entry may be deleted at any time. Those used longest ago go first; their dates say when they were used.
+
+    Args:
+        name: Name of the folder in `cache_folder`.
+        limit: Bytes that its entries may take together.
+        entries: Pattern of the entries' paths in the folder.
+        at: Another folder; None: the one in `cache_folder`.
     """
-    with suppress(OSError):
-        dated = sorted((entry.stat().st_mtime_ns, entry) for entry in folder.iterdir() if not entry.name.startswith("."))
-        sizes = {entry: sum(file.stat().st_size for file in entry.rglob("*") if file.is_file()) for _, entry in dated}
-        total = sum(sizes.values())
-        for _, entry in dated[:-1]:
-            if total > limit:
-                shutil.rmtree(entry, ignore_errors=True)
-                total -= sizes[entry]
+
+    def __init__(self, name: str, limit: int = LIMIT, entries: str = "*", at: Path | None = None) -> None:
+        self._name, self.limit, self._entries, self._at = name, limit, entries, at
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return cache_folder().absolute() / self._name if self._at is None else self._at
+
+    def put(self, place: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
+        """Writes an artifact, whole or not at all, and drops what the cache has no room for.
+
+        Args:
+            place: Its folder: an entry, or a folder in one.
+            kind: Its kind.
+            facts: What its metadata say.
+            write: Writes its files to a folder.
+
+        Raises:
+            OSError: The cache cannot be written.
+        """
+        with staging(place) as draft:
+            write(draft)
+            seal(draft, kind, facts)
+            commit(draft, place)
+        self.trim()
+
+    def use(self, entry: Path) -> None:
+        """Notes that an entry is used now."""
+        with suppress(OSError):
+            os.utime(entry)
+
+    def trim(self, is_entry: Callable[[Path], object] = lambda path: not path.name.startswith(".")) -> None:
+        """Deletes the entries used longest ago until the rest fit. The one used last stays, whatever its size.
+
+        Args:
+            is_entry: Whether a path belongs to the cache.
+        """
+        with suppress(OSError):
+            paths = [path for path in self.folder.glob(self._entries) if is_entry(path)]
+            dated = sorted((path.stat().st_mtime_ns, path) for path in paths)
+            sizes = {path: _size(path) for _, path in dated}
+            total = sum(sizes.values())
+            for _, path in dated[:-1]:
+                if total > self.limit:
+                    if path.is_dir():
+                        shutil.rmtree(path, ignore_errors=True)
+                    else:
+                        path.unlink(missing_ok=True)
+                    total -= sizes[path]
 
 
-def touch(folder: Path) -> None:
-    """Says of a folder in a cache that it has been used now."""
-    with suppress(OSError):
-        os.utime(folder)
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 class Notes:

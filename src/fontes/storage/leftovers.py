@@ -1,4 +1,4 @@
-"""What stopped processes have left behind: hidden folders and files of Fontes' own making that nobody works in."""
+"""Leftovers of stopped processes: hidden folders and files of Fontes in which nobody works."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Leftover:
     """A folder or a file that belongs to nothing any more.
 
     Args:
-        path: Where it is.
-        what: What it was to become.
+        path: Its path.
+        what: A description.
         in_use: Whether a process works in it, so that it stays.
-        guard: The folder whose lock says that nobody is changing this one.
-        is_left: Whether it belongs to nothing still, asked under that lock.
+        guard: The folder to lock while it is removed.
+        is_left: Whether it still belongs to nothing, asked under that lock.
     """
 
     path: Path

@@ -48,7 +48,7 @@ class TunedFold:
     """A fold that was held out.
 
     Args:
-        params: What was chosen on the other folds.
+        params: Chosen on the other folds.
         topics: The places of the fold's topics in `Tuning.topic_ids`, int64.
         values: The measure of each of them under `params`, float64.
         chosen: The mean over the other folds under `params`, which chose them.
@@ -72,17 +72,17 @@ class Tuning:
     """The result of `tune`.
 
     Args:
-        measure: What the parameters are best by.
+        measure: The measure that the parameters maximise.
         method: How the space was searched: "grid", "random" or "tpe".
         space: The values of each parameter, as they were read.
         topic_ids: The judged topics, in the order of their ids.
         units: For each of them the number of its group, int64.
         trials: All settings that were scored.
-        folds: What was chosen without each fold, and how it did on it.
+        folds: The setting chosen without each fold, and its values on it.
         stage: The stage with the final parameters: those with the best mean over all topics.
         default: The parameters as given; None for a function of which some parameter has no default.
         default_values: The measure of each topic under them, float64, or None.
-        seconds: How long all of it took.
+        seconds: Seconds of the whole search.
     """
 
     measure: Measure

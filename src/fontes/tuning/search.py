@@ -59,13 +59,13 @@ def tune(
             stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from 0 to 1, and k3 None, 0, 2 and 8) and of query
             likelihood. `k1` stands for that parameter of every part of `stage` that has it, `bm25__k1` only for parts called
             bm25.
-        topics: What `Topics.of` accepts, or a path; topics without judgments are not searched.
-        qrels: What `Qrels.of` accepts.
-        measure: What the parameters are best by.
-        folds: How many folds.
+        topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
+        qrels: Anything that `Qrels.of` accepts.
+        measure: The measure to maximise.
+        folds: The number of folds.
         method: "grid": every combination. "random": `trials` settings, all equally likely. "tpe": Optuna's tree-structured
             Parzen estimator (Bergstra et al. 2011), `trials` settings a study.
-        trials: How many settings "random" and "tpe" try; by default 100.
+        trials: The number of settings for "random" and "tpe"; by default 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: How topics are dealt into folds, and settings drawn.
         index: The index that a text works on, or several by name.

@@ -102,11 +102,11 @@ def fit_weights(
     The order of the files does not matter. Judged topics that no run has count 0, as in `evaluate`.
 
     Args:
-        runs: Two or more of what `Run.of` accepts, such as paths of files.
-        qrels: What `Qrels.of` accepts.
-        measure: What the weights are best by.
-        folds: How many folds the judged topics are dealt into.
-        seed: How they are dealt.
+        runs: Two or more runs, or anything that `Run.of` accepts.
+        qrels: Anything that `Qrels.of` accepts.
+        measure: The measure to maximise.
+        folds: The number of folds of the judged topics.
+        seed: Of the folds.
         step: The smallest difference between two weights; it divides 1.
         **fusion: Parameters of `fuse`: `method` (by default "wsum"), `normalize`, `k`, `missing`.
 

@@ -39,18 +39,18 @@ VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be encoded for a segment.
+    """The encoding of a segment by an encoder.
 
     Args:
-        fingerprint: The encoder's.
-        encoder: What the encoder calls itself.
-        settings: The text that makes the encoder again, or None.
-        dim: The number of dimensions of its vectors.
+        fingerprint: Fingerprint of the encoder.
+        encoder: Text of the encoder, for messages.
+        settings: Text that makes the encoder again, or None.
+        dim: Number of dimensions.
         dtype: "float32", "float16" or "int8".
-        ids: The ids of the documents.
-        vectors: Gives the vectors of the documents from one ordinal up to another, and where those of each document start
-            (int64, one entry more). It may report how many of them are done.
-        precision: The precision that its models run in; None where nobody knows.
+        ids: Document ids.
+        vectors: Returns the vectors of the documents from one position up to another, and the offset of each document's first
+            (int64, one entry more). It may report progress.
+        precision: Precision of the encoder's models; None where it is unknown.
     """
 
     fingerprint: str
@@ -69,11 +69,7 @@ class Job:
 
 
 class VectorEncoding(Encoding[Embeddings]):
-    """The vectors of a job.
-
-    Args:
-        job: What is to be encoded.
-    """
+    """The vectors of a job."""
 
     def __init__(self, job: Job) -> None:
         self.ids, self.place, self._job = job.ids, job.name, job
@@ -140,6 +136,7 @@ class VectorEncoding(Encoding[Embeddings]):
 class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
     """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, of which the highest number counts."""
 
+    kind = KIND
     noun = "vectors"
     forms = tuple(DTYPES)
     remedy = "index.encode(encoder), or fontes encode {path} MODEL, makes them"
@@ -236,33 +233,27 @@ def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.
 
 
 def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
-    """Writes the header of a .npy file of vectors, HEADER bytes.
-
-    Args:
-        file: The file, at its beginning.
-        dtype: "float32", "float16" or "int8".
-        shape: How many vectors, of how many dimensions.
-    """
+    """Writes the header of a .npy file of vectors, HEADER bytes; `shape` is (rows, dim)."""
     npy.write_array_header_1_0(file, {"descr": DTYPES[dtype], "fortran_order": False, "shape": shape})
 
 
 def quantized(
     vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: Job, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
-    """A block in the numbers in which it is stored.
+    """The vectors of the documents from `first` up to `last` as they are stored.
 
     int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale.
 
     Args:
-        vectors: (rows, dim), the vectors of the documents.
-        bounds: Where those of each document start, one entry more.
-        job: What they are for.
-        first: The ordinal of the first document.
-        last: The one after that of the last.
+        vectors: (rows, dim).
+        bounds: Offset of each document's first row, one entry more.
+        job: The job.
+        first: Position of the first document.
+        last: Position after the last one.
 
     Returns:
-        Vectors of the job's dtype, (rows, dim); norms, (rows,); scales, (rows,), empty unless the dtype is int8; and how many
-        vectors each document has.
+        Vectors of the job's dtype, (rows, dim); norms, (rows,); scales, (rows,), empty unless the dtype is int8; and the number
+        of vectors of each document.
 
     Raises:
         InputError: A vector is not finite, or too long.

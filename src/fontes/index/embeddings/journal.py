@@ -1,4 +1,4 @@
-"""Encoding the documents of a segment in blocks: each is on the disk with a line of a journal before the next one begins."""
+"""Encoding of a segment's documents in blocks: each is on the disk with a line in a journal before the next one begins."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Column:
     """A file of numbers that grows with each block.
 
     Args:
-        name: The file's.
-        width: Bytes that a document, or a row, takes.
-        of_documents: Whether there are so many for each document; else for each row, of which a document may have several.
-        offset: Bytes that are left free before the first one.
+        name: Name of the file.
+        width: Bytes of a document, or of a row.
+        of_documents: Whether there is one entry a document; else one a row, of which a document may have several.
+        offset: Bytes that are left free at the beginning.
     """
 
     name: str
@@ -52,24 +52,24 @@ class Column:
     offset: int = 0
 
     def size(self, documents: int, rows: int) -> int:
-        """The bytes of so many documents and rows."""
+        """Bytes of documents and rows."""
         return self.width * (documents if self.of_documents else rows)
 
 
 class Encoding(ABC, Generic[T]):
-    """What is encoded of a segment's documents, and what becomes of it.
+    """An encoding of a segment's documents.
 
     Attributes:
-        ids: The ids of the documents.
-        place: The name of the folder that it is to become, or how that begins.
-        settings: What it is of, as JSON; a draft with other settings is begun anew, but for those in NAMES.
-        columns: What its blocks consist of.
+        ids: Document ids.
+        place: Name of its folder, or the beginning of that.
+        settings: Settings, as JSON; a draft with other ones, except for NAMES, is begun anew.
+        columns: Columns of its blocks.
     """
 
     noun: ClassVar[str] = "vectors"
-    """What is made, for messages."""
+    """Content, for messages."""
     NAMES: ClassVar[tuple[str, ...]] = ("encoder", "settings", "precision")
-    """Settings that say how the encoder is called and on which machine it runs, with which it is still the same."""
+    """Settings that may change while the encoder stays the same: its text, and the precision of its machine."""
 
     ids: Sequence[str]
     place: str
@@ -78,18 +78,18 @@ class Encoding(ABC, Generic[T]):
 
     @abstractmethod
     def existing(self, segment: Path) -> T | None:
-        """What is there already and is sound."""
+        """The finished artifact where it is there and sound."""
 
     @abstractmethod
     def block(self, first: int, last: int, report: Report) -> Block:
-        """The numbers of the documents from one ordinal up to another, in the order of the columns."""
+        """Arrays of the documents from one position up to another, in the order of the columns."""
 
     @abstractmethod
     def finish(self, segment: Path, draft: Path, rows: int) -> T:
-        """Makes of the columns in a draft what is to be, and puts it in its place in one step."""
+        """Makes the artifact of the columns in a draft and commits it."""
 
     def tidy(self, existing: T) -> None:
-        """Removes what a process has left that was killed after the last step."""
+        """Removes what a process left that was killed after the commit."""
 
 
 def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEncoder | None]:
@@ -99,7 +99,7 @@ def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEnco
 
 
 Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
-"""Gives the blocks of an encoding, with its draft, in the order of the spans."""
+"""Yields the blocks of an encoding, with its draft, in the order of the spans."""
 
 
 def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report, remote_encoder: Blocks | None = None) -> T:
@@ -159,7 +159,7 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report
 
 
 def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
-    """The report of a block's encoding, as documents done of all."""
+    """A block's progress as that of all documents."""
     return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 
@@ -180,11 +180,11 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
 
 
 class Journal:
-    """An encoding under way: a folder with the columns so far, and a line for each block that is safely on the disk.
+    """An unfinished encoding: a folder with the columns so far, and a line for each block that is on the disk.
 
     Attributes:
-        documents: How many documents are on the disk.
-        rows: How many rows they have together.
+        documents: Number of documents on the disk.
+        rows: Number of their rows.
     """
 
     def __init__(self, draft: Path, encoding: Encoding[Any]) -> None:
@@ -202,7 +202,7 @@ class Journal:
             self._files[name].seek(size)
 
     def append(self, documents: int, block: Sequence[NDArray[Any]]) -> None:
-        """Adds a block: it is on the disk when this returns, or else not there at all."""
+        """Appends a block: on the disk when this returns, or not at all."""
         check, rows = 0, documents
         for column, array in zip(self._encoding.columns, block, strict=True):
             raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -223,7 +223,7 @@ class Journal:
                 file.close()
 
     def _sound_blocks(self) -> list[list[int]]:
-        """The blocks [documents, rows, checksum] of an earlier run of the same encoding that are whole on the disk."""
+        """Blocks [documents, rows, checksum] of an earlier run of the same encoding that are complete."""
         blocks: list[list[int]] = []
         with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
             settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))

@@ -31,16 +31,16 @@ class Embeddings:
     """The vectors of a segment's documents by one encoder.
 
     Attributes:
-        folder: Where they are.
-        meta: Their metadata: encoder, settings, fingerprint, dtype, dim, documents, files, digest.
-        fingerprint: The encoder's.
-        encoder: What the encoder calls itself.
+        folder: The folder.
+        meta: Metadata: encoder, settings, fingerprint, dtype, dim, documents, files, digest.
+        fingerprint: Fingerprint of the encoder.
+        encoder: Text of the encoder.
         dtype: "float32", "float16" or "int8".
-        documents: How many documents there are.
+        documents: Number of documents.
         vectors: (rows, dim), of the dtype, by memory map.
-        scales: float32, one a row, for int8 only: what the numbers of a row are multiplied by; else empty.
-        norms: float32, one a row: its length, rounded up; 0 for a vector of zeros.
-        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one.
+        scales: float32, (rows,): factors of int8 vectors; empty for other dtypes.
+        norms: float32, (rows,): lengths, rounded up; 0 for a vector of zeros.
+        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one row.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -74,12 +74,12 @@ class Embeddings:
 
     @cached_property
     def zeros(self) -> NDArray[np.intp]:
-        """The rows of the vectors that are zeros."""
+        """Rows of zeros."""
         return np.flatnonzero(self.norms == 0)
 
     @property
     def dim(self) -> int:
-        """The number of dimensions of each vector."""
+        """Number of dimensions."""
         return int(self.vectors.shape[1])
 
     @property
@@ -88,7 +88,7 @@ class Embeddings:
         return not len(self.bounds)
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
-        """The first row of the documents from `first` to `last`, and the one after their last."""
+        """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
     def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
@@ -100,7 +100,7 @@ class Embeddings:
         """Reads every file; `deep` compares norms with vectors as well.
 
         Raises:
-            IndexFormatError: Where anything is not as it was written or does not fit together.
+            IndexFormatError: A file is not as it was written, or norms do not fit the vectors.
         """
         self._artifact.check()
         for first in range(0, len(self) if deep else 0, ROWS):
@@ -113,17 +113,17 @@ class Embeddings:
                 raise self.damaged("its norms do not fit its vectors")
 
     def damaged(self, problem: str) -> IndexFormatError:
-        """The error for a problem."""
+        """An error about the vectors."""
         return self._artifact.damaged(f"{self.folder} is damaged: {problem}")
 
     def info(self) -> dict[str, Any]:
-        """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
+        """Encoder, fingerprint, dtype, dimensions, counts, bytes."""
         facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
         return {**facts, "vectors": len(self), "bytes": self._artifact.bytes}
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, not to be written; compiled code has one version for those that can be and one for those that cannot."""
+    """A read-only view: compiled code has one version for writable arrays and one for others."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -141,10 +141,10 @@ def latest(segment: Path) -> dict[str, Path]:
 
 @dataclass(frozen=True, eq=False)
 class SegmentEmbeddings:
-    """What one segment gives.
+    """Vectors of the living documents of a segment.
 
     Args:
-        leaf: The segment in a reader.
+        leaf: The segment.
         embeddings: The vectors of all its documents, deleted ones too.
 
     Raises:
@@ -160,14 +160,14 @@ class SegmentEmbeddings:
 
     @cached_property
     def rows(self) -> NDArray[np.int64] | None:
-        """The rows of the documents that live, ascending; None where these are all."""
+        """Rows of the living documents, ascending; None for all rows."""
         if self.leaf.dead is None:
             return None
         return self.leaf.live if self.embeddings.single else rows_of(self.embeddings.bounds, self.leaf.live)[0]
 
     @property
     def chosen(self) -> slice | NDArray[np.int64]:
-        """The same, to take them from an array."""
+        """Index of these rows into an array."""
         return slice(None) if self.rows is None else self.rows
 
     def __len__(self) -> int:
@@ -175,26 +175,24 @@ class SegmentEmbeddings:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many vectors each document that lives has."""
+        """Number of vectors of each living document."""
         if self.embeddings.single:
             return np.ones(self.leaf.documents, dtype=np.int64)
         return np.diff(self.embeddings.bounds)[self.leaf.live]
 
 
 class JoinedEmbeddings:
-    """The vectors of the living documents of a reader by one encoder, in one dtype.
+    """Vectors of the living documents of a state by one encoder, in one dtype, without a copy of the matrices.
 
     Args:
-        shares: What each segment gives, in the order of the segments.
-        facts: What is known of the vectors where there are no segments: encoder, settings, fingerprint, dtype, dim.
+        shares: The vectors of each segment.
+        facts: Encoder, settings, fingerprint, dtype and dim where there are no segments.
 
     Attributes:
-        shares: The same.
-        meta: Encoder, settings, fingerprint, dtype, dim, documents; and a digest of the vectors and of which documents live.
-        documents: How many documents there are.
+        documents: Number of documents.
         dtype: "float32", "float16" or "int8".
-        dim: The number of dimensions of each vector.
-        searchers: The approximate indexes that are open, by the name of the search.
+        dim: Number of dimensions.
+        searchers: Open approximate indexes, by the name of the search.
 
     Raises:
         IndexFormatError: They have different dimensions.
@@ -226,7 +224,7 @@ class JoinedEmbeddings:
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """What these vectors are."""
+        """Encoder, settings, fingerprint, dtype, dim, documents; and a digest of the vectors and of the deletions."""
         return {**self._facts, "documents": self.documents, "digest": self._digest}
 
     @cached_property
@@ -246,7 +244,7 @@ class JoinedEmbeddings:
 
     @cached_property
     def norms(self) -> NDArray[np.float32]:
-        """The length of each row, rounded up; 0 for a vector of zeros."""
+        """Length of each row, rounded up; 0 for a vector of zeros."""
         if self.whole is not None:
             return self.whole.norms
         nothing = np.zeros(0, dtype=np.float32)
@@ -264,11 +262,11 @@ class JoinedEmbeddings:
 
     @property
     def cache(self) -> Path:
-        """The folder of the user's for the approximate indexes over them, which may be deleted at any time."""
+        """The user's cache folder for approximate indexes over them, which may be deleted at any time."""
         return cache_folder() / "approximate" / str(self.meta["digest"])[:32]
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
-        """The first row of the documents from `first` to `last`, and the one after their last."""
+        """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
     def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
@@ -289,7 +287,7 @@ class JoinedEmbeddings:
     def split(
         self, docs: NDArray[np.integer[Any]]
     ) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
-        """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
+        """For each segment with some of these documents: its share, their indices in `docs`, their positions in it."""
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
             return
@@ -306,13 +304,13 @@ class JoinedEmbeddings:
             share.embeddings.check()
 
     def info(self) -> dict[str, Any]:
-        """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
+        """Encoder, fingerprint, dtype, dimensions, counts, bytes."""
         size = sum(share.embeddings.info()["bytes"] for share in self.shares)
         return {**self._facts, "documents": self.documents, "vectors": len(self), "bytes": size}
 
     @cached_property
     def whole(self) -> Embeddings | None:
-        """The vectors of the one segment of which no document is deleted; None where it is otherwise."""
+        """The vectors of the only segment where it has no deletions; else None."""
         alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None
         return self.shares[0].embeddings if alone else None
 
@@ -324,7 +322,7 @@ class JoinedEmbeddings:
 
 
 def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows of these documents end to end, and where those of each start among them.
+    """Rows of these documents end to end, and the offset of each document's first.
 
     Args:
         bounds: Document i has the rows bounds[i]:bounds[i + 1].

@@ -69,31 +69,31 @@ class TermVectors(Sequence[Mapping[str, float]]):
 
 
 class Scaled:
-    """What all lists of weights have, of one segment or of several."""
+    """Properties of weights of terms of one segment and of several."""
 
     meta: dict[str, Any]
     cf: NDArray[np.integer[Any]]
 
     @property
     def scale(self) -> float:
-        """What weights were multiplied by when they were stored."""
+        """Factor of the stored weights."""
         return float(self.meta["scale"])
 
     @cached_property
     def tokens(self) -> int:
-        """The sum of all weights, times the scale."""
+        """Sum of all weights, times the scale."""
         return int(self.cf.sum(dtype=np.int64))
 
 
 class WeightLists(Scaled, PostingLists):
-    """The weights of a segment's documents by one encoder, as lexical search takes them: see `inverted.Searchable`.
+    """The weights of a segment's documents by one encoder, as lexical search takes them: see `postings.Searchable`.
 
     A document's "frequency" of a term is its weight times SCALE.
 
     Attributes:
-        folder: Where they are.
-        meta: Their metadata: encoder, settings, fingerprint, scale, counts, files, digest.
-        ids: The ids of the documents.
+        folder: The folder.
+        meta: Metadata: encoder, settings, fingerprint, scale, counts, files, digest.
+        ids: Document ids.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -116,7 +116,7 @@ class WeightLists(Scaled, PostingLists):
 
     @property
     def fingerprint(self) -> str:
-        """The digest of all files."""
+        """Digest of all files."""
         return self._artifact.digest
 
     @cached_property
@@ -135,7 +135,7 @@ class WeightLists(Scaled, PostingLists):
             super().check()
 
     def info(self) -> dict[str, Any]:
-        """What there is: encoder, fingerprint, scale, counts, bytes."""
+        """Encoder, fingerprint, scale, counts, bytes."""
         facts = ("encoder", "settings", "fingerprint", "precision", "scale", "documents", "terms", "postings")
         return {**{key: self.meta.get(key) for key in facts}, "bytes": self._artifact.bytes}
 
@@ -234,15 +234,12 @@ class WeightEncoding(Encoding[WeightLists]):
 
 
 class JoinedWeights(Scaled, JoinedLists):
-    """The weights of a reader's documents by one encoder, as lexical search takes them: see `inverted.Searchable`.
+    """Weights of a state's documents by one encoder, as lexical search takes them: see `postings.Searchable`.
 
     Args:
         leaves: The segments.
         lists: The weights of each segment's documents, deleted ones too.
-        facts: What is known where there are no segments: encoder, settings, fingerprint.
-
-    Attributes:
-        meta: Encoder, settings, fingerprint, precision, scale.
+        facts: Encoder, settings and fingerprint where there are no segments.
     """
 
     def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, Any]) -> None:
@@ -258,13 +255,13 @@ class JoinedWeights(Scaled, JoinedLists):
 
     @cached_property
     def ids(self) -> Strings:
-        """The ids of the documents."""
+        """Document ids."""
         live = [None if leaf.dead is None else leaf.live for leaf in self.segments]
         return joined([leaf.segment.ids for leaf in self.segments], live)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all files, and of which documents live."""
+        """Digest of all files and of the deletions."""
         pairs = zip(self.segments, self.lists, strict=True)
         return hash_json([[of_leaf.fingerprint, leaf.state] for leaf, of_leaf in pairs])
 
@@ -274,7 +271,7 @@ class JoinedWeights(Scaled, JoinedLists):
         return all(of_leaf.is_sound for of_leaf in self.lists)
 
     def info(self) -> dict[str, Any]:
-        """What there is: encoder, fingerprint, scale, counts, bytes."""
+        """Encoder, fingerprint, scale, counts, bytes."""
         counts = {"documents": len(self), "terms": len(self.terms), "postings": int(self.df.sum(dtype=np.int64))}
         return {**self.meta, **counts, "bytes": sum(of_leaf.info()["bytes"] for of_leaf in self.lists)}
 
@@ -282,6 +279,7 @@ class JoinedWeights(Scaled, JoinedLists):
 class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWeights"], name="sparse"):
     """Weights of terms by learned sparse encoders, in folders NAME-ENCODER."""
 
+    kind = KIND
     noun = "weights"
     remedy = "index.encode(encoder), or fontes encode {path} --sparse MODEL, makes them"
 

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...core.work import resources
 from ...index.embeddings.vectors import JoinedEmbeddings
-from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings, staging
-from ...storage.caches import LIMIT, Cached, touch, trim
+from ...storage.artifact import Artifact, ArtifactKind, settings
+from ...storage.caches import Cached, DiskCache
 from ...storage.hashes import hash_text
 from ..models.hub import library
 
 SEED = 7
+CACHE = DiskCache("approximate")
 KIND = ArtifactKind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
 FILE = "index"  # in which the library keeps it
 BLOCK = 1 << 16  # vectors that are added at a time
@@ -320,7 +321,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
         if new.shape != (len(embeddings), embeddings.dim):
             return False
         new.facts = _facts(artifact)
-        touch(folder.parent)
+        CACHE.use(folder.parent)
         return True
     except (OSError, KeyError, IndexFormatError):
         return False
@@ -328,13 +329,10 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
 
 def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
     """Puts an index into the cache, whole or not at all, where that can be written and the vectors are as they were stored."""
-    with contextlib.suppress(OSError, IndexFormatError), staging(folder) as draft:
+    with contextlib.suppress(OSError, IndexFormatError):
         embeddings.check()
-        new.save(draft / FILE)
-        seal(draft, KIND, new.facts)
-        new.facts["bytes"] = (draft / FILE).stat().st_size
-        commit(draft, folder)
-        trim(folder.parent.parent, LIMIT)
+        CACHE.put(folder, KIND, new.facts, lambda draft: new.save(draft / FILE))
+        new.facts["bytes"] = (folder / FILE).stat().st_size
 
 
 class FaissThreads:

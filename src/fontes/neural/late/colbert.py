@@ -157,7 +157,7 @@ def colbert_in(part: Part) -> ColBERT:
     """The model in the field `colbert` of a part, where a string is a checkpoint.
 
     Raises:
-        ParameterError: Where it is neither.
+        ParameterError: It is neither.
     """
     colbert = part.params()["colbert"]
     if not isinstance(colbert, ColBERT):
@@ -207,7 +207,7 @@ class ColBERTModel:
     def queries(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
         """The vectors of queries of one batch."""
         filled = [self.filled(one) for one in ids]
-        # Tokens that fill up have vectors, yet nobody attends to them unless the checkpoint was trained so.
+        # Filling tokens have vectors, but are attended to only where the checkpoint was trained so.
         attended = filled if self.settings.attend else ids
         vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
         return [vectors[i, : len(one)] for i, one in enumerate(filled)]

@@ -75,14 +75,14 @@ def encode_late(
         colbert: The model. Where its precision is "auto", it is that in which the vectors of other documents were made.
         nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
             None: those that the other documents' have, 4 where there are none.
-        centroids: How many; default: four times the square root of the number of tokens, as a power of two.
+        centroids: Their number; by default four times the square root of the number of tokens, as a power of two.
         topics: Queries to measure recall with; default: the first sentences of 32 documents.
-        overwrite: Make it anew where it is there already; else there is nothing to do for such documents.
+        overwrite: Whether stored token vectors are made again.
         progress: Is called as documents are encoded.
         ray: Encode on a cluster: True or an address, as `index.encode` takes it. The rest is done here.
 
     Returns:
-        What there is then: see `JoinedTokens.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
+        As `JoinedTokens.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
         of the exhaustive search over whole vectors `index.late(colbert)` found when the centroids were fitted.
 
     Raises:

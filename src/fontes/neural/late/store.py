@@ -23,7 +23,6 @@ from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, se
 from ...storage.hashes import hash_json
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .pieces import edges_of
 from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
@@ -342,6 +341,7 @@ def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | N
 class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="late"):
     """Token vectors by ColBERT models, in folders NAME-MODEL-BITS."""
 
+    kind = KIND
     noun = "token vectors"
     forms = WIDTHS
     remedy = "fontes.neural.encode_late(index, colbert), or fontes encode {path} MODEL --late, makes them"
@@ -404,3 +404,11 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
     list_bounds = np.searchsorted(pairs, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
     write_array(draft, "lists", (pairs % max(1, documents)).astype(np.int32))
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
+
+
+def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
+    """Edges that divide documents with so many tokens into parts of about `most` tokens."""
+    ends = np.cumsum(tokens)
+    inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
+    edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()
+    return edges

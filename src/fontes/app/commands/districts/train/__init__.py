@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from ....options import reads_files
-from .bi_encoder import bi_encoder
-from .causality import causality
-from .cross_encoder import cross_encoder
 from .mine import mine
-from .rewriter import rewriter
 from .split import split
-from .terms import terms
+
+
+class Trainings(TyperGroup):
+    """The commands of `fontes train`, which are imported, with all that trains, when one of them is looked for."""
+
+    @property
+    def commands(self) -> Any:
+        from .training import group
+
+        return typer.main.get_group(group).commands
+
+    @commands.setter
+    def commands(self, commands: Any) -> None:
+        """None are known at first."""
+
 
 commands = typer.Typer()
-group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
-for name, command in (("cross-encoder", cross_encoder), ("bi-encoder", bi_encoder), ("terms", terms)):
-    group.command(name)(reads_files("id", "text", of="topics")(command))
-group.command("rewriter")(rewriter)
-group.command("causality")(causality)
 commands.command(rich_help_panel="Models")(reads_files("id", "text", of="topics")(mine))
 commands.command(rich_help_panel="Measure")(reads_files("id", "text", of="topics")(split))
-commands.add_typer(group, rich_help_panel="Models")
+train = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True, cls=Trainings)
+train.callback()(lambda: None)
+commands.add_typer(train, rich_help_panel="Models")

@@ -1,0 +1,246 @@
+"""`fontes train`: rerankers, encoders, rewriters, classifiers of terms and of causality, each made from your own data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .....train import BiEncoderSettings, CrossEncoderSettings, RewriterSettings, TermSettings
+from ....options import Json, Split, reads_files, takes_settings
+
+if TYPE_CHECKING:
+    from .....train import TermTraining, Training
+
+Output = Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)]
+ValidationFile = Annotated[
+    str | None, typer.Option("--validation", help="Examples to validate on.", show_default="queries that are held out")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")]
+
+START = "sentence-transformers/all-MiniLM-L6-v2"
+RUN_NEEDS = "--run, --index, --topics and --qrels belong together: the candidates to validate on, their texts and judgments"
+group = typer.Typer()
+
+
+@group.command("cross-encoder")
+@reads_files("id", "text", of="topics")
+@takes_settings(CrossEncoderSettings)
+def cross_encoder(
+    settings: dict[str, Any],
+    examples: Annotated[str, typer.Argument(help="What `fontes mine` writes: JSON lines, or -.", show_default=False)],
+    output: Output,
+    base: Annotated[str, typer.Option(help="The start: a folder, or a name on the hub.")] = START,
+    preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
+    validation: ValidationFile = None,
+    run: Annotated[str | None, typer.Option(help="Candidates to rerank and to measure.", show_default="none")] = None,
+    index: Annotated[Path | None, typer.Option(help="The index that has their text.", show_default="none")] = None,
+    topics: Annotated[str | None, typer.Option(help="Their topics: a file, a BEIR folder, …", show_default="none")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Their judgments: a file, a BEIR folder, …", show_default="none")] = None,
+    split: Split = None,
+    k: Annotated[int, typer.Option("-k", help="The best candidates of each topic.", min=1)] = 100,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
+    from .....train import train_cross_encoder
+    from .....train.cross_encoder import Validation, settings_of
+    from ....progress import reporting
+
+    candidates = _candidates(run, index, topics, qrels, split, k)
+    validated = Validation(validation, *candidates)
+    with reporting(json) as progress:
+        training = train_cross_encoder(examples, output, base, settings_of(preset, **settings), validated, overwrite, progress)
+    report(output, training, f'cross_encoder("{output}")', json)
+
+
+def _candidates(
+    run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
+) -> tuple[Any, Any]:
+    """The run to validate on, with its documents, and its judgments; two times None where there is none."""
+    from .....datasets import qrels_of, topics_of
+    from .....formats import read_run
+    from ....pipelines import open_index
+
+    if run is None and index is None and topics is None and qrels is None:
+        return None, None
+    if run is None or index is None or topics is None or qrels is None:
+        raise typer.BadParameter(RUN_NEEDS)
+    candidates = read_run(run, topics_of(topics, split=split)).with_(documents=open_index(index, None)).top(k)
+    return candidates, qrels_of(qrels, split=split)
+
+
+@group.command("bi-encoder")
+@reads_files("id", "text", of="topics")
+@takes_settings(BiEncoderSettings, mini_batch="Texts that are computed at once; 0: all of a step.")
+def bi_encoder(
+    settings: dict[str, Any],
+    examples: Annotated[
+        str,
+        typer.Argument(help="What `fontes mine` writes, or with cosine labelled pairs: JSON lines, or -.", show_default=False),
+    ],
+    output: Output,
+    encoder: Annotated[
+        str, typer.Option(help="The start: a folder, a name on the hub, or an encoder as an expression.")
+    ] = START,
+    validation: ValidationFile = None,
+    index: Annotated[
+        Path | None, typer.Option(help="The index to search then.", show_default="the validated examples' documents")
+    ] = None,
+    topics: Annotated[
+        str | None, typer.Option(help="The queries then: a file, a BEIR folder, …", show_default="the validated examples'")
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(help="The judgments then: a file, a BEIR folder, …", show_default="the validated examples'")
+    ] = None,
+    split: Split = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train an encoder for dense retrieval. Interrupted, the same command goes on from its last checkpoint."""
+    from .....datasets import qrels_of, topics_of
+    from .....train import SearchValidation, train_bi_encoder
+    from ....pipelines import open_index
+    from ....progress import reporting
+
+    if settings.get("mini_batch") == 0:
+        settings["mini_batch"] = None
+    search = SearchValidation(
+        validation,
+        None if index is None else open_index(index),
+        None if topics is None else topics_of(topics, split=split),
+        None if qrels is None else qrels_of(qrels, split),
+    )
+    with reporting(json) as progress:
+        training = train_bi_encoder(
+            examples, output, _start(encoder), BiEncoderSettings(**settings), search, overwrite, progress
+        )
+    report(output, training, f'sentence_encoder("{output}")', json)
+
+
+def _start(text: str) -> Any:
+    """The encoder of an expression; anything else is the name or the folder of a model."""
+    from .....core import expression
+
+    return expression.part(text) if text.rstrip().endswith(")") else text
+
+
+@group.command("terms")
+@reads_files("id", "text", of="topics")
+@takes_settings(TermSettings)
+def terms(
+    settings: dict[str, Any],
+    topics: Annotated[
+        str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
+    ],
+    output: Output,
+    base: Annotated[str, typer.Option(help="The encoder to start from: a folder, or a name on the hub.")] = START,
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="A folder to go on from after an interruption.", show_default="none")
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind but its checkpoints."""
+    from .....datasets import topics_of
+    from .....train import train_terms
+    from ....output import print_json
+    from ....progress import reporting
+
+    with reporting(json) as report:
+        training = train_terms(topics_of(topics), output, base, TermSettings(**settings), overwrite, report, checkpoints)
+    if json:
+        print_json(training.to_dict())
+    else:
+        _say(output, training)
+
+
+def _say(output: Path, training: TermTraining) -> None:
+    from ....output import counted, say
+
+    learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
+    say(f"{output}: a term classifier from {learned} read {training.epochs:.2f} times in {steps} and {training.seconds:.0f} s")
+    say(f"threshold {training.threshold:g}, chosen on topics with {training.chosen}")
+    say(f"held out from both: {training.scores}")
+
+
+@group.command("rewriter")
+@takes_settings(RewriterSettings)
+def rewriter(
+    settings: dict[str, Any],
+    topics: Annotated[
+        str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
+    ],
+    output: Output,
+    base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = "google-t5/t5-base",
+    validation: Annotated[
+        str | None, typer.Option(help="Other conversations to validate on.", show_default="some that are held out")
+    ] = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train a T5 that rewrites turns. Interrupted, the same command goes on from its last checkpoint."""
+    from .....datasets import topics_of
+    from .....train import train_rewriter
+    from ....progress import reporting
+
+    others = None if validation is None else topics_of(validation)
+    with reporting(json) as progress:
+        training = train_rewriter(topics_of(topics), output, base, RewriterSettings(**settings), others, overwrite, progress)
+    report(output, training, f'canard_t5("{output}")', json)
+
+
+@group.command("causality")
+def causality(
+    train: Annotated[
+        str, typer.Argument(help="JSON lines with text and label (1: reports a cause, 0: not), or -.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file of the head to make.", show_default=False)],
+    encoder: Annotated[str, typer.Option(help="The encoder of the sentences: a folder, or a name on the hub.")] = START,
+    name: Annotated[
+        str | None, typer.Option(help="What the head calls the encoder.", show_default="the end of its name")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Labelled sentences to measure with.", show_default="none")] = None,
+    folds: Annotated[int, typer.Option(help="Of the cross-validation that chooses the regularization.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
+    precision: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "float32",
+    json: Json = False,
+) -> None:
+    """Train the head of CausalEvidence: does a sentence report a cause?"""
+    from .....neural import SentenceEncoder
+    from .....train.causality import labelled, measure_causality, train_causality
+    from ....output import counted, print_json, say
+
+    model = SentenceEncoder(encoder, precision=precision)
+    held_out = None if test is None else labelled(test)
+    head = train_causality(train, model, folds=folds, seed=seed, name=name)
+    measured = held_out and measure_causality(head.classify(model, held_out[0]), held_out[1], head.threshold, seed=seed)
+    head.save(output)
+    card = dict(head.card)
+    if json:
+        print_json({**card, "encoder": head.encoder, "test": measured.to_dict() if measured else None})
+        return
+    say(f"{output}: a head over {head.encoder} from {counted(card['sentences'], 'sentence')}, {card['causal']:,} causal")
+    say(f"{folds}-fold cross-validation: accuracy {card['accuracy']:.3f}, F1 {card['f1']:.3f}; strength {card['strength']:g}")
+    if measured:
+        say(f"{test}: {measured}")
+
+
+def report(output: Path, training: Training, use: str, json: bool) -> None:
+    """Says what was trained, and which expression uses it; or prints all of it as JSON."""
+    from ....output import counted, print_json, say
+
+    if json:
+        print_json(training.to_dict())
+        return
+    rows, steps = counted(training.rows, "row"), counted(training.steps, "step")
+    seconds = training.seconds
+    took = f"{seconds:.2f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+    say(f"{output}: a {training.kind} from {rows} in {steps} and {took}, from {training.base}")
+    if training.facts.get("new_head"):
+        say(f"the start has no layer for scores: a new one was made by the seed {training.settings['seed']}")
+    if training.figures:
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in training.figures.items())
+        say(f"best after step {training.best:,}: validation {figures}")
+    say(f"use it as {use}")
