@@ -29,7 +29,7 @@ from harness import options, table
 from numpy.typing import NDArray
 
 import fontes as ft
-from fontes.recipes.cast2021_parts import FILLED
+from fontes.recipes.cast2021 import FILLED
 from fontes.text.external import spacy_pipeline
 
 RUNS = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_ance_bert", "org_manual_bm25"]

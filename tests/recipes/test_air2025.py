@@ -19,7 +19,7 @@ import fontes as ft
 from fontes.app import cli
 from fontes.core import InputError, ParameterError, Qrels, Run, Topics
 from fontes.recipes import Air2025
-from fontes.recipes.others import Others
+from fontes.recipes.result import Others
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "checkthat25_4b"
 REAL = pytest.mark.skipif(not DATA.is_dir(), reason="the test collections are not here")

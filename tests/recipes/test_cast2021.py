@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fontes as ft
-from fontes.recipes.cast2021_parts import FirstPassages
+from fontes.recipes.cast2021 import FirstPassages
 
 BASELINES = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_ance_bert", "org_manual_bm25"]
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import fontes as ft
 from fontes.core.progress import Report
-from fontes.recipes.origins import AUTHORS_CODE, PUBLISHED
+from fontes.recipes.base import AUTHORS_CODE, PUBLISHED
 
 DOCS = [
     ft.Doc("sun", "Sunlight on skin makes vitamin D, which prevents rickets."),

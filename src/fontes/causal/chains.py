@@ -183,7 +183,6 @@ class _Asker:
         return tuple(self._followed(each, question, known, documents) for each in candidates)
 
     def _followed(self, candidate: _Candidate, question: _Question, known: tuple[Terms, ...], docs: frozenset[str]) -> Cause:
-        """A cause with its own causes."""
         cause = candidate.cause
         before = min(question.before, cause.sources[0].date or question.before) if question.before is not None else None
         below = _Question(cause.text, candidate.query, before, question.depth + 1, known, docs, not cause.lead)
@@ -324,7 +323,6 @@ class _Reading:
 
 
 def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
-    """What a document states, by its title and by its text."""
     for text in (doc.title, doc.text):
         pairs = [pair for pair in causal_pairs(text, weak=weak) if not pair.negated]
         if not pairs:
@@ -357,7 +355,6 @@ def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Term
 
 
 def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _Candidate:
-    """One cause of the answers that say the same, the best first."""
     said = answers[0][2]
     sources = tuple(Source(doc.id, doc.title, _date(doc), each.sentence, each.pair.cue, score) for score, doc, each in answers)
     cause = " ".join(said.pair.cause.split())

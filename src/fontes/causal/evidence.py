@@ -177,7 +177,6 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return encoder, head
 
     def _queries(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The vectors of the topics' texts, where they are used."""
         encoder = self._encoder
         if not self._power or encoder is None:
             return {}

@@ -104,7 +104,6 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         return None if key is None else f"{key} {version_of(self.sentences)}"
 
     def _terms(self, doc: Doc, analyze: Analyzer) -> list[tuple[Terms, Terms]]:
-        """The terms of the cause and of the effect of each pair."""
         text = f"{doc.title}\n\n{doc.text}" if doc.title else doc.text
         pairs = causal_pairs(text, self.sentences, self.weak)
         return [(frozenset(analyze(p.cause)), frozenset(analyze(p.effect))) for p in pairs if not p.negated]

@@ -152,7 +152,7 @@ def cue_features(sentences: Sequence[str]) -> Floats:
 
 
 def cue_strength(sentence: str) -> tuple[float, bool]:
-    """How clearly a sentence's cues state a cause, and whether one of them is denied.
+    """Strength with which a sentence's cues state a cause, and whether one of them is denied.
 
     1: by a connective or a verb; 0.5: only by a word that tells of time as often (after, following, amid); 0: not at all.
     """

@@ -187,7 +187,6 @@ def _sentences(text: str, how: str) -> list[str]:
 
 
 def _relevant(sentence: str) -> str:
-    """What a sentence says is relevant."""
     if not says_irrelevant(sentence):
         return sentence if EXCEPTION.search(sentence) is None else _stated(_without_exception(sentence))
     parts = []
@@ -239,6 +238,5 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _stated(text: str) -> str:
-    """A text that begins and ends as a sentence does."""
     text = text.strip(" ,;") if "(" in text else text.strip(" ,;()")
     return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?' else '.'}" if text else ""

@@ -150,7 +150,7 @@ class _Place:
     last: bool
 
     def sides(self) -> tuple[Side, Side] | None:
-        """Where the cause and the effect are, each in one piece or two; None where there is no cause or no effect."""
+        """Spans of the cause and of the effect, each in one piece or two; None where there is no cause or no effect."""
         if self.cue.between:
             cause, effect = self._two_parts()
         elif self.cue.apart:

@@ -1,4 +1,4 @@
-"""What is searched for a topic with a narrative: its causal keywords, the narrative, or title and narrative."""
+"""Queries of a topic with a narrative: its causal keywords, the narrative, or title and narrative."""
 
 from __future__ import annotations
 
@@ -106,6 +106,5 @@ def _narrative(topic: Topic, relevant: bool) -> str:
 
 
 def _rewritten(topics: Topics, texts: Iterable[str]) -> Topics:
-    """The topics with other texts; where a text is empty, with their own."""
     by_id = dict(zip(topics, texts, strict=True))
     return rewritten(topics, lambda topic: by_id[topic.id] or topic.text)

@@ -193,7 +193,6 @@ class TopicRank(Part, name="topicrank"):
         super().check_needs()
 
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
-        """Step 5."""
         if self.represent == "frequent":
             return min(topic, key=lambda c: (-len(c.offsets), c.offsets[0]))
         return min(topic, key=lambda c: c.offsets[0])

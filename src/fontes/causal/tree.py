@@ -1,4 +1,4 @@
-"""What a chain of causes is: an event, the tree of its causes, and where each is said."""
+"""A chain of causes: an event, the tree of its causes, and the sources of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a cause is said.
+    """Source of a cause.
 
     Args:
         doc_id: The document.
@@ -71,7 +71,7 @@ class Chain:
     causes: tuple[Cause, ...]
 
     def __len__(self) -> int:
-        """How many causes the tree has."""
+        """Number of causes in the tree."""
         return sum(1 for _ in self.all())
 
     def all(self) -> Iterator[Cause]:

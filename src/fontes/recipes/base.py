@@ -23,15 +23,17 @@ from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
 from ..neural.encoders.reading import readings
-from .leaks import LEAKS, check_leaks, without_leaks
-from .learning import RecipeTraining
-from .others import Others
-from .result import PICTURE, RecipeResult, drawn_as_svg, shown
+from .learning import LEAKS, RecipeTraining, check_leaks, without_leaks
+from .result import PICTURE, Others, RecipeResult, drawn_as_svg, shown
 from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
 
 Division = tuple[Topics, Qrels | None, RecipeTraining | None]
-"""What is searched, what is measured, and what is learned from."""
+"""Topics to search, judgments to measure with, and the learning."""
 
+PUBLISHED: Mapping[str, str] = {"origin": "published"}
+"""Metadata of a parameter whose default the publication states: `k1: float = field(default=1.5, metadata=PUBLISHED)`."""
+AUTHORS_CODE: Mapping[str, str] = {"origin": "authors' code"}
+"""Metadata of one whose default the authors' code has, or a library that it calls, and the publication does not state."""
 PRESET = "as"
 MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
 
@@ -45,17 +47,17 @@ class Recipe(Part, ABC):
     """
 
     source: ClassVar[str]
-    """Where it was published."""
+    """Its publication."""
     cite: ClassVar[str] = ""
-    """The same in a few words, such as "Dalal et al., FIRE 2021"."""
+    """The publication in a few words, such as "Dalal et al., FIRE 2021"."""
     task: ClassVar[str] = ""
-    """What one has who runs it: "an event", "a claim or post", "a conversation"."""
+    """Its input: "an event", "a claim or post", "a conversation"."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """What it needs, as published, that `pip install fontes` does not bring: extras and models."""
+    """Extras and models that it needs, as published."""
     sample: ClassVar[str] = ""
     """The sample that it can be tried on, such as "harbour/causal"."""
     measures: ClassVar[tuple[str, ...]]
-    """What it is measured by."""
+    """The measures of its report."""
     printed: ClassVar[tuple[str, ...]] = ()
     """Those of the measures that are printed, where they are many; the reports have all."""
     baseline: ClassVar[str | None] = None
@@ -84,20 +86,20 @@ class Recipe(Part, ABC):
         """
 
     def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
-        """What gives the systems of a recipe that learns, with what it learns from; None where it is only looked at."""
+        """The function that makes the systems, of a recipe that learns with its learning; None: it is only looked at."""
         return self.systems
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
-        """The topics that are searched, their judgments, and what is learned from.
+        """The topics that are searched, their judgments, and the learning.
 
         Args:
             topics: All topics.
-            qrels: The judgments to measure with, or, where there is no `train`, to learn from as well; None: there are none.
-            train: Those to learn from; None: none were given.
+            qrels: The judgments to measure with and, where there is no `train`, to learn from.
+            train: Those to learn from.
             dev: Those to choose with.
 
         Raises:
-            ParameterError: The recipe learns nothing, and there is something to learn from.
+            ParameterError: The recipe learns nothing, and there is `train` or `dev`.
         """
         if train is not None or dev is not None:
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
@@ -154,12 +156,7 @@ class Recipe(Part, ABC):
     def stage(self, parameter: str, index: object = NOTHING) -> Stage[Any, Any] | None:
         """The stage of a parameter that is a stage or an expression for one.
 
-        Args:
-            parameter: Its name.
-            index: What the stage works on; without one, the stage can be looked at and not be run.
-
-        Raises:
-            ParameterError: The expression cannot be read.
+        Without an index the stage can be looked at and not be run. Raises ParameterError for what cannot be read.
         """
         value = getattr(self, parameter)
         if not isinstance(value, str):
@@ -215,10 +212,9 @@ class Recipe(Part, ABC):
             collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
             topics: All that `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
             qrels: All that `Qrels.of` accepts, or the path of a file, or of several; None: nothing is measured.
-            output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
-                published beside what was found; recipe.svg, the baseline or the first system, where there is matplotlib;
-                experiment.lock, the same with versions, hashes and all numbers; and, to be used again by the next run into it,
-                indexes/, models/ and cache/.
+            output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, parameters and published
+                figures beside those here; recipe.svg, the baseline or the first system, where there is matplotlib;
+                experiment.lock, versions, hashes and all numbers; and, for the next run into it, indexes/, models/ and cache/.
             split: That of the folder or collection that `topics` and `qrels` name, or several, which are merged.
             train: Judgments to learn from: what `Qrels.of` accepts, the path of a file, or the name of a split of what `topics`
                 or `qrels` name; their topics are looked up in `topics`, or in that split. None: a recipe that learns divides
@@ -266,8 +262,7 @@ class Recipe(Part, ABC):
     def _division(
         self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
     ) -> tuple[Division | None, Qrels | None]:
-        """What is searched, measured and learned from, or None where some of it cannot be read, which is collected; and all
-        judgments."""
+        """The division, or None where some of it cannot be read, which is collected; and all judgments."""
         if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
             splits_of((), None if split is None else str(split))
         parsed: Topics | None = None
@@ -362,7 +357,6 @@ class Recipe(Part, ABC):
         problems.raise_all(self._title, said, together)
 
     def _other_model(self, problem: str) -> str | None:
-        """The setting that has a folder in the place of the model that a problem names."""
         for name, value in self.params().items():
             for model in MODEL.findall(value) if isinstance(value, str) else ():
                 if model in problem:
@@ -370,7 +364,7 @@ class Recipe(Part, ABC):
         return None
 
     def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
-        """What would be in the way with these settings."""
+        """Problems that remain with these settings."""
         left = Problems(problems.needs)
         with left.collected():
             other = self.set(settings)
@@ -406,12 +400,10 @@ def recipe(name: str, **parameters: Any) -> Recipe:
 
 
 def _source(collection: object) -> object:
-    """A collection that is named by a prefix; anything else as it is."""
     return (named(collection) or collection) if isinstance(collection, str) else collection
 
 
 def _parsed(parameter: Parameter, text: str) -> Any:
-    """The value of a parameter from its text."""
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
     if "str" in kinds and any("Stage[" in kind for kind in kinds):
         return None if text == "None" else text  # an expression, which is read when there is an index

@@ -138,7 +138,7 @@ class Claims(LearningRecipe, name="claims"):
         return stage if posts is None else posts >> stage
 
     def _candidates(self, index: Index) -> Stage[Topics, Run]:
-        """Where negatives come from: BM25 and the encoder as it is at the start."""
+        """The stage that gives negatives: BM25 and the encoder as it is at the start."""
         both = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
         return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
 

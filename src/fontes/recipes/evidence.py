@@ -16,7 +16,7 @@ from ..train.runner.running import check_training
 from .base import Division, Recipe
 from .evidence_parts import (
     LANGUAGES,
-    Rows,
+    EvidenceRows,
     analyzers_of,
     in_windows,
     of_sentences,
@@ -141,7 +141,7 @@ class Evidence(Recipe, name="evidence"):
 
     def _table(self, collection: Collection, learning: RecipeTraining) -> dict[str, Stage[Topics, Run]]:
         """The rows by name, as far as what they need is here."""
-        rows = Rows(self, learning)
+        rows = EvidenceRows(self, learning)
         index = collection.index(self.language)
 
         # Words.

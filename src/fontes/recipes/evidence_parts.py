@@ -1,4 +1,4 @@
-"""What the recipe for evidence has of its own: which rows can be had, and what is said of those that cannot."""
+"""Rows of the recipe for evidence: those that can be had, and notes on those that cannot."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ STARTS = {
 }
 """By parameter, what `fontes train bi-encoder` could start from."""
 TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
-"""Rows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
+"""EvidenceRows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
 MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
 DEPTH = 100  # documents of a claim among which negatives are drawn
 LATE = ("artifact.metadata", "1_Dense")
-"""What checkpoints of late interaction have."""
+"""Files of checkpoints of late interaction."""
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
 K3 = [None, 1.2, 2.0]
@@ -49,7 +49,7 @@ AUTO = "auto"  # spaCy's small pipeline of the language
 System = Stage[Topics, Run]
 
 
-class Rows:
+class EvidenceRows:
     """The systems of the table, with notes on their models and on what is left out.
 
     Args:
@@ -85,14 +85,9 @@ class Rows:
             self._systems[row] = system(analyzer)
 
     def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
-        """A row with a model, unless there is none.
+        """A row with the model of a parameter, unless there is none; `row` is its name where that is not the parameter's.
 
         A model that was chosen and is not there is an error of its own; one that is so by default is a row left out.
-
-        Args:
-            parameter: Of the recipe: a name, a folder, a part or None.
-            system: Makes the row of the model.
-            row: Its name; by default that of the parameter.
         """
         model = getattr(self._recipe, parameter)
         if model is None:
@@ -106,13 +101,7 @@ class Rows:
             self._note(row or parameter, model, built)
 
     def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
-        """A row with an encoder that is trained here, where there is something to learn from; else as `with_model`.
-
-        Args:
-            parameter: Of the recipe.
-            candidates: Where negatives come from.
-            system: Makes the row of the model.
-        """
+        """A row with an encoder that is trained on negatives among `candidates`; without `train` as `with_model`."""
         recipe, learning = self._recipe, self._learning
         start = starts_of(recipe).get(parameter)
         if start is None or not learning.train.qrels:
@@ -161,11 +150,7 @@ def starts_of(recipe: Evidence) -> dict[str, str]:
 
 
 def settings_of(recipe: Evidence) -> BiEncoderSettings:
-    """How a recipe trains an encoder.
-
-    Raises:
-        ParameterError: A parameter makes no sense.
-    """
+    """The settings of a recipe's trainings of encoders. Raises ParameterError for a parameter that makes no sense."""
     names = ("epochs", "batch", "lr", "precision", "seed")
     return BiEncoderSettings(mini_batch=8, dropout=0.0, **{name: getattr(recipe, name) for name in names})
 
@@ -250,7 +235,6 @@ def _beyond_tokenizer(model: str) -> int | None:
 
 
 def _about(row: str, model: str) -> str:
-    """What a model is that nothing says the training of."""
     if row == "colbert" and not _has(model, *LATE):
         return "token vectors of an encoder that is no ColBERT"
     if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
@@ -259,7 +243,7 @@ def _about(row: str, model: str) -> str:
 
 
 def _lacking(model: str) -> str:
-    """What is missing of a model that is named; nothing if it is here."""
+    """The problem with a model that is named; empty where it is on this machine."""
     from ..neural.models.hub import at_hand
 
     try:

@@ -39,10 +39,7 @@ class LearningRecipe(Recipe):
     def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
         """The systems by name, as `systems` gives those of other recipes.
 
-        Args:
-            collection: The documents.
-            learning: What is learned from, and trains; first one without topics and folder, which trains nothing and gives the
-                starts in the place of models.
+        It is called first with a `learning` without topics and folder, which gives the starts in place of models.
         """
 
     def systems(self, collection: Collection) -> Systems:

@@ -1,4 +1,4 @@
-"""What a recipe learns from; the models and the weights that come of it, kept in the folder of its results."""
+"""Learning of a recipe: its topics, without leakage between sides, and the models and weights that come of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import InputError, Qrels, Run, Stage, Topics
+from ..core import InputError, ParameterError, Qrels, Run, Stage, Topic, Topics
 from ..core.part import walk
 from ..core.progress import Report, silent
 from ..experiments.cache import Cache
@@ -45,10 +45,10 @@ NOBODY = Side(Topics(), Qrels())
 
 @dataclass(frozen=True)
 class RecipeTraining:
-    """The topics that a recipe learns from and chooses with, and what it makes of them.
+    """The topics that a recipe learns from and chooses with, and the models and weights that it makes of them.
 
-    A model is trained once and found again in `models` of the folder: its name there is a hash of what it was learned from, of
-    the settings and of the start. A training that was interrupted goes on.
+    A model is trained once and found again in `models` of the folder by a hash of its data, settings and start. An interrupted
+    training resumes.
 
     Args:
         train: What models learn from.
@@ -65,7 +65,7 @@ class RecipeTraining:
     notes: list[dict[str, Any]] = field(default_factory=list)
 
     def at(self, folder: Path, progress: Report) -> RecipeTraining:
-        """The same with a folder and a report."""
+        """A copy with a folder and a report."""
         return replace(self, folder=folder, progress=progress)
 
     @property
@@ -75,7 +75,7 @@ class RecipeTraining:
 
     @property
     def hashes(self) -> dict[str, Any]:
-        """What the lock keeps of the sides."""
+        """The hashes of the sides, for the lock."""
         sides = {"train": self.train, "dev": self.dev}
         return {name: {"sha256": _hash(side), "topics": len(side.qrels)} for name, side in sides.items() if side.qrels}
 
@@ -87,10 +87,10 @@ class RecipeTraining:
     def cross_encoder(
         self, role: str, start: str, candidates: Stage[Topics, Run], settings: CrossEncoderSettings, **mining: Any
     ) -> str:
-        """The folder of a cross-encoder that is trained on negatives out of the candidates of the topics to learn from.
+        """The folder of a cross-encoder that is trained from `start` on negatives out of `candidates`.
 
         Args:
-            role: What the recipe calls the model.
+            role: The recipe's name for the model.
             start: The model that is trained.
             candidates: Where negatives come from.
             settings: Of the training.
@@ -118,11 +118,11 @@ class RecipeTraining:
         """The name of the stage that is best on the topics of some sides; topics are left out as by `weights`.
 
         Args:
-            role: What the recipe calls the choice.
-            stages: Two or more, by name; of equal ones that of the fewest parts, and of these the first.
-            measure: What is to be best; it looks at no more documents than `depth`.
+            role: The recipe's name for the choice.
+            stages: By name; of equal ones that of the fewest parts, and of these the first.
+            measure: It looks at no more documents than `depth`.
             sides: Of topics that none of the stages has learned from.
-            depth: How many documents of a topic are looked at.
+            depth: Documents of a topic.
         """
         if self.folder is None or len(stages) == 1:
             return next(iter(stages))
@@ -139,13 +139,12 @@ class RecipeTraining:
     def weights(self, role: str, stages: Sequence[Stage[Topics, Run]], measure: str, step: float = 0.1) -> tuple[float, ...]:
         """The weights of stages in the sum of their scores, each brought to 0 to 1, that are best on the topics to choose with.
 
-        Topics whose relevant document has a twin among the hits, another document of the same words, are left out: which of the
-        two is judged is no matter of the topic, and what tells them apart would be learned.
+        Topics whose relevant document has a twin among the hits, another document of the same words, are left out.
 
         Args:
-            role: What the recipe calls the choice.
+            role: The recipe's name for the choice.
             stages: Two or more.
-            measure: What is to be best.
+            measure: The measure.
             step: The smallest difference between two weights.
 
         Raises:
@@ -163,13 +162,12 @@ class RecipeTraining:
         return learned.weights
 
     def noted(self, role: str, model: str) -> str:
-        """A model's folder or name, which is noted down with what its training.json says."""
+        """A model's folder or name, which is noted with the facts of its training.json."""
         if self.folder is not None:
             self.notes.append({"role": role, "model": model, **training_facts(Path(model))})
         return model
 
     def _ready(self, stage: Stage[Topics, Run]) -> Stage[Topics, Run]:
-        """The stage as the runner has it, with all that it needs built."""
         one: Any = reproducible({"": stage})[""]
         one.prepare(self.progress)
         return one  # type: ignore[no-any-return]
@@ -184,7 +182,6 @@ class RecipeTraining:
         mining: Mapping[str, Any],
         train: Callable[[Path, Examples, Examples | None], None],
     ) -> str:
-        """The folder of a model, which `train` makes of examples where it is not there; the start without a folder."""
         check_training(f"training a {kind}")
         if self.folder is None:
             return Start(start)
@@ -205,8 +202,6 @@ class RecipeTraining:
         return self.folder / MODELS / f"{kind}-{key[:16]}"
 
     def _examples(self, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> tuple[Examples, Examples | None]:
-        """The examples to learn from and, where there is a side to choose with, those to validate on."""
-
         def mined(side: Side) -> Examples:
             return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
 
@@ -214,7 +209,7 @@ class RecipeTraining:
 
 
 def training_facts(model: Path) -> dict[str, Any]:
-    """What the training.json of a model says of how it was made; nothing where there is none."""
+    """The facts in the training.json of a model; empty where there is none."""
     try:
         said = json.loads((model / IDENTITY).read_text(encoding="utf-8"))
         facts = {name: said[name] for name in ("kind", "base", "rows", "steps", "best", "seconds", "precision", "device")}
@@ -226,11 +221,7 @@ def training_facts(model: Path) -> dict[str, Any]:
 def without_twins(run: Run, qrels: Qrels) -> Qrels:
     """The judgments of the topics of which no relevant document has a twin among the hits of the run.
 
-    A twin is a document of the same words, whatever the case and the signs between them, that is not judged relevant itself.
-
-    Args:
-        run: A run that knows its documents.
-        qrels: The judgments.
+    A twin is a document of the same words, whatever their case and punctuation, that is not judged relevant itself.
     """
     documents = run.documents_for("looking for twins")
     words: dict[str, str] = {}
@@ -253,14 +244,7 @@ def _hash(side: Side) -> str:
 
 
 def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
-    """The judged topics in two parts, those that are left and a share of them that is drawn by the seed.
-
-    Args:
-        topics: The topics.
-        qrels: Their judgments.
-        share: Of the second part, 0 to 1.
-        seed: Of the draw.
-    """
+    """The judged topics in two parts, the second a share of them that is drawn by the seed."""
     ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
     order = np.random.default_rng(seed).permutation(len(ids))
     drawn = {ids[i] for i in order[: round(share * len(ids))].tolist()}
@@ -284,3 +268,72 @@ def distinct(topics: Topics, qrels: Qrels) -> Side:
     same = {topic.id: first.setdefault(topic.text, topic.id) for topic in judged}
     rows = (((same[topic], group, doc, grade)) for topic, group, doc, grade in qrels.rows() if topic in same)
     return Side(Topics(topic for topic in judged if same[topic.id] == topic.id), Qrels(rows))
+
+
+LEAKS = ("error", "drop")
+LEARN, CHOOSE, MEASURE = "to learn from", "to choose with", "to measure with"
+SHOWN = 60  # characters of a text
+
+
+def check_leaks(leaks: str) -> None:
+    """Raises ParameterError for what is no way to treat leakage."""
+    if leaks not in LEAKS:
+        raise ParameterError(f"leaks must be {' or '.join(LEAKS)}, not '{leaks}'")
+
+
+def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
+    """The sides of a recipe without the topics whose text is on a later side: to learn from, to choose with, to measure with.
+
+    Texts are compared as models read them, without white space at their ends.
+
+    Args:
+        learning: What is learned from and chosen with.
+        measured: The topics to measure with.
+        read: Gives topics as models read them.
+        drop: Whether such topics are left out, which is noted; otherwise they are an error.
+
+    Raises:
+        InputError: A text is on two sides, with all such topics; or no topic to learn from is left.
+    """
+    if not learning.train.topics and not learning.dev.topics:
+        return learning
+    used: dict[str, tuple[Topic, str]] = {}
+    pairs: dict[str, list[tuple[Topic, Topic, str]]] = {}
+    for topics, side in ((measured, MEASURE), (learning.dev.topics, CHOOSE), (learning.train.topics, LEARN)):
+        texts = _texts(topics, read)
+        pairs[side] = [(topic, *used[text]) for topic, text in texts if text in used]
+        for topic, text in texts:  # afterwards: topics of one side may share a text
+            used.setdefault(text, (topic, side))
+    if not any(pairs.values()):
+        return learning
+    if not drop:
+        lines = [
+            f"  topic '{topic.id}' ({side}) has the text of topic '{other.id}' ({where}): {_shown(topic)}"
+            for side in (LEARN, CHOOSE)
+            for topic, other, where in pairs[side]
+        ]
+        head = "a topic has" if len(lines) == 1 else f"{len(lines):,} topics have"
+        last = "take each out of one of the two sides, or leave all of them out with leaks='drop' (--leaks drop)"
+        raise InputError.of_lines([f"{head} a text that is on two sides:", *lines, last])
+    sides = {}
+    for name, side, later in (("train", LEARN, "chosen or measured with"), ("dev", CHOOSE, "measured with")):
+        before: Side = getattr(learning, name)
+        out = {topic.id for topic, _, _ in pairs[side]}
+        sides[name] = side_of(*before, set(before.topics) - out)
+        if out:
+            learning.notes.append({"role": side, "without": f"{len(out):,} of {len(before.topics):,}, whose text is {later}"})
+    if learning.train.topics and not sides["train"].topics:
+        raise InputError("no topic to learn from is left: the text of each is chosen or measured with; give others")
+    return replace(learning, train=sides["train"], dev=sides["dev"])
+
+
+def _texts(topics: Topics, read: Callable[[Topics], Topics]) -> list[tuple[Topic, str]]:
+    if not topics:
+        return []
+    as_read = read(topics)
+    return [(topic, as_read[topic.id].text.strip() or topic.text.strip()) for topic in topics.values()]
+
+
+def _shown(topic: Topic) -> str:
+    text = " ".join(topic.text.split())
+    return f'"{text[:SHOWN]}{"…" if len(text) > SHOWN else ""}"'

@@ -1,35 +1,124 @@
-"""`RecipeResult`: what a recipe gave, with what was published beside it."""
+"""`RecipeResult`: the runs and figures of a recipe beside those published, and runs of others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..comparison import Report
-from ..core import MissingExtraError, ParameterError, Run, Stage, Topics
+from ..comparison.statistics import bootstrap
+from ..core import InputError, MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.parameters import summary
 from ..experiments.runner import Results
+from ..experiments.systems import named
+from ..measures import Evaluation, Measure, evaluate
+from ..measures.formulas import JudgedShare
 from ..neural.encoders.reading import Reading
 from .learning import RecipeTraining
-from .origins import origin_of
-from .others import Interval, Others, intervals
 
 if TYPE_CHECKING:
     from .base import Recipe
 
 PICTURE = "recipe.svg"
+OURS = "ours"  # the origin of a default that declares none
+
+
+@dataclass(frozen=True)
+class MeanInterval:
+    """A mean over topics, with the interval of 95% that a bootstrap over the topics gives.
+
+    Args:
+        mean: The mean.
+        low: The lower end.
+        high: The upper end.
+        topics: Number of topics.
+    """
+
+    mean: float
+    low: float
+    high: float
+    topics: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> MeanInterval:
+        """The interval of the values of some topics."""
+        column = np.fromiter(values, np.float64).reshape(-1, 1)
+        low, high = bootstrap(column)
+        return cls(float(column.mean()), float(low[0]), float(high[0]), len(column))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"mean": self.mean, "low": self.low, "high": self.high, "topics": self.topics}
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ({self.low:.4f} to {self.high:.4f})"
+
+
+@dataclass(frozen=True)
+class Others:
+    """Runs of others, which were made by no system of the recipe.
+
+    Args:
+        compared: Those that have each topic that the recipe measures: systems of its comparison.
+        apart: For each of the rest its means, by measure, over the judged topics that it has.
+    """
+
+    compared: Mapping[str, Run] = field(default_factory=dict)
+    apart: Mapping[str, Mapping[str, MeanInterval]] = field(default_factory=dict)
+
+    def beside(self, systems: Mapping[str, Stage[Topics, Run]]) -> dict[str, Stage[Topics, Run] | Run | Path]:
+        """The systems of a recipe, and after them the runs that are compared with them."""
+        return {**systems, **{f"others/{name}": run for name, run in self.compared.items()}}
+
+    @classmethod
+    def of(cls, runs: object, measured: Topics, known: Qrels | None, measures: Iterable[Measure]) -> Others:
+        """Runs as `fontes.compare` takes them, with the topics that the recipe measures and the judgments of all sides.
+
+        Raises:
+            InputError: A file is no run, or a run has no topic that is judged.
+            ParameterError: There are no judgments.
+        """
+        if not runs:
+            return cls()
+        if known is None:
+            raise ParameterError("runs of others are measured: give judgments too")
+        compared, apart = {}, {}
+        for name, source in named(runs).items():
+            run = Run.of(Path(source) if isinstance(source, (str, os.PathLike)) else source)
+            if set(measured) <= set(run):
+                compared[name] = run
+            else:
+                apart[name] = intervals(_measured(name, run, known, tuple(measures)))
+        return cls(compared, apart)
+
+
+def intervals(evaluation: Evaluation) -> dict[str, MeanInterval]:
+    """The means of an evaluation by measure, with intervals; not of how much is judged."""
+    measures = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
+    return {str(measure): MeanInterval.of(evaluation.per_topic(measure).values()) for measure in measures}
+
+
+def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) -> Evaluation:
+    judged = Qrels(row for row in known.rows() if row[0] in run)
+    if not judged:
+        first, other = next(iter(run), ""), next(iter(known), "")
+        raise InputError(f"run {name}: none of its topics is judged: its first is '{first}', the first judged '{other}'")
+    return evaluate(run, judged, measures)
 
 
 @dataclass(frozen=True)
 class RecipeResult:
-    """What a recipe gave, with what was published beside it.
+    """The runs and figures of a recipe, beside those published.
 
     Args:
         recipe: The recipe.
-        results: What the runner made of it.
-        learning: What it learned from, and what came of that; None: it learns nothing.
+        results: Of the runner.
+        learning: Its learning; None: it learns nothing.
         others: Runs of others.
         reads: By system, how much its encoders read of the documents; for the page alone.
     """
@@ -52,7 +141,7 @@ class RecipeResult:
 
     @property
     def folder(self) -> Path:
-        """Where all of it was written."""
+        """The folder that all of it was written to."""
         return self.results.folder
 
     @property
@@ -62,10 +151,9 @@ class RecipeResult:
 
     @property
     def seconds(self) -> dict[str, float | None]:
-        """By the name of the system: the seconds of all its steps together, those that it shares with others included.
+        """By system, the seconds of all its steps, shared ones and what a step builds when first run included.
 
-        What a step builds when it is first run, such as Annoy's trees, is part of it; indexing and encoding are not. A step
-        whose result was found in the folder counts what it took when it was run.
+        Indexing and encoding are not. A step whose result was found in the folder counts what it took when it was run.
         """
         return {name: system.seconds for name, system in self.results.systems.items()}
 
@@ -77,7 +165,7 @@ class RecipeResult:
             for measure, value in values.items()
         ]
 
-    def intervals(self) -> dict[str, dict[str, Interval]]:
+    def intervals(self) -> dict[str, dict[str, MeanInterval]]:
         """By system and measure: the mean over the measured topics, with its interval; empty without judgments."""
         if self.report is None:
             return {}
@@ -171,7 +259,6 @@ class RecipeResult:
         return replace(report, measures=printed, comparisons=tuple(c for c in report.comparisons if c.measure in printed))
 
     def _beside(self) -> tuple[list[str], list[list[str]]]:
-        """The header and the rows of a table of systems with each published measure, here and published."""
         published = self.recipe.published
         measures = list(dict.fromkeys(measure for values in published.values() for measure in values))
         names = list(dict.fromkeys([*published, *(name for name in self.runs if self._measures(name))]))
@@ -191,7 +278,7 @@ class RecipeResult:
         for one in fields(self.recipe):
             here = written(getattr(self.recipe, one.name))
             default = "" if one.default is MISSING else written(one.default)
-            rows.append([one.name, here if here == default else f"**{here}**", default, origin_of(one)])
+            rows.append([one.name, here if here == default else f"**{here}**", default, one.metadata.get("origin", OURS)])
         return rows
 
     def _measures(self, name: str) -> dict[str, float]:
@@ -200,8 +287,7 @@ class RecipeResult:
         return {str(measure): self.report.mean(name, measure) for measure in self.report.measures}
 
 
-def _with_intervals(title: str, rows: Mapping[str, Mapping[str, Interval]]) -> list[str]:
-    """A table of systems or runs and measures, as parts of a page; none without rows."""
+def _with_intervals(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) -> list[str]:
     if not rows:
         return []
     measures = list(next(iter(rows.values())))
@@ -213,7 +299,6 @@ def _with_intervals(title: str, rows: Mapping[str, Mapping[str, Interval]]) -> l
 
 
 def _reads(reads: Mapping[str, Sequence[Reading]]) -> list[str]:
-    """A table of how many tokens of a document the encoder of each system reads, as parts of a page; none without encoders."""
     rows = [
         [name, f"{one.tokens:,}", f"{one.share:.1%}", f"{one.documents:,}{' sampled' * one.sampled}"]
         for name, many in reads.items()
@@ -228,12 +313,12 @@ def _reads(reads: Mapping[str, Sequence[Reading]]) -> list[str]:
     return ["## Tokens that encoders read", about, _table(["system", "tokens read", "documents cut", "documents"], rows)]
 
 
-def _plain(rows: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:
+def _plain(rows: Mapping[str, Mapping[str, MeanInterval]]) -> dict[str, Any]:
     return {name: {measure: value.to_dict() for measure, value in values.items()} for name, values in rows.items()}
 
 
 def learned_parts(learning: RecipeTraining | None) -> list[str]:
-    """What was learned, as parts of a page; none of a recipe that learns nothing."""
+    """Models and choices, as parts of a page; none of a recipe that learns nothing."""
     if learning is None:
         return []
     train, dev = len(learning.train.topics), len(learning.dev.topics)
@@ -267,7 +352,6 @@ def without_lines(learning: RecipeTraining | None) -> list[str]:
 
 
 def _model(note: Mapping[str, Any]) -> list[str]:
-    """A row about a model: what it learned from is empty where no training.json says it."""
     if "rows" not in note:
         return [note["role"], note["model"], "", note.get("about", ""), "", ""]
     learned = f"{note['rows']:,} rows of {note['queries']:,} queries" if note["queries"] else f"{note['rows']:,} rows"

@@ -1,4 +1,4 @@
-"""What a recipe runs on: topics and judgments out of values, files and collections, several of them merged."""
+"""Topics and judgments of a recipe, out of values, files and collections, several of them merged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,9 @@ Splits = str | Sequence[str] | None
 
 
 def topics_from(source: object, beside: object, split: Splits) -> Topics:
-    """The topics of a value, of a file or collection, or of several that are named in a tuple.
+    """The topics of a value, of a file or collection, or of several that are named in a tuple; of a split, or of several.
 
-    Args:
-        source: The topics: their name, a tuple of names, or what `Topics.of` accepts.
-        beside: The judgments, likewise: where they have splits and the topics are a file, the split is theirs.
-        split: The split, or several, of the folders and collections that are named.
-
-    Raises:
-        InputError: Something cannot be read, or two topics have one id.
-        ParameterError: There is no such split, or nothing has splits.
+    Where `beside`, the judgments, have splits and the topics are a file, the split is theirs.
     """
     names = _names(source)
     if names is None:
@@ -43,18 +36,7 @@ def qrels_from(source: object, beside: object, split: Splits) -> Qrels | None:
 
 
 def side_from(source: object, option: str, topics: object, qrels: object) -> Qrels | None:
-    """The judgments of one side, to learn from or to choose with.
-
-    Args:
-        source: A file, the name of a split of the collection that `topics` or `qrels` name, or what `Qrels.of` accepts; None:
-            there is no such side.
-        option: What errors call the side: "train" or "dev".
-        topics: The topics as they were named.
-        qrels: The judgments as they were named.
-
-    Raises:
-        InputError: There is no such file or split.
-    """
+    """The judgments of a side, "train" or "dev": of a file, of a split of what `topics` or `qrels` name, or of a value."""
     if not isinstance(source, str):
         return None if source is None else Qrels.of(source)
     collections = [name for name in (*(_names(qrels) or ()), *(_names(topics) or ())) if _has_splits(name)]
@@ -68,13 +50,7 @@ def side_from(source: object, option: str, topics: object, qrels: object) -> Qre
 
 
 def with_topics_of(topics: Topics, sides: Sequence[Qrels | None], source: object) -> Topics:
-    """The topics, and after them those of sides that only the folders and collections have which they come from.
-
-    Args:
-        topics: The topics.
-        sides: Judgments.
-        source: The topics as they were named.
-    """
+    """The topics, and after them those judged in `sides` that only other splits of `source` have."""
     lacking = {topic_id for side in sides if side for topic_id in side} - set(topics)
     more: dict[str, Topic] = {}
     for name in _names(source) or ():
@@ -95,7 +71,7 @@ def _names(source: object) -> tuple[str, ...] | None:
 
 
 def _each(names: Sequence[str], beside: Sequence[str], split: Splits) -> Iterator[tuple[str, str | None]]:
-    """Each name with each split that is meant of it; a file has none where anything else has."""
+    """Each name with each of its splits; a file has none where anything else has."""
     for one in (split,) if split is None or isinstance(split, str) else split:
         yield from zip(names, splits_of((*names, *beside), one), strict=False)
 

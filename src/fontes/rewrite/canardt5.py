@@ -77,7 +77,7 @@ class T5:
         return context_ids(self.tokenizer, contexts, max_length)
 
     def generated(self, inputs: list[list[int]], num_beams: int, max_new_tokens: int) -> list[str]:
-        """What the model writes for each input by beam search, in one batch."""
+        """Texts that the model writes for inputs by beam search, in one batch."""
         torch = library("torch", f"a {KIND}")
         network = self.prepared.module
         ids, mask = padded(inputs, self.padding, next(network.parameters()).device)
@@ -148,7 +148,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         return rewritten(topics, written)
 
     def context(self, topic: Topic) -> str:
-        """What the model reads for a topic, before anything is left out.
+        """Input of the model for a topic, before anything is left out.
 
         Returns:
             The raw utterances of all earlier turns, each of the last `answers` followed by its answer where it has one, then
@@ -161,7 +161,6 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         return T5(folder, self.precision, device)
 
     def _generated(self, contexts: list[tuple[str, ...]], progress: Report) -> dict[tuple[str, ...], str]:
-        """What the model writes for each context."""
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
 

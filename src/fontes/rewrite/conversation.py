@@ -105,7 +105,7 @@ class Conversation:
         self._turns = (*self._turns[:-1], replace(self._turns[-1], answer=answer, answer_id=answer_id))
 
     def explain(self, hit: int | str = 1) -> Explanation:
-        """How the score of a hit of the last turn comes about.
+        """Explanation of the score of a hit of the last turn.
 
         Args:
             hit: Its rank, from 1; or the id of any document.

@@ -121,7 +121,6 @@ class HQE(Stage[Topics, Topics], name="hqe"):
 
 
 def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:
-    """For each text the words that may be keywords, in their order."""
     if tagger == "none":
         return {text: WORD.findall(text) for text in texts}
     pieces = (" ".join(APART.sub(r" \g<0> ", encodable(text)).split()) for text in texts)
@@ -134,7 +133,6 @@ def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:
 
 @cache
 def _pipeline(model: str) -> Any:
-    """The part of a spaCy pipeline that tags words."""
     use = f"the tagger '{model}' of HQE (tagger='none' goes without)"
     pipeline = spacy_pipeline(model, use, UNUSED, ", or set tagger='none', which needs no model")
     if "tagger" not in pipeline.pipe_names:

@@ -28,7 +28,7 @@ SAMPLE = ("What is throat cancer? Is it treatable? Tell me about lung cancer.", 
 
 @dataclass(frozen=True)
 class Input:
-    """What the model reads of one topic.
+    """Input of the model for one topic.
 
     Args:
         ids: The tokens.
@@ -240,5 +240,5 @@ def relevant_label(config: Any, folder: Path) -> int:
 
 
 def positions_of(config: Any) -> int:
-    """How many tokens the model can read."""
+    """Number of tokens that the model can read."""
     return int(getattr(config, "max_position_embeddings", 0) or 512)

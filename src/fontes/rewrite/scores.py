@@ -1,4 +1,4 @@
-"""How close rewrites are to those that people wrote: content terms, ROUGE-1 and BLEU."""
+"""Similarity of rewrites to those that people wrote: content terms, ROUGE-1 and BLEU."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rewriting_scores(
     analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
     bleu: bool = True,
 ) -> RewritingScores:
-    """How close rewrites are to manual ones.
+    """Similarity of rewrites to manual ones.
 
     Term recall is the share of the manual rewrite's content terms that the rewrite has, term precision the share of the
     rewrite's that the manual one has, term F1 their harmonic mean; where both have none, all three are 1, and where one has
@@ -129,7 +129,6 @@ def rewriting_scores(
 
 
 def _references(topics: Topics, manual: Mapping[str, str] | Topics | None) -> list[str]:
-    """The manual rewrite of each topic."""
     by_id = None if manual is None else {topic_id: topic.text for topic_id, topic in Topics.of(manual).items()}
     texts = []
     for topic in topics.values():
@@ -142,7 +141,6 @@ def _references(topics: Topics, manual: Mapping[str, str] | Topics | None) -> li
 
 
 def _shares(terms: set[str], reference: set[str]) -> tuple[float, float, float]:
-    """Recall, precision and F1."""
     if not terms or not reference:
         same = float(terms == reference)
         return same, same, same

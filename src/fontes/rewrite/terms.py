@@ -134,7 +134,7 @@ def term_scores(
     each: str = "term",
     analyzer: str | Analyzer | Labels = "english",
 ) -> TermScores:
-    """How well the terms of `QuReTeC.probabilities` are those that the manual rewrites want.
+    """Precision, recall and F1 of the terms of `QuReTeC.probabilities` against the manual rewrites.
 
     Args:
         probabilities: For each topic, each word of its history with a probability; words at the front of it may be missing.

@@ -1,4 +1,4 @@
-"""What a conversation carries, as rewriters: raw utterances, manual and automatic rewrites, the last turns."""
+"""Rewriters that use the turns of a conversation: raw utterances, manual and automatic rewrites, the last turns."""
 
 from __future__ import annotations
 

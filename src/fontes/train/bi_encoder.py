@@ -34,7 +34,7 @@ Trainable = SentenceEncoder | TransformerEncoder
 
 
 class BiEncoderSettings(FitSettings):
-    """How a bi-encoder is trained.
+    """Settings of the training of a bi-encoder.
 
     Attributes:
         loss: "mnrl": multiple negatives, the cross-entropy of telling an example's relevant document from all other documents
@@ -60,7 +60,7 @@ class BiEncoderSettings(FitSettings):
 
 @dataclass(frozen=True)
 class SearchValidation:
-    """What a bi-encoder is validated on: an exhaustive search with it as it is.
+    """Validation of a bi-encoder: an exhaustive search with it as it is.
 
     Args:
         examples: Of other queries than those that are learned from: their loss is measured; None: some of the training's
@@ -155,7 +155,6 @@ def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettin
 
 
 def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: Report) -> TrainingSplit[Any]:
-    """The sides with the best windows in place of documents."""
     if isinstance(sides.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
 
@@ -213,7 +212,6 @@ def _check_search(search: SearchValidation, sides: TrainingSplit[Any], settings:
 
 
 def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
-    """The topics, the documents' texts by their ids, and the judgments to validate with."""
     held_out: Examples | tuple[()] = sides.validation if isinstance(sides.validation, Examples) else ()
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}

@@ -52,11 +52,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class CausalityMeasured:
-    """How well sentences that report a cause are told from others.
+    """Figures of telling sentences that report a cause from others.
 
     Args:
-        sentences: How many sentences there are.
-        causal: How many of them report a cause.
+        sentences: Number of sentences.
+        causal: Number of those that report a cause.
         accuracy: The share of sentences that are classified as they are labelled.
         precision: Of those classified as causal, the share that is; 0 where there are none.
         recall: Of the causal ones, the share that is classified as such.

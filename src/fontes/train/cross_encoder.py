@@ -24,7 +24,7 @@ BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class Validation:
-    """What a training is validated on.
+    """Validation of a cross-encoder.
 
     Args:
         examples: Of other queries than those that are learned from: their loss is measured. None: some of the training's
@@ -123,7 +123,7 @@ def _candidates(validation: Validation, learned: Examples, settings: CrossEncode
 
 
 class CrossEncoderSettings(FitSettings):
-    """How a cross-encoder is trained.
+    """Settings of the training of a cross-encoder.
 
     The defaults are those of the preset "air2025" (see `PRESETS`).
 

@@ -153,7 +153,6 @@ def _alone(asking: Iterable[DocumentQuery], tally: Tally) -> Iterator[Example]:
 
 
 def _searched(asking: list[DocumentQuery], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
-    """The examples with negatives, of queries that are searched for together."""
     if not asking:
         return []
     run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
@@ -177,7 +176,6 @@ def _docs_of(documents: Any) -> Iterator[Doc]:
 
 
 def _limited(docs: Iterable[Doc], limit: int | None, seed: int) -> Iterable[Doc]:
-    """At most so many of the documents, in their order."""
     if limit is None:
         return docs
     numbered = heapq.nsmallest(check_whole("limit", limit), enumerate(docs), key=lambda one: drawn(seed, one[1].id, "limit"))

@@ -76,7 +76,7 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
 
 
 def kind_of(text: str, other: str, near: float | None) -> str:
-    """How two texts are the same: the `kind` of a Duplicate, or "" where they are not.
+    """The `kind` of a Duplicate that two texts are; "" where they are none.
 
     Args:
         text: The one.
@@ -159,7 +159,6 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
 def _verified(
     sets: Any, sizes: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any], near: float
 ) -> list[tuple[int, int, float]]:
-    """Those of the candidates that are similar enough."""
     pairs = []
     for first in range(0, len(a), BATCH):
         one, other = a[first : first + BATCH], b[first : first + BATCH]

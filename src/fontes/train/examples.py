@@ -24,7 +24,7 @@ from ..storage.files import reading, write
 
 
 class Item(Protocol):
-    """What is learned from."""
+    """An example or a pair."""
 
     @property
     def source(self) -> str:
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Item)
 
 
 class TrainingSet(Sequence[T], Generic[T]):
-    """What a model learns from: examples or pairs in their order, checked when they are put in. Immutable.
+    """Training data: examples or pairs in their order, checked when they are put in. Immutable.
 
     Args:
         items: The examples or pairs.
@@ -139,7 +139,7 @@ class TrainingSet(Sequence[T], Generic[T]):
     @staticmethod
     @abstractmethod
     def _problem(item: T) -> str:
-        """Why nothing can be learned from the item; empty where something can."""
+        """The reason that nothing can be learned from the item; empty where something can."""
 
     @staticmethod
     @abstractmethod

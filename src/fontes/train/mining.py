@@ -188,7 +188,6 @@ def run_of(candidates: object, topics: Topics, settings: Mining, progress: Repor
 def _groups(
     topics: Sequence[Topic], run: Run, documents: Documents, relevant: Mapping[str, list[str]], tally: Tally
 ) -> list[Group]:
-    """A group for each relevant document that can be read, of the topics that have hits."""
     rankings = {topic.id: run[topic.id] for topic in topics if topic.id in run and len(run[topic.id])}
     tally.leave_out("no_hits", len(topics) - len(rankings))
     golds = _existing(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
@@ -207,7 +206,6 @@ def _groups(
 
 
 def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
-    """Those of the documents that there are, by their ids."""
     if not ids:
         return {}
     try:
@@ -328,12 +326,12 @@ def drawn(seed: int, *names: str) -> bytes:
 
 @dataclass(frozen=True, repr=False)
 class Mined:
-    """What `mine_negatives` gives.
+    """The result of `mine_negatives`.
 
     Args:
         examples: The examples.
         settings: With which they were mined, by name.
-        total: How many topics, or documents, there were.
+        total: Number of topics, or documents.
         unit: Which of the two, in the singular.
         left_out: How many topics, relevant documents and candidates were left out, by reason: a key of REASONS.
         duplicates: The candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
@@ -356,7 +354,7 @@ class Mined:
         self.examples.write(path)
 
     def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Mined:
-        """The same with a teacher's scores, as `Examples.scored`."""
+        """A copy with a teacher's scores, as `Examples.scored`."""
         return replace(self, examples=self.examples.scored(reranker, progress))
 
     @property
@@ -417,7 +415,7 @@ class Tally:
     """Counts what mining leaves out and what it takes, on the way to a `Mined`.
 
     Args:
-        total: How many topics, or documents, there are.
+        total: Number of topics, or documents.
         unit: Which of the two, in the singular.
     """
 

@@ -137,7 +137,6 @@ class PairModel:
             first.processing_kwargs = before
 
     def _lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """The tokens of each pair."""
         if not pairs:
             return []
         queries, documents = map(list, zip(*pairs, strict=True))

@@ -85,7 +85,7 @@ def train_rewriter(
 
 
 class RewriterSettings(FitSettings):
-    """How a T5 that rewrites turns is trained.
+    """Settings of the training of a T5 that rewrites turns.
 
     Contexts of 512 tokens and rewrites of 64 are those of chatty-goose, by the authors of castorini/t5-base-canard (Lin et al.
     2020); the other defaults are ours.

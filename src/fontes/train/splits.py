@@ -35,11 +35,11 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Leakage:
-    """What test topics have in common with training topics.
+    """Texts and documents that test topics share with training topics.
 
     Args:
-        train: How many training topics there are.
-        test: How many test topics there are.
+        train: Number of training topics.
+        test: Number of test topics.
         same: Pairs with the same text, exact or normalised; `id` is the test topic, `of` the training topic.
         near: Pairs whose similarity is at least `threshold`.
         threshold: The least similarity of near pairs; None: they were not looked for.
@@ -94,7 +94,7 @@ class Leakage:
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """What `split` gives. `train` and `test` are pairs: `topics, qrels = split.train`.
+    """The result of `split`. `train` and `test` are pairs: `topics, qrels = split.train`.
 
     Args:
         train: The training side.
@@ -221,7 +221,7 @@ def split(
 
 
 def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
-    """What the test topics have in common with the training topics: texts, near texts, relevant documents.
+    """Texts, near texts and relevant documents that test topics share with training topics.
 
     Args:
         train: A pair (topics, qrels), each of them what `split` accepts; topics without judgments are left out. Or topics
@@ -265,7 +265,6 @@ def _leakage(train: Side, test: Side, near: float | None, pairs: list[Duplicate]
 
 
 def _relevant(side: Side) -> dict[str, list[str]]:
-    """Document id to the topics that it is relevant for."""
     topics: dict[str, list[str]] = {}
     for topic_id, grades in side.qrels.items():
         for doc_id, grade in grades.items():
@@ -301,7 +300,6 @@ def _with_judgments_of(qrels: Qrels, duplicates: Iterable[Duplicate]) -> Qrels:
 
 
 def _chosen(units: list[list[str]], test: float, count: int, seed: int) -> set[str]:
-    """The topics of the test side."""
     if isinstance(test, bool) or not isinstance(test, (int, float)) or test <= 0 or (isinstance(test, float) and test >= 1):
         raise ParameterError(f"test must be a share between 0 and 1, or a number of topics, not {test!r}")
     size = test if isinstance(test, int) else max(1, round(test * count))

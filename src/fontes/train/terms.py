@@ -34,7 +34,7 @@ DECAY = 0.01  # of the weights, biases and norms excepted
 
 
 class TermSettings(Settings):
-    """How a term classifier is trained.
+    """Settings of the training of a term classifier.
 
     Attributes:
         epochs: Passes over the topics.
@@ -82,12 +82,12 @@ class TermSettings(Settings):
 
 @dataclass(frozen=True)
 class TermTraining:
-    """What was trained on what; beside the model as term_classifier.json.
+    """Record of a training; beside the model as term_classifier.json.
 
     Args:
         base: The encoder that the training began with.
         fingerprint: Of the model's weights, configuration and vocabulary, without this file.
-        settings: How it was trained.
+        settings: Of the training.
         topics: Number of topics that were read.
         trained: Those of them that have a history and were learned from.
         validation: Those kept out to choose the threshold on.

@@ -36,7 +36,7 @@ PART = 16  # texts of a batch that are padded to the longest of them
 
 
 def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool = False) -> Rows:
-    """What is learned from as rows: a query, its documents, and for each a label.
+    """Training data as rows: a query, its documents, and for each a label.
 
     Args:
         data: Examples, whose relevant document comes first and has the label 1; or pairs, each a row with one document.

@@ -1,4 +1,4 @@
-"""What is learned from and what is validated on, all of one query on one side."""
+"""Examples to learn from and to validate on, all of one query on one side."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Judges(pages.Pages):  # type: ignore[name-defined,misc]
         page.on("dialog", lambda dialog: self.trouble.append(f"dialog: {dialog.message}"))
         page.on("request", lambda request: self._asked(request.url.removeprefix("blob:")))
         page.goto(f"{self.address}/judge")
-        page.fill_pools("#token", self.tokens[name])
+        page.fill("#token", self.tokens[name])
         page.press("#token", "Enter")
         page.wait_for_selector(".topics li")
         return page
@@ -258,8 +258,8 @@ def test_a_file_that_cannot_be_written_is_said_where_it_is_seen(session: Any) ->
 def test_a_typed_topic_gets_a_pool(session: Any) -> None:
     judges, store, _ = session
     page = judges.judge("anna")
-    page.fill_pools("#text", "caves in limestone")
-    page.fill_pools("#narrative", "any cave")
+    page.fill("#text", "caves in limestone")
+    page.fill("#narrative", "any cave")
     page.click("text=Add topic")
     page.wait_for_selector("#document h2")
     assert page.locator(".need h1").text_content() == "caves in limestone"
@@ -276,7 +276,7 @@ def test_a_wrong_token_is_said_and_signing_out_forgets_the_right_one(session: An
     page.click("text=Sign out")
     page.wait_for_selector("#token")
     page.reload()
-    page.fill_pools("#token", "no-such-token")
+    page.fill("#token", "no-such-token")
     page.press("#token", "Enter")
     page.wait_for_selector(".problem")
     assert page.locator(".problem").text_content() == "Unknown token."

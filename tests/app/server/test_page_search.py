@@ -390,7 +390,7 @@ def test_the_page_asks_for_the_key_of_the_server(browser: Any, collections: Inde
         pages = Pages(browser, running.address)
         pages.expected.append("401")
         page = pages(PORT)
-        for key, status in (("wrong", "This is not the key of this server."), ("a key of many letters", None)):
+        for key, status in (("wrong", "This key is not valid for this server."), ("a key of many letters", None)):
             page.fill("#key", key)
             page.keyboard.press("Enter")
             if status:

@@ -56,7 +56,7 @@ def test_a_conversation_shows_what_was_searched_and_lets_it_be_changed(pages: Pa
     page.wait_for_selector(".tree")
     assert float(page.locator(".tree .value").first.text_content()) == pytest.approx(ranking[0].score, rel=1e-3)
     page.fill("#rewritten", "the price of haddock")
-    page.click("text=Search this instead")
+    page.click("text=Search again")
     page.wait_for_selector("label[for=rewritten]:text('Searched (edited)')")
     assert ids(page, ".turn:first-child") == index.bm25().search("the price of haddock", 10).ids
     assert page.evaluate("document.activeElement.id") == "rewritten"
@@ -182,7 +182,7 @@ def test_a_problem_is_a_sentence_and_the_next_search_is_answered(pages: Pages) -
     page.wait_for_selector("#reader [role=alert]")
     assert page.locator("#reader [role=alert]").text_content() == "There is no document 'nobody' in harbour."
     page.goto(f"{pages.address}/?q=xyzzy")
-    page.wait_for_selector("text=None has a word of the query")
+    page.wait_for_selector("text=No document has a word of the query")
 
 
 @pytest.mark.slow

@@ -45,12 +45,7 @@ def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:
 
 
 class Judging:
-    """The judgments of a server.
-
-    Args:
-        store: The judgments.
-        depth: Number of documents of each pipeline in a pool.
-    """
+    """The judgments of a server, whose pools have the `depth` best documents of each pipeline."""
 
     def __init__(self, store: JudgmentStore, depth: int) -> None:
         self.store = store

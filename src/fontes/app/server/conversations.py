@@ -47,22 +47,13 @@ class TurnBody(Body):
 
 @dataclass
 class StoredConversation:
-    """A conversation.
-
-    Args:
-        id: Random id.
-        options: Options of its searches.
-        rewriter: Name of the rewriter; None for none.
-        turns: The turns.
-        last: Time of the last request, on the monotonic clock.
-        lock: Is taken while a turn is searched.
-    """
+    """A conversation, with the options of its searches and the name of its rewriter."""
 
     id: str
     options: SearchOptions
     rewriter: str | None
     turns: tuple[Turn, ...] = ()
-    last: float = field(default_factory=time.monotonic)
+    last: float = field(default_factory=time.monotonic)  # request
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,12 +107,7 @@ class StoredConversation:
 
 
 class ConversationStore:
-    """The conversations of a server, in the order of their last requests.
-
-    Args:
-        size: Number of conversations at most; the one that was silent longest goes.
-        seconds: Time for which a conversation is kept after its last turn.
-    """
+    """Up to `size` conversations, each for some seconds after its last request, in the order of these requests."""
 
     def __init__(self, size: int, seconds: float) -> None:
         self._size = size

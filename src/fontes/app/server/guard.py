@@ -49,16 +49,10 @@ HEADERS = (
 
 
 class Guard:
-    """An application within the limits of a server.
+    """An application within the limits of a server; `names` replace paths in messages.
 
     Starlette's `CORSMiddleware` decides about other origins. `TrustedHostMiddleware` and uvicorn's `limit_concurrency` do not
     suit: they answer in plain text, count idle connections, and cannot exempt /health.
-
-    Args:
-        app: The application.
-        settings: The limits.
-        metrics: Counters.
-        names: Names that replace paths in messages.
     """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics, names: Mapping[str, str]) -> None:

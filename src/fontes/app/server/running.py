@@ -31,13 +31,7 @@ Started = Callable[[str], None]
 def serve(service: Service, routers: Sequence[APIRouter] = (), started: Started = lambda address: None) -> None:
     """Serves until SIGTERM or SIGINT, and then finishes the running requests.
 
-    Args:
-        service: The service.
-        routers: More addresses.
-        started: Is called with the address when connections are accepted.
-
-    Raises:
-        FontesError: The address cannot be used.
+    `started` is called with the address as soon as connections are accepted. Raises FontesError if the address cannot be used.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):

@@ -28,19 +28,7 @@ BINS = 20  # of a histogram at most
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search; requests with equal options are searched together.
-
-    Args:
-        served: The index.
-        pipeline: Name of the pipeline, or an expression.
-        where: A filter.
-        k: Maximum number of hits of a topic.
-        facets: Columns whose values are counted.
-        histograms: Columns of numbers or dates that are counted in bins.
-        explain: Whether to explain the score of each hit.
-        text: Whether to return whole texts.
-        snippets: Whether to return the passages that match best.
-    """
+    """Options of a search, as `routes.SearchParameters` describes them; requests with equal options are searched together."""
 
     served: ServedIndex
     pipeline: str

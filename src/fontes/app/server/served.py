@@ -96,13 +96,9 @@ def _nodes(text: str) -> list[ast.AST]:
 
 @dataclass(frozen=True)
 class ServedState:
-    """One state of an index, with the pipelines over it. A request uses one state from its beginning to its end.
+    """One state of an index, with the pipelines over it by name. A request uses one state from its beginning to its end.
 
-    Args:
-        index: The index.
-        pipelines: Stages by name.
-        rewriters: Stages that rewrite turns, by name.
-        generation: Number of states that were served before.
+    `generation` is the number of states that were served before.
     """
 
     index: Index

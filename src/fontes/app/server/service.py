@@ -45,15 +45,6 @@ class Service:
         pipelines: Expressions by name; BM25 if empty.
         rewriters: Expressions of rewriters of turns by name; if empty, the one that suits the first pipeline.
 
-    Attributes:
-        settings: The settings.
-        indexes: The indexes by name.
-        metrics: Counters.
-        conversations: The conversations.
-        expressions: Reads expressions of requests; None if they may not bring any.
-        ready: Whether all models are loaded.
-        described: Additional values of /indexes.
-
     Raises:
         FontesError: An index cannot be opened, or a pipeline cannot be read.
     """
@@ -76,7 +67,7 @@ class Service:
             raise ParameterError("there is no index to serve")
         self.metrics = Metrics()
         self.ready = False
-        self.described: dict[str, Any] = {}
+        self.described: dict[str, Any] = {}  # additional values of /indexes
         self.conversations = ConversationStore(settings.conversations, settings.conversation_seconds)
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None

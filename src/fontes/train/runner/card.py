@@ -1,4 +1,4 @@
-"""What lies beside a trained model: its model card and its learning curves."""
+"""The model card and the learning curves beside a trained model."""
 
 from __future__ import annotations
 

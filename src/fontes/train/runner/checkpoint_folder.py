@@ -33,7 +33,7 @@ class CheckpointFolder:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the folder says of its training; empty where it says nothing.
+        """Facts of the folder's training; empty where there are none.
 
         Raises:
             InputError: It is damaged.
@@ -167,7 +167,6 @@ def writing(place: Path) -> Iterator[Path]:
 
 
 def _object(file: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty where there is none."""
     with suppress(OSError, ValueError, RecursionError):
         value = json.loads(file.read_text(encoding="utf-8"))
         return value if isinstance(value, dict) else {}

@@ -35,15 +35,15 @@ CLIPPED = 1.0  # the greatest norm of the gradients, the customary one
 
 @dataclass(frozen=True)
 class TrainingHistory:
-    """How a training went.
+    """History of a training.
 
     Args:
         losses: The loss of each step.
-        evaluations: What was measured when.
+        evaluations: Evaluations.
         best: The step of the best state, which the model is in.
         precision: In which matrices were multiplied, and what the calibration found.
         device: Where it ran.
-        seconds: How long it took, interruptions left out.
+        seconds: Duration, without interruptions.
     """
 
     losses: tuple[float, ...]
@@ -110,7 +110,7 @@ def _with_whole(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
 
 
 def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:
-    """What was measured when, out of the history that the trainer writes."""
+    """Evaluations, out of the history that the trainer writes."""
     names = {"eval_loss": LOSS, "eval_measure": str(settings.measure)}
     rows = [row for row in history if names.keys() & row.keys()]
     return [{"step": row["step"], **{names[key]: row[key] for key in names if key in row}} for row in rows]
@@ -246,7 +246,6 @@ class _Watch(transformers.TrainerCallback):
         return self._fit.rate(self._part(step), self._steps)
 
     def _part(self, step: int) -> float:
-        """The part of the training that is over after a number of steps, by the steps and by the clock."""
         seconds = time.perf_counter() - self._start
         return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 

@@ -42,7 +42,7 @@ class Fit:
     Args:
         kind: The kind of model, for messages and the card: "cross-encoder".
         base: The start, as it was named.
-        folder: Where the start is.
+        folder: Folder of the start.
         model: The model of sentence-transformers or transformers, in float32 on the CPU.
         trainer: The name of its trainer in transformers or sentence_transformers.
         loss: What the trainer calls for the loss: in sentence_transformers a torch module, of features and labels; in
@@ -85,7 +85,7 @@ class Fit:
     minutes: float | None = None
 
     def identity_with(self, settings: FitSettings) -> dict[str, Any]:
-        """What tells this training from others, as JSON values."""
+        """Identity of the training, as JSON values."""
         identity = {"kind": self.kind, "base": fingerprint(self.folder), "settings": settings.model_dump()}
         identity["data"] = dict(self.identity)
         return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -93,7 +93,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Training:
-    """What was trained, and how it went; beside the model as training.json.
+    """Record of a training; beside the model as training.json.
 
     Args:
         kind: "cross-encoder", "bi-encoder" or "T5 rewriter".
@@ -101,19 +101,19 @@ class Training:
         base_fingerprint: Of the start.
         licence: Of the start, where its README.md or config.json names one; else "not stated".
         fingerprint: Of the model.
-        settings: How it was trained.
+        settings: Of the training.
         hashes: Of the data.
-        rows: How many rows were learned from.
-        validated: How many rows the loss was validated on.
-        steps: How many steps the training took.
-        best: The step after which the model was as it is.
+        rows: Number of rows to learn from.
+        validated: Number of rows to validate on.
+        steps: Number of steps.
+        best: The step whose state the model has.
         losses: The loss of each step.
-        evaluations: What was measured when: the "step", and there the "loss" and the measure by its name.
+        evaluations: Evaluations: the "step", and there the "loss" and the measure by its name.
         precision: In which matrices were multiplied, and what the calibration found.
         device: Where it ran.
-        seconds: How long it took, interruptions left out.
+        seconds: Duration, without interruptions.
         versions: Of the libraries.
-        facts: What else there is to say.
+        facts: Further facts.
     """
 
     kind: str
@@ -141,7 +141,7 @@ class Training:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What was measured on the validation set after the best step; empty where nothing was."""
+        """Values on the validation set after the best step; empty without one."""
         at_best = [row for row in self.evaluations if row["step"] == self.best]
         return {name: value for row in at_best for name, value in row.items() if name != "step"}
 
@@ -159,8 +159,8 @@ def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, 
     when it is started again with the same data, base and settings: on one machine to the same weights in float32.
 
     Args:
-        fit: What is trained.
-        settings: How.
+        fit: Model, data and loss.
+        settings: Of the training.
         output: The folder to make; it appears when all is done.
         overwrite: Whether a model that was trained before is replaced, and another training in the working folder dropped.
         progress: Is called about once a second.

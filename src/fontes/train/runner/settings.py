@@ -1,4 +1,4 @@
-"""How models are trained: settings that are checked when they are made, with a sentence for each that makes no sense."""
+"""Settings of trainings, checked when they are made, with a sentence for each that makes no sense."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Settings(BaseModel):
 
 
 class FitSettings(Settings):
-    """What the training of every encoder and reranker has in common.
+    """Settings that all trainings of encoders, rerankers and rewriters share.
 
     Attributes:
         epochs: Passes over what is learned from.
