@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fontes import Index
-from fontes.lexical import words
-from fontes.lexical.words import Words
+from fontes.lexical import retriever
+from fontes.lexical.retriever import Words
 
 TEXTS = ["The cats' nap in Zürich", "running runs ran; the state-of-the-art", "a cat and a dog", "IT'S 3.14 o'clock"]
 SOME = st.lists(
@@ -40,7 +40,7 @@ def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(in
 
 
 def test_words_beyond_the_limit_are_not_kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "WORDS", 2)
+    monkeypatch.setattr(retriever, "WORDS", 2)
     known = Words(index.state)
     for text in ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]:
         assert known.counts([text]) == [whole(index, text)]

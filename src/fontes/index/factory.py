@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable
 from functools import lru_cache, partial
 from importlib.metadata import entry_points
-from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ..core.errors import FontesError, ParameterError
@@ -34,19 +33,14 @@ class StageMethod(Generic[P, S]):
         return partial(self.stage, index)
 
 
-def stage_method(state: Any, name: str) -> Callable[..., Any]:
-    """The method of an index that makes the stage of this name over it, with parameters that are checked.
+@lru_cache(None)
+def stage_method(name: str) -> Callable[..., Any]:
+    """A function from a state and parameters, which it checks, to the stage of this name; or the method of an entry point.
 
     Raises:
         AttributeError: No stage that works on an index has this name.
         ParameterError: When it is called: a parameter is unknown or out of its range; the message has the nearest name.
     """
-    return MethodType(_maker(name), state)
-
-
-@lru_cache(None)
-def _maker(name: str) -> Callable[..., Any]:
-    """A function from a state and parameters to the stage of this name."""
     if name.startswith("_"):
         raise AttributeError(f"an index has no attribute '{name}'")
     cls = _stage(name)

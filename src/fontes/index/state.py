@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -180,7 +181,7 @@ class State:
     else:
 
         def __getattr__(self, name: str) -> Any:
-            return stage_method(self, name)
+            return MethodType(stage_method(name), self)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *stage_methods()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,7 +232,7 @@ class BM25(Lexical, name="bm25"):
     threads: int | None = field(default=None, repr=False)
     where: str | None = None
 
-    @property
+    @cached_property
     def weighting(self) -> BM25Weighting:
         """The model with its parameters, defaults filled in."""
         return BM25Weighting.of(

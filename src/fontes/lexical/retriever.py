@@ -21,16 +21,18 @@ from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
+from ..storage.caches import Attached, weakly
+from ..text.analyzer import WORDS
 from .impacts import chunks, weighted_postings
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
-from .words import KNOWN
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ..index import Index
     from ..index.postings import Searchable
+    from ..index.state import State
 
 MOST_WEIGHT = 1e30  # keeps scores within float32
 
@@ -75,7 +77,7 @@ class Lexical(Stage[Topics, Run]):
 
     @property
     def _filter(self) -> Filter | None:
-        return filter_of(self.index, self.where)
+        return None if self.where is None else filter_of(self.index, self.where)
 
     @cached_property
     def _ready(self) -> tuple[Weighting, Filter | None]:
@@ -168,6 +170,48 @@ class Lexical(Stage[Topics, Run]):
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
         counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
+
+
+class Words:
+    """Words of topics with the numbers of their terms, so that each is analysed once. Threads may share it.
+
+    Args:
+        index: The index that has the terms.
+    """
+
+    def __init__(self, index: State) -> None:
+        self._index, self._analyzer, self._plain = index, index.analyzer, index.analyzer.plain_words
+        self._known: dict[str, list[int]] = {}
+
+    def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
+        """For each text its terms, by number, and how often they occur; terms that there are not are left out."""
+        known, plain = self._known, [self._plain(text) for text in texts]
+        try:
+            if None not in plain:
+                return [_sum([known[word] for word in words or ()]) for words in plain]
+        except KeyError:
+            pass  # a word is new
+        return self._analysed(texts, plain)
+
+    def _analysed(self, texts: Sequence[str], plain: Sequence[list[str] | None]) -> list[dict[int, float]]:
+        known = self._known if len(self._known) <= WORDS else {}
+        new = list({word: None for words in plain for word in words or () if word not in known})
+        others = [text for text, words in zip(texts, plain, strict=True) if words is None]
+        numbers = ([n for n in map(self._index.term_number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
+        self._known = known
+        known.update((word, next(numbers)) for word in new)
+        return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
+
+
+KNOWN: Attached[State, Words] = Attached("words", lambda index: Words(weakly(index)))
+
+
+def _sum(words: list[list[int]]) -> dict[int, float]:
+    bag: dict[int, float] = {}
+    for numbers in words:
+        for number in numbers:
+            bag[number] = bag.get(number, 0.0) + 1.0
+    return bag
 
 
 def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> dict[int, float]:

@@ -123,7 +123,7 @@ def _portion(
         results = (counts, docs, scores, keys) if b - a == count else (counts[a:b], docs[a:b], scores[a:b], keys[a:b])
         search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, results)
 
-    threads = min(thread_count(), count)
+    threads = 1 if count == 1 else min(thread_count(), count)
     if threads == 1:
         part(0, count)
     else:  # small ranges keep all threads busy to the end
