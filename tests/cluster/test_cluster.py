@@ -17,6 +17,7 @@ from fontes.cluster.joining import translated
 from fontes.cluster.tasks import in_order
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress
+from fontes.core.work import work
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,13 @@ def test_each_part_is_done_once_and_progress_counts_them(cluster: Cluster) -> No
     assert results == {number: number * number for number in range(9)}
     assert [progress.done for progress in told] == list(range(1, 10))
     assert list(in_order(iter([(1, "b"), (0, "a"), (2, "c")]))) == ["a", "b", "c"]
+
+
+def test_tasks_and_actors_belong_to_the_work_block_that_starts_them(cluster: Cluster) -> None:
+    with work(threads=3, ray=True):
+        assert list(spread(cluster, ray_parts.threads_here, [1], "counting")) == [(0, (3, None))]
+        with Actors(cluster, [ray_parts.Counter], "counting", cpus=0) as actors:
+            assert actors.answers(ray_parts.threads_of_holder, 1) == [(3, None)]
 
 
 def test_an_error_of_a_task_comes_back_as_itself(cluster: Cluster) -> None:
@@ -155,7 +163,7 @@ def test_no_more_actors_are_begun_than_the_memory_of_each_machine_has_room_for()
 
     def remote(**chosen: Any) -> Any:
         options.append(chosen)
-        return lambda holder: SimpleNamespace(remote=lambda make: make)
+        return lambda holder: SimpleNamespace(remote=lambda make, settings: make)
 
     nodes = {"a": {"CPU": 8.0, "memory": 3e9}, "b": {"CPU": 4.0, "memory": 10e9}, "c": {"CPU": 16.0, "memory": 1e9}}
     cluster = Cluster(SimpleNamespace(remote=remote), nodes)  # type: ignore[arg-type]

@@ -307,10 +307,10 @@ def test_documents_that_are_not_allowed_are_left_out_before_the_best_are_taken(t
     embeddings, ids = index.embeddings(Parts()), index.ids
     vectors = Parts().encode_queries(list(queries(9).values()))
     allowed = np.random.default_rng(1).random(len(index)) < share
-    every = dense_vectors.nearest(embeddings, vectors, len(index), ids, 1)
+    every = dense_vectors.nearest(embeddings, vectors, len(index), ids)
     for k in (3, 1000):
         for (docs, scores), (all_docs, all_scores) in zip(
-            dense_vectors.nearest(embeddings, vectors, k, ids, 2, allowed), every, strict=True
+            dense_vectors.nearest(embeddings, vectors, k, ids, allowed), every, strict=True
         ):
             own = np.flatnonzero(allowed[all_docs])[:k]
             np.testing.assert_array_equal(docs, all_docs[own])

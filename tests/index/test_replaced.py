@@ -175,7 +175,7 @@ def test_actors_search_the_state_that_is_asked_for_and_no_other(tmp_path: Path) 
     Index.build(DOCS, path, shards=2, threads=1)
     index = Index.open(path)
     first = index.state
-    shards = Shards(path, Analyzer.of("english"), [1], False, 1)
+    shards = Shards(path, Analyzer.of("english"), [1], False)
     old = shards.part(first.identity)
     assert old.ids.tolist() == IDS[10:]
     index.delete(["d15"])

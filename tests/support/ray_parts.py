@@ -17,10 +17,19 @@ from fontes.core import Run, Stage
 from fontes.core.errors import InputError
 from fontes.core.progress import Report, silent
 from fontes.core.values import Doc
+from fontes.core.work import resources, thread_count
 
 
 def square(number: int) -> int:
     return number * number
+
+
+def threads_here(number: int) -> tuple[int, object]:
+    return thread_count(), resources().ray
+
+
+def threads_of_holder(counter: Counter, number: int) -> tuple[int, object]:
+    return threads_here(number)
 
 
 def refuse(number: int) -> int:

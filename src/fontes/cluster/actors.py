@@ -29,16 +29,16 @@ R = TypeVar("R")
 
 
 class Actors(Generic[H]):
-    """Some actors, each of which holds what one function makes. They are ended when the block is left.
+    """Actors, each of which holds the result of one function. They end with the block.
 
     An actor that dies is started again, on another machine if it must be, makes again what it holds, and does again what it was
     doing.
 
     Args:
-        cluster: Where.
+        cluster: The cluster.
         makes: For each actor the function, of a module or `functools.partial` of one, that makes what the actor holds, in the
             actor, when it is first needed.
-        task: What is done, for messages.
+        task: Name of the work, for messages.
         cpus: Processors of an actor; 0 if it shares them with others.
         gpus: GPUs of an actor.
         memory: Bytes that an actor uses, for Ray to place it; 0 if little.
@@ -69,10 +69,10 @@ class Actors(Generic[H]):
         There are fewer on a machine that has less memory than they use together; at least one is begun, where there is most.
 
         Args:
-            cluster: Where.
+            cluster: The cluster.
             make: Makes what each holds.
-            task: What is done, for messages.
-            most: How many at most, such as there are parts of the work.
+            task: Name of the work, for messages.
+            most: Greatest number, such as that of the parts of the work.
             memory: Bytes that an actor uses.
         """
         resource = "GPU" if cluster.gpus else "CPU"
@@ -105,14 +105,14 @@ class Actors(Generic[H]):
 
         Args:
             function: A function of a module, or `functools.partial` of one. It must give the same each time.
-            parts: What it is called with beside what the actor holds.
-            progress: Is called with how many parts are done.
+            parts: Its second arguments, beside what the actor holds.
+            progress: Is called with the number of parts that are done.
 
         Yields:
             The number of a part, and its result.
 
         Raises:
-            FontesError: What the function raised, or what has become of the cluster.
+            FontesError: The function raised it, or the cluster is lost.
         """
         busy, absent = [0] * len(self), [0.0] * len(self)  # calls of each actor, and until when it is not to be asked
         of: dict[int, int] = {}
@@ -202,7 +202,7 @@ def memory_of(part: object) -> int:
 
 
 class _Holder:
-    """What runs in the actor's process."""
+    """The content of an actor's process."""
 
     def __init__(self, make: Callable[[], Any], settings: Resources) -> None:
         self._make, self._settings, self._ready = make, settings, False

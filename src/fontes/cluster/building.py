@@ -43,14 +43,14 @@ POSTINGS = 1 << 26  # bytes that postings may take at the least
 
 @dataclass(frozen=True)
 class Build:
-    """What all tasks of a build have in common.
+    """A build on a cluster.
 
     Args:
-        cluster: Where they run.
-        folder: Where what they make is.
-        form: What is indexed.
+        cluster: The cluster.
+        folder: The folder of finished segments.
+        form: Settings of the index.
         memory: Bytes that a task takes.
-        progress: Is called as they end.
+        progress: Is called as tasks end.
     """
 
     cluster: Cluster
@@ -189,9 +189,9 @@ def _merged(
     Args:
         build: The build.
         segments: Those of the parts.
-        names: What each part is called.
+        names: Name of each part.
         schema: The columns of all documents.
-        shards: How many shards there are.
+        shards: Number of shards.
 
     Raises:
         InputError: An id occurs in two parts.

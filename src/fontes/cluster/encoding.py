@@ -42,7 +42,7 @@ class RemoteEncoder:
         self._actors: Actors[Encodings] | None = None
 
     def blocks(self, make: Make, segment: Segment) -> Blocks:
-        """What gives the blocks of a segment's encoding in their order, for `journal.encode`.
+        """Source of the blocks of a segment's encoding in their order, for `journal.encode`.
 
         Args:
             make: Makes the encoding of a segment; it travels.
@@ -113,7 +113,7 @@ def _encode_part(key: str, opened: Callable[[], Encoding[Any]], encodings: Encod
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether there is such a part, which an earlier driver has not used any more."""
+    """Whether an earlier driver has left this part, whole."""
     try:
         return len(_read(path)) > 0
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):

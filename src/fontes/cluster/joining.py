@@ -72,7 +72,7 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
     Args:
         ray: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an address: "auto", "host:6379",
             "ray://host:10001".
-        purpose: What needs Ray, for the message where it is not installed.
+        purpose: Name of the work, for messages.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -145,7 +145,7 @@ def _name(node: Mapping[str, Any]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What results may depend on: Fontes, Python, numpy and the libraries of analyzers, each with its version here."""
+    """Versions here of all that results may depend on: Fontes, Python, numpy and the libraries of analyzers."""
     installed = {"Fontes": f"{_version('fontes')}, source {_source()}", "Python": platform.python_version()}
     return installed | {name: _version(name) for name in LIBRARIES}
 
@@ -199,7 +199,7 @@ def translated(task: str) -> Iterator[None]:
     """Lets errors of a task come out as themselves, and Ray's own as a sentence.
 
     Args:
-        task: What is being done, which begins the sentence.
+        task: Name of the work, which begins the sentence.
 
     Raises:
         FontesError: For what Ray raises of its own.

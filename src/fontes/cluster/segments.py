@@ -1,4 +1,4 @@
-"""What one machine of a cluster does for a build: the segment of a part, or the merge of some segments.
+"""Tasks of a build on a cluster: the segment of a part, or the merge of several segments.
 
 Each result is a folder in a place that all machines share, under a name that says what it is made of. It is made in a draft and
 renamed, so that it is whole or not there; what is there already is not made again.
@@ -35,7 +35,7 @@ class Finished:
 
     Args:
         name: The name of its folder.
-        counts: How many documents, terms, postings and tokens it has.
+        counts: Numbers of its documents, terms, postings and tokens.
         names: Of the segment of a part, the names of metadata that were taken up, with their types; see `ColumnWriter`.
         repeated: An id that it has twice, and the places of both among its documents; None where there is none.
         before: Whether it was there already.
@@ -49,7 +49,7 @@ class Finished:
 
     @property
     def documents(self) -> int:
-        """How many documents it has."""
+        """Number of its documents."""
         return self.counts["documents"]
 
 
@@ -59,9 +59,9 @@ class Part:
 
     Args:
         corpus: Its documents.
-        folder: Where finished segments are.
+        folder: The folder of finished segments.
         name: The name of this one.
-        form: What is indexed.
+        form: Settings of the index.
         schema: The columns that were named, or none yet.
     """
 
@@ -80,7 +80,7 @@ class Child:
         name: The name of its folder.
         first: The place of its first document that is taken.
         last: The place after that of the last one.
-        documents: How many documents it has.
+        documents: Number of its documents.
         anew: Whether its columns are to be read from the documents again, as they have other types than those of the whole.
     """
 
@@ -92,7 +92,7 @@ class Child:
 
     @property
     def taken(self) -> int:
-        """How many of its documents are taken."""
+        """Number of its documents that are taken."""
         return self.last - self.first
 
     @property
@@ -107,7 +107,7 @@ class Merge:
 
     Args:
         children: The segments.
-        folder: Where finished segments are.
+        folder: The folder of finished segments.
         name: The name of this one.
         schema: The columns of all documents.
     """
@@ -164,7 +164,7 @@ def segment_at(folder: Path, name: str) -> Path:
 
 
 def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Finished:
-    """What is there under a name, or what `write` makes in an empty folder."""
+    """The segment under a name, which `write` makes in an empty folder unless it is there."""
     place = folder / name
     if (before := _finished(place)) is not None:
         return before
@@ -185,7 +185,7 @@ def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int],
 
 
 def _finished(place: Path) -> Finished | None:
-    """What is there, if it is as it was written; what is not is removed."""
+    """The segment in a folder if it is as it was written; else the folder is removed."""
     if not place.exists():
         return None
     try:

@@ -65,11 +65,11 @@ class ShardActors:
         Args:
             stage: A retriever over a state of the index.
             method: The name of its method that gives a run.
-            arguments: What this is called with, the topics first.
+            arguments: Its arguments, the topics first.
             progress: Is called when all is done.
 
         Raises:
-            FontesError: What a search raised; or a shard cannot be searched, and is not to be left out.
+            FontesError: A search raised it, or a shard cannot be searched and must not be left out.
         """
         reader, (topics, *_) = stage.index, arguments
         call = _Call(reader.identity, stage.with_(index=None), method, tuple(arguments))
@@ -94,7 +94,7 @@ class ShardActors:
         return run.top(getattr(stage, stage.depth_field))
 
     def _answers(self, function: Any, part: Any) -> list[Any]:
-        """What a function gives of each actor's shards; where shards may be left out, the error of one that cannot tell."""
+        """Results of a function over each actor's shards; where shards may be left out, the error in place of a result."""
         answers: list[Any] = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
             if isinstance(answer, FontesError):
@@ -119,7 +119,7 @@ class _Call:
         identity: That of the state that is searched; see `State.identity`.
         stage: The stage, without its index.
         method: The name of its method.
-        arguments: What this is called with.
+        arguments: Its arguments.
     """
 
     identity: str
@@ -129,7 +129,7 @@ class _Call:
 
 
 class Shards:
-    """What an actor holds: some shards, with the statistics of the whole.
+    """Shards that an actor holds, with the statistics of the whole.
 
     Args:
         path: The index.
@@ -227,7 +227,7 @@ class PartOfIndex(State):
 
     @property
     def tokens(self) -> int:
-        """How many terms all documents of the whole have together."""
+        """Number of tokens in all documents of the whole."""
         return self.whole.tokens
 
     @property

@@ -31,12 +31,12 @@ def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = 
 
     Args:
         stage: From topics or a run to a run.
-        value: What it is called with.
+        value: Its input.
         ray: The cluster, as of `fontes.work`; None: the one that `work` names, or else a Ray on this machine.
-        progress: Is called with how many parts of the topics are done.
+        progress: Is called with the number of parts that are done.
 
     Raises:
-        FontesError: What the stage raised, or what has become of the cluster.
+        FontesError: The stage raised it, or the cluster is lost.
     """
     label = stage.name or type(stage).__name__
     with work(ray=ray), joined_here(label) as cluster:
@@ -50,7 +50,7 @@ def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = 
 
 
 def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
-    """What the results of a stage depend on beside its text: the fingerprints of its indexes and models, with their names."""
+    """Fingerprints of the indexes and models that the results of a stage depend on, with their names."""
     indexes = [(f"the index {name}", index.fingerprint) for name, index in indexes_of(stage).items()]
     models = [(repr(part), value) for part in walk(stage) if isinstance(value := getattr(part, "fingerprint", None), str)]
     return [*indexes, *models]
@@ -71,7 +71,7 @@ def _applied(stage: Stage[Any, Run], piece: Topics | Run) -> tuple[Run, str | No
 
 
 def _piece(value: Topics | Run, first: int, last: int) -> Topics | Run:
-    """Some of the topics, or their part of a run."""
+    """A range of the topics, or of the topics of a run."""
     return Topics(list(value.values())[first:last]) if isinstance(value, Topics) else _compact(value, first, last)
 
 

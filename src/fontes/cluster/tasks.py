@@ -36,19 +36,19 @@ def spread(
     first error ends all. Twice as many tasks as the cluster has processors are in flight.
 
     Args:
-        cluster: Where.
+        cluster: The cluster.
         function: A function of a module, or `functools.partial` of one: the nodes import it. It must give the same each time.
-        parts: What it is called with, one after the other. These and the results travel and should be small.
-        task: What is done, for progress and messages: "building".
+        parts: Its arguments. These and the results travel and should be small.
+        task: Name of the work, for progress and messages: "building".
         cpus: Processors that a task uses.
         memory: Bytes that a task uses, for Ray to place it; 0 if little.
-        progress: Is called with how many parts are done.
+        progress: Is called with the number of parts that are done.
 
     Yields:
         The number of a part, and its result.
 
     Raises:
-        FontesError: What the function raised, or what has become of the cluster.
+        FontesError: The function raised it, or the cluster is lost.
     """
     options: dict[str, Any] = {"num_cpus": cpus, "max_retries": RETRIES} | ({"memory": memory} if memory else {})
     remote = cluster.ray.remote(**options)(_call)
@@ -70,13 +70,13 @@ def stream(
     """The results of `count` calls as they come, with at most `limit` in flight; those are cancelled when the loop is left.
 
     Args:
-        cluster: Where.
+        cluster: The cluster.
         submit: Begins the call of a number; it gives Ray's reference.
-        count: How many calls.
-        limit: How many at once.
-        task: What is done.
-        progress: Is called with how many are done.
-        again: Says whether the call of a number is to be begun again, whose actor was lost.
+        count: Number of calls.
+        limit: Greatest number of calls in flight.
+        task: Name of the work.
+        progress: Is called with the number of calls that are done.
+        again: Whether to begin the call of a number again, whose actor was lost.
     """
     ray = cluster.ray
     waiting, flying = deque(range(count)), dict[Any, int]()

@@ -140,13 +140,19 @@ def provided(group: str, name: str) -> Any:
     Raises:
         FontesError: There is no such entry point, or what it names cannot be imported.
     """
-    points = entry_points(group=group, name=name)
-    for point in points:
-        try:
-            return point.load()
-        except ImportError as error:
-            raise FontesError(f"'{name}' is in {point.module}, which cannot be imported: {error}") from error
-    raise FontesError(f"no installed package provides '{name}'")
+    point = _entry_point(group, name)
+    if point is None:
+        raise FontesError(f"no installed package provides '{name}'")
+    try:
+        return point.load()
+    except ImportError as error:
+        raise FontesError(f"'{name}' is in {point.module}, which cannot be imported: {error}") from error
+
+
+@lru_cache(None)
+def _entry_point(group: str, name: str) -> EntryPoint | None:
+    """An entry point, or None; the search takes milliseconds, and every search asks an index for methods that it may lack."""
+    return next(iter(entry_points(group=group, name=name)), None)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -52,7 +52,7 @@ class Workers:
         return self._pool.submit(function, *arguments).result
 
     def in_order(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """What a function gives for each item, in order; none runs far ahead. An error of the items comes in order, too."""
+        """Results of a function for each item, in order; none runs far ahead. An error of the items comes in order, too."""
         running: deque[Callable[[], Result]] = deque()
         error: Exception | None = None
         stream = iter(items)

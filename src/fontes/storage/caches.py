@@ -51,7 +51,7 @@ class DiskCache:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """Its path."""
         return cache_folder().absolute() / self._name if self._at is None else self._at
 
     def put(self, place: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
@@ -114,7 +114,7 @@ class Notes:
 
     @property
     def file(self) -> Path:
-        """Where it is."""
+        """Its path."""
         return cache_folder() / self._name
 
     def get(self, key: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from ...core.errors import IndexFormatError
 from ...core.progress import Report, silent
 from ...core.values import Doc
-from ...storage.artifact import check_folder
+from ...storage.artifact import Artifact, ArtifactKind, check_folder
 from ...storage.hashes import hash_text
 from ..component import DROP, Component, components, folder_names
 from ..segment import Leaf, Segment, leaves_of
@@ -55,12 +55,14 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
     """Artifacts named NAME-ENCODER or NAME-ENCODER-FORM in a segment's folder.
 
     Attributes:
+        kind: The kind of artifacts.
         noun: What they are, for messages.
         forms: The forms in which they may be stored, the most exact one first.
         remedy: How a user makes them; `{path}` is the index.
         misfit: What it means that `fit` differs, and what to do.
     """
 
+    kind: ClassVar[ArtifactKind]
     noun: ClassVar[str]
     forms: ClassVar[tuple[Any, ...]] = (None,)
     remedy: ClassVar[str]
@@ -152,7 +154,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
     def check(self, leaf: Leaf, deep: bool) -> None:
         for name, part in self.open(leaf.segment).items():
             if isinstance(part, IndexFormatError):
-                check_folder(self.folders(leaf.segment.folder)[name])  # names the file that has changed
+                Artifact(self.folders(leaf.segment.folder)[name], self.kind).check()  # names the file that has changed
                 raise part
             part.check(deep)
 

@@ -136,6 +136,7 @@ class VectorEncoding(Encoding[Embeddings]):
 class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
     """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, of which the highest number counts."""
 
+    kind = KIND
     noun = "vectors"
     forms = tuple(DTYPES)
     remedy = "index.encode(encoder), or fontes encode {path} MODEL, makes them"

@@ -279,6 +279,7 @@ class JoinedWeights(Scaled, JoinedLists):
 class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWeights"], name="sparse"):
     """Weights of terms by learned sparse encoders, in folders NAME-ENCODER."""
 
+    kind = KIND
     noun = "weights"
     remedy = "index.encode(encoder), or fontes encode {path} --sparse MODEL, makes them"
 

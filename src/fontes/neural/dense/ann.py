@@ -268,7 +268,7 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
     Args:
         embeddings: The vectors.
         spec: The algorithm, as `index.dense` takes it.
-        measure: Is called with one that was built now, and gives what is to be known of it besides.
+        measure: Is called with an index that was built now; returns further facts of it.
 
     Raises:
         ParameterError: `spec` is unknown.
@@ -306,7 +306,7 @@ def check_algorithm(spec: str) -> None:
 
 
 def _facts(artifact: Artifact) -> dict[str, Any]:
-    """What is known of an approximate index in the cache."""
+    """Facts of an approximate index in the cache."""
     return {**settings(artifact.meta), "bytes": artifact.bytes}
 
 
@@ -336,7 +336,7 @@ def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
 
 
 class FaissThreads:
-    """Holds FAISS to a number of threads, None for its own, and other searches back meanwhile."""
+    """Limits FAISS to a number of threads, None for its own, while other searches wait."""
 
     __slots__ = ("_before", "_threads")
 

@@ -139,7 +139,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
-        """What a run says of the vectors that it comes from."""
+        """Provenance of a run: the vectors that it comes from."""
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
 
@@ -153,7 +153,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return Ranking(topic, self.index.ids, *best, self.index)
 
     def _ready(self) -> Ready:
-        """What a search needs, looked up and checked anew where the index has got other vectors or the encoder is another."""
+        """Vectors, index and filter of a search, checked anew when the index has other vectors or the encoder changed."""
         vectors = self.index.vectors.changes, self._encoder.fingerprint
         if vectors not in self._ready_by_vectors:
             self.check()
@@ -181,7 +181,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             self._searcher(embeddings)
 
     def key(self) -> str | None:
-        """What this stage does, with all parameters of its encoder; None for an encoder that is not of Fontes."""
+        """Identity of this stage, with all parameters of its encoder; None for an encoder that is not of Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None

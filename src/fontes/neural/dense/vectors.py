@@ -52,7 +52,7 @@ def nearest(
     Args:
         embeddings: The documents' vectors.
         queries: One a row.
-        k: How many documents a query gets at most.
+        k: Greatest number of documents of a query.
         ids: The documents' ids.
         allowed: For each document whether it may be among them; None allows all.
     """
@@ -80,7 +80,7 @@ def rescored(
         embeddings: The documents' vectors.
         query: The query.
         docs: The documents.
-        k: How many stay.
+        k: Number of documents that stay.
         ids: The documents' ids.
         products: Float32 sums in any order of their products with the query, descending, where these are known, and no vector
             is zeros: documents that have not a chance by them get no score.
@@ -107,7 +107,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
 
 @dataclass(frozen=True)
 class Block:
-    """Some documents of a segment, of which the ones from `first` to `last` are looked at together."""
+    """The documents of a segment from `first` to `last`, which are scored together."""
 
     share: SegmentEmbeddings
     first: int
@@ -225,7 +225,7 @@ class Candidates:
 
 
 class _Held:
-    """How many searches hold the matrix product to one thread now, and what frees it."""
+    """Number of searches that hold the matrix product to one thread now, and the limit to lift after the last."""
 
     lock = threading.Lock()
     count = 0
@@ -234,7 +234,7 @@ class _Held:
 
 @contextlib.contextmanager
 def _one_thread_of_blas() -> Iterator[bool]:
-    """Holds matrix products to one thread; gives False where threadpoolctl, which can, is not installed."""
+    """Holds matrix products to one thread; yields False where threadpoolctl is not installed."""
     controller = _controller()
     if controller is None:
         yield False
@@ -314,7 +314,7 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
 
 @compiled()
 def error_bound(query: Any, longest: float) -> float:
-    """How far a product with the query in float32, summed in any order, can be from the score.
+    """Greatest difference of the score from a float32 product with the query, summed in any order.
 
     n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), n the dimensions, and some units more for scaling and rounding.
     """
@@ -326,7 +326,7 @@ def error_bound(query: Any, longest: float) -> float:
 
 @compiled()
 def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
-    """How many of the documents with these products, descending, can be among the best `k`: see `rescored`."""
+    """Number of documents with these products, descending, that can be among the best `k`: see `rescored`."""
     if len(products) <= k:
         return len(products)
     least, count = np.float64(products[k - 1]) - 2 * error_bound(query, longest), k

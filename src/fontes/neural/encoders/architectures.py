@@ -1,4 +1,4 @@
-"""How each architecture wants its texts: which are computed together, to which length they are padded, what it is given."""
+"""Inputs of each architecture: which texts are computed together, their padded length, and the arguments of the network."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
 
 
 def declared(folder: Path) -> dict[str, Any] | None:
-    """What `fontes.json` in a model's folder says of its attention; None where there is no such file.
+    """Attention that `fontes.json` in a model's folder declares; None where there is no such file.
 
     Raises:
         InputError: It says anything else.
@@ -68,7 +68,7 @@ def load(folder: Any, name: str) -> Any:
     """The model of a folder in float32, without its decoder.
 
     Raises:
-        InputError: Where transformers cannot read it.
+        InputError: transformers cannot read it.
     """
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")

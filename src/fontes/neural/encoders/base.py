@@ -1,4 +1,4 @@
-"""What an encoder is: texts in, one vector for each query, and one or several for each document."""
+"""The interface of encoders: texts in, one vector for each query, and one or several for each document."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Encoder(Protocol):
 
     @property
     def similarity(self) -> str:
-        """What the inner product is: "cosine" where all vectors have length 1, else "dot"."""
+        """Meaning of the inner product: "cosine" where all vectors have length 1, else "dot"."""
         ...
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
@@ -94,7 +94,7 @@ M = TypeVar("M", bound=EncoderModel)
 
 @dataclass(frozen=True)
 class PretrainedEncoder(Pretrained[M]):
-    """What encoders with one model have in common.
+    """Base of encoders with one model.
 
     Args:
         normalize: Whether vectors are scaled to length 1, which makes the inner product the cosine.
@@ -109,11 +109,11 @@ class PretrainedEncoder(Pretrained[M]):
 
     @property
     def similarity(self) -> str:
-        """What the inner product is: "cosine" with `normalize`, else "dot"."""
+        """Meaning of the inner product: "cosine" with `normalize`, else "dot"."""
         return "cosine" if self.normalize else "dot"
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the tokens of a text begin and end, in characters, special tokens left out.
+        """Offsets at which the tokens of a text begin and end, in characters, without special tokens.
 
         Raises:
             ParameterError: The model's tokenizer cannot tell.
@@ -127,7 +127,7 @@ class PretrainedEncoder(Pretrained[M]):
         return [(start, end) for start, end in encoded["offset_mapping"] if end > start]
 
     def _settings(self) -> dict[str, Any]:
-        """Those that change the vectors of documents."""
+        """Parameters that change the vectors of documents."""
         return {name: value for name, value in super()._settings().items() if name != "query_prompt"}
 
     def _vectors(

@@ -65,7 +65,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     @property
     def similarity(self) -> str:
-        """What the inner product is: "cosine" or "dot", as that of the encoder."""
+        """Meaning of the inner product: "cosine" or "dot", as of the encoder."""
         return self._encoder.similarity
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:

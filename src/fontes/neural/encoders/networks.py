@@ -24,10 +24,10 @@ FILE = "fontes.json"  # in the folder of a model that transformers alone would r
 
 
 class Network:
-    """What the architectures have in common: texts of differing groups are computed apart.
+    """Base of the architectures: texts of differing groups are computed apart.
 
     Attributes:
-        declared: What the file beside the model's configuration says of its attention.
+        declared: Attention that the file beside the model's configuration declares.
     """
 
     declared: dict[str, Any]
@@ -45,7 +45,7 @@ class Network:
         return length
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
-        """What the model is called with for token ids and a mask of 0 and 1, (texts, positions)."""
+        """Arguments of the model for token ids and a mask of 0 and 1, (texts, positions)."""
         return {"input_ids": ids, "attention_mask": mask}
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any) -> BaseModelOutput:
@@ -126,7 +126,7 @@ class Reformer(Network):
     """Padded to its chunks; buckets by the padded length, hashes from a fixed seed, so that a text has one vector.
 
     Attributes:
-        chunk: What padded lengths are multiples of.
+        chunk: Divisor of padded lengths.
         shortest: Texts up to this length get full attention.
     """
 

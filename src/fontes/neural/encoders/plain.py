@@ -25,7 +25,7 @@ SETTINGS = {"__version__", "similarity_fn_name", "prompts", "default_prompt_name
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a model is made of: its transformer, how token vectors become one, what is done to that, and its prompts."""
+    """Modules of a model: its transformer, pooling, projections, and prompts."""
 
     transformer: Plain
     network: Any
@@ -38,7 +38,7 @@ class PlainModel:
     """A model of sentence-transformers, ready to run, with the vectors that it has there.
 
     Args:
-        parts: What `of` read.
+        parts: The modules, as `of` read them.
         precision: Of its transformer; what follows it runs in float32.
         where: The device.
     """

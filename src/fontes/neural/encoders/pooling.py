@@ -1,4 +1,4 @@
-"""What is made of a text's token vectors: pooling, and the projections and the length 1 of sentence-transformers' settings.
+"""From token vectors to the vector of a text: pooling, projections and normalization of sentence-transformers' settings.
 
 Imports torch: import it inside functions only.
 """
@@ -72,7 +72,7 @@ OLDER = {  # the names of its settings until sentence-transformers 5
 
 
 def modes(folder: Path) -> tuple[str, ...] | None:
-    """How a module Pooling pools, by its folder; None where that is not one of POOLINGS."""
+    """Pooling of a module Pooling, by its folder; None where it is not one of POOLINGS."""
     settings = read_json(folder / "config.json")
     named = settings.pop("pooling_mode", None) or [mode for name, mode in OLDER.items() if settings.get(name)]
     names = (named,) if isinstance(named, str) else tuple(named)
@@ -83,7 +83,7 @@ def modes(folder: Path) -> tuple[str, ...] | None:
 
 
 def step(kind: str, folder: Path) -> Step | None:
-    """What a module Dense or Normalize does to vectors, by its folder; None where it is another, or does anything else."""
+    """Function of a module Dense or Normalize, by its folder; None where it is another or does anything else."""
     settings: dict[str, Any] = read_json(folder / "config.json", {})
     if any(settings.pop(name, usual) not in (usual, None) for name, usual in DIRECTIONS.items()):
         return None

@@ -1,4 +1,4 @@
-"""How much of documents a model reads: its limit in tokens, and the share of the documents that are longer."""
+"""The part of documents that a model reads: its limit in tokens, and the share of the documents that are longer."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """How much a model reads of the documents of an index.
+    """The part of the documents of an index that a model reads.
 
     Args:
-        tokens: What it reads of a text at most, special tokens included.
-        documents: How many documents were counted.
-        cut: How many of these have more tokens.
+        tokens: Greatest number of tokens that it reads of a text, special tokens included.
+        documents: Number of documents that were counted.
+        cut: Number of these with more tokens.
         sampled: Whether these are not all documents of the index.
     """
 
@@ -61,7 +61,7 @@ class Reading:
 
 
 def reading(encoder: object, index: Index) -> Reading | None:
-    """How much an encoder reads of the documents of an index; None where it has no limit, or does not tell it.
+    """The part of the documents of an index that an encoder reads; None where it has no limit or does not tell it.
 
     A document of several windows is cut where one of its windows is. Loads the model.
 
@@ -80,7 +80,7 @@ def reading(encoder: object, index: Index) -> Reading | None:
 
 
 def readings(stage: Part) -> list[Reading]:
-    """How much the encoders inside a stage read of the documents of their indexes; those that have no limit are left out."""
+    """The parts of the documents that the encoders inside a stage read; encoders without a limit are left out."""
     pairs = [(value, getattr(part, "index", None)) for part in walk(stage) for value in part.params().values()]
     known = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))
     return [one for one in known if one is not None]

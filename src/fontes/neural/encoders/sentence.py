@@ -151,8 +151,8 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
     """A model of sentence-transformers, whose attention is what its folder says; and the transformer in it, None if none.
 
     Args:
-        name: What errors call it.
-        folder: Where it is.
+        name: Its name in errors.
+        folder: Its folder.
         max_length: Tokens that are read of a text; None: as the model says.
         where: The device.
 

@@ -138,7 +138,7 @@ class TransformerModel:
         return pooled
 
     def pooled(self, module: Any, ids: list[list[int]], pooling: str) -> Any:
-        """The same as a float32 tensor."""
+        """The vectors as a float32 tensor."""
         from .pooling import pooled
 
         tokens, mask = padded(ids, self.padding, next(module.parameters()).device)
@@ -151,7 +151,7 @@ def read_length(name: str, max_length: int | None, positions: int | None, tokeni
 
     Args:
         name: The model's.
-        max_length: What was chosen; None: nothing.
+        max_length: The chosen length; None: none was chosen.
         positions: The model's; None: no limit.
         tokenizer: The limit of its tokenizer; None: no limit.
 

@@ -341,6 +341,7 @@ def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | N
 class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="late"):
     """Token vectors by ColBERT models, in folders NAME-MODEL-BITS."""
 
+    kind = KIND
     noun = "token vectors"
     forms = WIDTHS
     remedy = "fontes.neural.encode_late(index, colbert), or fontes encode {path} MODEL --late, makes them"

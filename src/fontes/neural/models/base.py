@@ -70,17 +70,17 @@ class Pretrained(Part, Generic[M]):
     """
 
     kind: ClassVar[str] = "model"
-    """What errors call the model: "sentence encoder", "cross-encoder", …"""
+    """Name of the model in errors: "sentence encoder", "cross-encoder", …"""
     owner: ClassVar[str] = ""
     """Whose a name on the hub without an owner may be: "sentence-transformers" for `all-MiniLM-L6-v2`."""
     task: ClassVar[str] = "encoding"
-    """What a `Progress` of its batches says is being done."""
+    """Task of a `Progress` of its batches."""
     unit: ClassVar[str] = "documents"
-    """What a `Progress` of its batches counts."""
+    """Unit of a `Progress` of its batches."""
     cpu_tokens: ClassVar[int | None] = None
     """The tokens of a batch on a CPU where no `batch_size` says it; None: as many for each of its threads as encoders get."""
     cuda_tokens: ClassVar[int | None] = None
-    """The same on a GPU; None: as many as encoders get."""
+    """The tokens of a batch on a GPU; None: as many as encoders get."""
 
     name_or_path: str | Path
     batch_size: int | None = field(default=None, repr=False, kw_only=True, metadata={"least": 1})

@@ -56,7 +56,7 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape | None:
-        """Those of a configuration; None where it asks for more than this network has."""
+        """The settings of a configuration; None where it asks for more than this network has."""
         if config.get("model_type") not in POSITIONS or any(config.get(name, plain) != plain for name, plain in PLAIN.items()):
             return None
         try:
@@ -105,7 +105,7 @@ class Linear(Unset, nn.Linear):
         Args:
             inputs: Rows, (rows, width of the inputs).
             gelu: Whether GELU is applied to them.
-            residual: What is added to them; None: nothing.
+            residual: Vectors to add; None: none.
         """
         if inputs.dtype == torch.bfloat16 and not inputs.is_cuda and (packed := self._blocks()) is not None:
             linear: Any = torch.ops.mkldnn._linear_pointwise

@@ -1,4 +1,4 @@
-"""How a model is run fast: its precision, found by a short calibration, and batches by tokens of texts of like length."""
+"""Running a model fast: its precision, chosen by a short calibration, and batches by tokens of texts of similar length."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Precision:
 
     Args:
         name: "float32", "bfloat16" or "float16".
-        seconds: What the sample took with each one that was tried; empty where the precision was named.
+        seconds: Time of the sample with each precision that was tried; empty where the precision was named.
         agreement: The least cosine between its outputs and those of float32.
     """
 
@@ -62,7 +62,7 @@ class Prepared:
     Args:
         module: A torch.nn.Module in eval mode.
         precision: The precision of its weights.
-        device: Where it is.
+        device: Its device.
     """
 
     module: Any
@@ -84,7 +84,7 @@ def prepared(
         precision: "float32", "bfloat16", "float16", or "auto": the quickest on the sample that keeps a cosine of 0.999 with
             float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that compute in it
             (AVX512-BF16, AMX), both 16-bit ones on a GPU.
-        device: Where it is to run.
+        device: The device that it will run on.
         cache: Whether the choice is kept for this machine, in `precision.json` of the user's caches, by processor, torch's
             version, threads, device and the shape of the model.
 
@@ -122,8 +122,8 @@ def in_batches(
         work: Takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
             each (results of differing shape: an array of dtype object).
         progress: Is called after each batch; its `part` is that of all tokens.
-        task: What is being done, for the progress.
-        unit: What the items are called there.
+        task: Name of the work, for the progress.
+        unit: Name of the items there.
 
     Raises:
         ParameterError: `tokens` is below 1.
@@ -199,7 +199,7 @@ def padded(
     Args:
         ids: The token ids of each text.
         padding: The token that the shorter ones are filled up with.
-        device: Where the tensors are to be.
+        device: Device of the tensors.
         length: To which they are filled up; None: the greatest of their lengths.
         attended: To how many tokens of each text the mask is 1; None: to all but the padding.
     """

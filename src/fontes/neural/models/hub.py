@@ -72,7 +72,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
-        kind: What the errors call it: "model", "sentence encoder", "cross-encoder", …
+        kind: Its name in errors: "model", "sentence encoder", "cross-encoder", …
         owner: Whose a name without an owner may be: with "sentence-transformers", `all-MiniLM-L6-v2` is found too.
 
     Raises:
@@ -129,7 +129,7 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
 
 
 def device(name: str | None = None) -> str:
-    """Where models run: `name`, or "cuda" where torch finds a GPU, else "cpu".
+    """Device of models: `name`, or "cuda" where torch finds a GPU, else "cpu".
 
     Raises:
         ParameterError: torch finds no such device here.
@@ -149,7 +149,7 @@ def device(name: str | None = None) -> str:
 
 
 def loaded(key: Hashable, load: Callable[[], T]) -> T:
-    """What `load` gives, loaded once a process for each `key`; two threads that ask at once wait for one load."""
+    """Result of `load`, which runs once a process for each `key`; two threads that ask at once wait for one load."""
     with _lock:
         if key not in _loaded:
             _loaded[key] = load()
@@ -230,7 +230,7 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
 
 
 def read_json(path: Path, default: Any = None) -> Any:
-    """What a file of settings holds; `default` where that is not None and there is no such file.
+    """Content of a file of settings; `default` where that is not None and there is no such file.
 
     Raises:
         InputError: It cannot be read.
@@ -268,12 +268,12 @@ def tokenizer_in(folder: Path, failed: str) -> Any:
 
 
 def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[str] = ()) -> dict[str, Any]:
-    """Some tensors out of the weights of a folder: *.safetensors, else pytorch_model*.bin.
+    """Tensors of a folder's weights: *.safetensors, else pytorch_model*.bin.
 
     Args:
         folder: The folder.
         needed: Their names.
-        purpose: What they are, for the error.
+        purpose: Their name in the error.
         others: Names of more, where they are there.
 
     Raises:
@@ -330,7 +330,7 @@ def _content(path: Path, size: int, times: tuple[int, ...]) -> str:
 
 
 def _names(place: str, owner: str) -> list[str]:
-    """What a model may be called on the hub."""
+    """Pattern of a model's name on the hub."""
     return [place] if "/" in place or not owner else [place, f"{owner}/{place}"]
 
 

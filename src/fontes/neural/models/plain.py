@@ -47,7 +47,7 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
     Args:
         folder: Of the transformer, which may be that of a module.
-        task: What it is for: one of SETTINGS.
+        task: Its task: one of SETTINGS.
         length: Tokens to which texts are cut; None: as the model says.
     """
     from .bert import Shape
@@ -68,7 +68,7 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
 
 def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """What `read` makes of a model's folder; None where that fails: what is wrong with it, the library that knows all says."""
+    """Result of `read` on a model's folder; None where it fails, since the library itself then names the problem."""
     library("torch", "running a model")
     try:
         return read()
@@ -78,7 +78,7 @@ def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
 
 
 def _understood(settings: Mapping[str, Any], task: str) -> bool:
-    """Whether these settings of sentence-transformers' Transformer say what it does without them."""
+    """Whether these settings of sentence-transformers' Transformer equal its defaults."""
     output, name = SETTINGS[task]
     usual = {
         **{name: settings.get(name) for name in ("max_seq_length", "do_lower_case")},

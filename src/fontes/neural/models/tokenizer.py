@@ -39,7 +39,7 @@ class Tokenizer:
         return [len(one.ids) for one in self._backend.encode_batch_fast(_clean(texts), add_special_tokens=False)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each token of a text begins and ends, in characters."""
+        """Offsets at which each token of a text begins and ends, in characters."""
         spans: list[tuple[int, int]] = self._backend.encode(encodable(text), add_special_tokens=False).offsets
         return spans
 

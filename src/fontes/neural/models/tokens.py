@@ -78,7 +78,7 @@ class Tokens:
         return [special + sum(len(part.ids) for part in (one, *one.overflowing)) for one in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the tokens of a whole text begin and end, in characters, special tokens left out."""
+        """Offsets at which the tokens of a whole text begin and end, in characters, without special tokens."""
         encoding = self._backend.encode(text, add_special_tokens=False)
         return [(start, end) for part in (encoding, *encoding.overflowing) for start, end in part.offsets if end > start]
 
@@ -113,7 +113,7 @@ def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Token
 
 
 def batch(encoded: Sequence[Encoded], padding: int, device: Any) -> tuple[Any, Any, Any]:
-    """What a network is given for the tokens of texts: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
+    """Input of a network for the tokens of texts: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
     ids, mask = padded([one.ids for one in encoded], padding, device)
     types = [one.types for one in encoded if one.types is not None]
     return ids, mask, padded(types, 0, device)[0] if len(types) == len(encoded) else None
