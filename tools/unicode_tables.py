@@ -1,6 +1,6 @@
 """Writes src/fontes/text/tables/: the Unicode properties that the tokenizers need. Run it with the package `regex` installed.
 
-properties.npy   int32, rows of (first code point, last code point, property bits of fontes.text.characters)
+properties.npy   int32, rows of (first code point, last code point, property bits of fontes.text.tokenizers)
 lower.npy        int32, rows of (code point, its simple lower-case mapping)
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import regex
 
-from fontes.text import characters as c
+from fontes.text import tokenizers as c
 
 FOLDER = Path(__file__).parent.parent / "src/fontes/text/tables"
 

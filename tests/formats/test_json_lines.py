@@ -13,7 +13,7 @@ from support.small_collections import PROPERTY
 from fontes.core import InputError
 from fontes.core.strings import utf8
 from fontes.formats import corpus as corpora, read_corpus
-from fontes.formats.packed import Packed, Packing, joined, packed
+from fontes.formats.packed import Packed, Packing, join_packed, packed
 
 STRING = st.text(st.sampled_from(list("ab \"\\/\b\f\n\r\t\0\x1f\x7fé東𝒜\ud800\udc00\ufeff'{}[]:,")), max_size=8)
 VALUE = STRING | st.sampled_from([None, 7, 1.5, True, [], {}, {"a": "é"}])
@@ -67,7 +67,7 @@ def parts(path: Path, size: int) -> Packed:
     packs = [part.work() if isinstance(part, Packing) else packed(part) for part in portions]
     if not sum(map(len, packs)):
         raise read_corpus(path, format="jsonl").empty()
-    return joined(packs)
+    return join_packed(packs)
 
 
 def columns(docs: Packed) -> tuple[list[str], bytes, list[list[int]], list[object]]:
@@ -96,7 +96,7 @@ def test_most_lines_never_become_objects_of_python(tmp_path, monkeypatch, keys):
     doc_from = corpora.doc_from
     monkeypatch.setattr("fontes.formats.jsonl.doc_from", lambda *args: made.append(1) or doc_from(*args))
     fields = {"id": one, "title": title, "text": text}
-    docs = joined([part.work() for part in read_corpus(path, fields=fields).portions(1 << 20, 3)])
+    docs = join_packed([part.work() for part in read_corpus(path, fields=fields).portions(1 << 20, 3)])
     assert docs.ids.tolist() == [row[one] for row in rows]
     assert docs.text.tobytes().decode() == "".join(row[title] + row[text] for row in rows)
     assert len(made) == 1

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.core.progress import Progress, Report, silent
-from fontes.neural.rerank import base as rerank
 from fontes.neural.rerank.base import sigmoid
+from fontes.passages import reranker
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def test_many_topics_are_reranked_in_groups_with_the_same_result(monkeypatch: py
     scores = {t: {d: float(i) for i, d in enumerate("abc"[: n % 4])} for n, t in enumerate(topics)}
     run = ft.Run.of(scores, topics).with_(documents=RUN.documents)
     whole = Overlap()(run)
-    monkeypatch.setattr(rerank, "TOGETHER", 5)
+    monkeypatch.setattr(reranker, "TOGETHER", 5)
     assert Overlap()(run) == whole
     for stage in (Overlap(), Overlap().interpolate(0.5)):
         seen: list[Progress] = []

@@ -86,7 +86,7 @@ def test_lengths_in_tokens_of_a_model_tell_the_shares_beyond_512_and_2048(tmp_pa
     assert sum(bar.get_height() for bar in plot.figure.axes[0].patches) == 7
     code, out, _ = fontes("plot", "lengths", index.path, "--tokenizer", tiny("bert"), "-o", tmp_path / "a.svg")
     assert (code, out) == (0, f"{tmp_path / 'a.svg'}: {plot.caption}\n")
-    monkeypatch.setattr("fontes.neural.encoders.reading.SAMPLE", 3)
+    monkeypatch.setattr("fontes.index.facts.SAMPLE", 3)
     assert ft.plots.lengths(index, tiny("bert")).caption.startswith("lengths of 3 of 7 documents in tokens of bert: ")
     assert "fontes plot zipf has no option --tokenizer" in fontes("plot", "zipf", index.path, "--tokenizer", "x")[2]
 

@@ -198,12 +198,12 @@ def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], 
 def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
     """The documents that the options `Corpus` or `Parts`, `Format` and those of `reads_files` name."""
     from ..datasets import corpus_of
-    from ..formats.corpus import joined
+    from ..formats.corpus import join_corpora
     from ..formats.decoding import reading_of
 
     names = [corpus] if isinstance(corpus, str) else corpus
     parts = [corpus_of(name, format, reading_of().fields) for name in names]
-    return parts[0] if len(parts) == 1 else joined(parts)
+    return parts[0] if len(parts) == 1 else join_corpora(parts)
 
 
 Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the index first, and compare its sum.")]

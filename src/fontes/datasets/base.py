@@ -1,4 +1,4 @@
-"""What a test collection is: documents, and for each split topics and judgments."""
+"""Test collections: documents, and topics and judgments for each split."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The field's formats: corpora, topics, qrels and runs, read and written. Each format is one module."""
 
-from .corpus import Corpus, Documents, read_corpus
+from .corpus import Corpus, Documents, read_corpus, with_prefix
 from .format import File, Format, formats_for
-from .prefixed import with_prefix
 from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
 
 __all__ = [

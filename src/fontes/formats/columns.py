@@ -29,7 +29,7 @@ SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
 
 
 def qrels_width(file: File) -> int:
-    """How many columns the first line of a file of judgments has."""
+    """Number of columns in the first line of a file of judgments."""
     line = file.start.split("\n", 1)[0]
     by_tabs = line.count("\t") + 1
     return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
@@ -51,7 +51,7 @@ def read_qrels_columns(source: Source, width: int) -> Qrels:
 
 
 def run_width(file: File) -> int:
-    """How many columns the first line of a run has."""
+    """Number of columns in the first line of a run."""
     return len(file.head.lstrip().split(b"\n", 1)[0].split())
 
 

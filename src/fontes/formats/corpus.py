@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -74,7 +74,7 @@ class Corpus:
         return corpus
 
     def cut(self, size: int) -> list[Corpus]:
-        """The same documents in parts of about `size` bytes, each of which can be read without the others.
+        """Parts of about `size` bytes, each of which can be read without the others.
 
         JSON lines and tables without a header are cut where lines end; files of other formats, and packed ones, stay whole.
 
@@ -87,7 +87,7 @@ class Corpus:
         return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     def absolute(self) -> Corpus:
-        """The same with paths that hold in any working directory."""
+        """The corpus with absolute paths."""
         pieces = [(piece.absolute(), form) for piece, form in self.pieces]
         return Corpus(self.path, pieces, self.fields, self.is_part)
 
@@ -103,7 +103,7 @@ class Corpus:
 
     @property
     def position(self) -> int:
-        """How many bytes the latest iteration has read, of the files as stored; for gzip the compressed bytes."""
+        """Number of bytes that the latest iteration has read, of the files as stored; for gzip compressed bytes."""
         return self._done + (self._file.position if self._file else 0)
 
     def __iter__(self) -> Iterator[Doc]:
@@ -138,11 +138,11 @@ class Corpus:
         yield from self._through(portions)
 
     def empty(self) -> InputError:
-        """What is raised where there is no document at all."""
+        """Error for a corpus without documents."""
         return InputError(f"{self.path}: holds no documents")
 
     def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
-        """What is read of the files, one after the other."""
+        """Items read from the files, one file after the other."""
         stream = next((piece for piece, _ in self.pieces if piece.is_stream), None)
         if self._spent and stream is not None:
             name = "standard input" if str(stream.path) == STANDARD else stream.name
@@ -262,7 +262,7 @@ def read_corpus(
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
-        return joined([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
+        return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, Documents)) and fields:
@@ -270,7 +270,7 @@ def read_corpus(
     return source if isinstance(source, (Corpus, Documents)) else Documents(cast(Iterable[Any], source), Fields.of(fields))
 
 
-def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
+def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     """The documents of several files and folders, one after the other.
 
     Raises:
@@ -285,6 +285,66 @@ def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     whole = Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
     whole._streams = {piece: stream for corpus in parts for piece, stream in corpus._streams.items()}
     return whole
+
+
+def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
+    """Documents with a prefix before each id: "D59865" becomes "MARCO_D59865". A corpus stays one."""
+    if not isinstance(documents, Corpus):
+        return _Prefixed(documents, prefix)
+    pieces = [(piece, PrefixedFormat(form, prefix)) for piece, form in documents.pieces]
+    return Corpus(documents.path, pieces, documents.fields, documents.is_part)
+
+
+def with_prefixes(parts: Sequence[str], prefixes: Sequence[str], read: Callable[[list[str]], Iterable[Doc]]) -> Iterable[Doc]:
+    """The documents of several parts of a collection as one, with prefixes before their ids.
+
+    Args:
+        parts: Names of the parts.
+        prefixes: No prefix, one for all parts, or one for each, in their order.
+        read: Reads the documents of some parts.
+
+    Raises:
+        ParameterError: There is another number of prefixes, or several are of what are no files or folders.
+    """
+    if not prefixes:
+        return read(list(parts))
+    if len(prefixes) == 1:
+        return with_prefix(read(list(parts)), prefixes[0])
+    if len(prefixes) != len(parts):
+        raise ParameterError(
+            f"there are {len(prefixes)} prefixes of ids for {len(parts)} parts; give one for all, or one for each"
+        )
+    return join_corpora([with_prefix(read([part]), prefix) for part, prefix in zip(parts, prefixes, strict=True)])
+
+
+class PrefixedFormat(Format):
+    """A format whose documents get a prefix before their ids."""
+
+    def __init__(self, form: Format, prefix: str) -> None:
+        self.form = form
+        self.prefix = prefix
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The format's name with the prefix, which tells apart what is read of one file with different prefixes."""
+        return f"{self.form.name} as {self.prefix}…"
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        return iter(_Prefixed(self.form.read_corpus(file, fields), self.prefix))
+
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        return self.form.is_of_lines(file, fields)
+
+
+@dataclass(frozen=True)
+class _Prefixed:
+    """Documents with a prefix before their ids."""
+
+    documents: Iterable[Doc]
+    prefix: str
+
+    def __iter__(self) -> Iterator[Doc]:
+        return (replace(doc, id=self.prefix + doc.id) for doc in self.documents)
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:

@@ -91,7 +91,7 @@ class Csv(Format, name="csv"):
             raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
 
     def _opened(self, file: File, ids: Collection[str], others: Collection[str]) -> tuple[First, Iterator[Line]]:
-        """What the first line of the file says, and all lines that are read of it."""
+        """Facts in the first line of the file, and all lines to read."""
         lines = _lines_of(file)
         if file.opening:
             return First.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
@@ -246,7 +246,7 @@ def _table(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Ta
 
 
 class First(NamedTuple):
-    """What the first line of a table says.
+    """Facts in the first line of a table.
 
     Attributes:
         number: Its number.

@@ -38,7 +38,7 @@ ESCAPED = re.compile("[\udc80-\udcff]+")
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read.
+    """Encoding, treatment of errors and fields with which files are read.
 
     Args:
         encoding: The encoding of the files; None detects it.
@@ -74,7 +74,7 @@ def reading_as(reading: Reading) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> Reading:
-    """How a call reads files: as its arguments say, and where they are None as `reading_as` does.
+    """The settings of a call: its arguments, and those of `reading_as` where they are None.
 
     Raises:
         ParameterError: There is no such encoding or treatment of errors.

@@ -108,18 +108,18 @@ class Piece:
         return address_of(self.path) is None and not self.of_folder and not Path(self.path).is_file()
 
     def absolute(self) -> Piece:
-        """The same with a path that holds in any working directory."""
+        """The piece with an absolute path."""
         is_here = address_of(self.path) is None and str(self.path) != STANDARD
         return replace(self, path=Path(self.path).absolute()) if is_here else self
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return f"{self.path} from byte {self.start:,}" if self.start else str(self.path)
 
     @property
     def stamp(self) -> list[object]:
-        """What tells it from other pieces, and its file from what may replace it."""
+        """Values that distinguish it from other pieces, and its file from one that replaces it."""
         address = address_of(self.path)
         if address is not None:
             file: list[object] = [address, stored_at(address).stamp]
@@ -208,7 +208,7 @@ def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
 
 
 def _line_end(piece: Piece, place: int) -> int:
-    """Where the line ends that holds the byte before a place; the end of the file where it is too long to be one."""
+    """End of the line that holds the byte before an offset; the end of the file if it is too long for a line."""
     with reading(piece.path, place - 1) as source:
         line = source.file.readline(MAX_PIECE + 1)
     return place - 1 + len(line) if line.endswith(b"\n") else piece.size

@@ -1,4 +1,4 @@
-"""What a format of files is, the registry of all formats, and how the format of a file is told."""
+"""Base class of file formats, their registry, and detection of the format of a file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Format:
             formats.add(name, cls)
 
     def sniff(self, kind: str, file: File) -> float:
-        """How sure it is that a file of this kind is of this format, from 0 (it is not) to 1.
+        """Confidence that a file of this kind is of this format, from 0 (it is not) to 1.
 
         Our own say 0.9 for a name with their ending, 0.95 for content that no other format has, and less for the rest.
         Called for the kinds that the format reads. Of equals the first in alphabetical order counts.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
-from .packed import Packed, Packing, joined, packed
+from .packed import Packed, Packing, join_packed, packed
 from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
 
 
@@ -62,7 +62,7 @@ def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
 
     Python's decoder reads the lines that the compiled one leaves to it: one at first, then twice as many each time.
     """
-    from .packed.json_lines import Lines
+    from .packed_lines import Lines
 
     parts: list[Packed] = []
     lines, start, run = None, 0, 1
@@ -85,7 +85,7 @@ def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
             part, start = lines.read(start)
             number += block.count(b"\n", before, start) if start >= 0 else 0
             parts.append(part)
-    return joined(parts)
+    return join_packed(parts)
 
 
 def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes, bytes]:

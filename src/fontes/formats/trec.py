@@ -21,7 +21,7 @@ from .trec_sgml import sgml_docs, sgml_topics
 
 
 class Trec(Format, name="trec"):
-    """What NIST distributes for TREC.
+    """Formats that NIST distributes for TREC.
 
     Documents are SGML with <DOC> and <DOCNO>, many a file; topics SGML with <top>, <num>, <title>, <desc>, <narr>. Qrels have
     the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag, of which the rank and the order of

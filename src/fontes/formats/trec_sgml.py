@@ -99,7 +99,7 @@ def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
 
 
 def _inside(block: str, tags: Iterable[str]) -> Iterator[str]:
-    """What is inside the elements with one of these tags."""
+    """Content of the elements with one of these tags."""
     return (block[opening.end() : closing.start()] for opening, closing in _elements(block, tags))
 
 

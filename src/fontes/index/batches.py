@@ -15,7 +15,7 @@ from ..core.errors import InputError
 from ..core.strings import utf8
 from ..core.values import Doc
 from ..formats.corpus import Corpus, Documents, Portion
-from ..formats.packed import Packed, Packing, joined, packed
+from ..formats.packed import Packed, Packing, join_packed, packed
 from .kernels import join_fields
 
 Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # texts end to end, and where each starts
@@ -100,7 +100,7 @@ def end_to_end(texts: Sequence[bytes]) -> Contents:
 
 
 def _batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
-    whole = joined([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
+    whole = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
     if plain:
         return Batch(whole, _plain_contents(whole, form.fields))
     docs = [doc for part in parts if not isinstance(part, Packing) for doc in part]

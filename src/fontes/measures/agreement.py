@@ -39,7 +39,7 @@ AnyTopics: TypeAlias = (
 
 
 def judgments_of(qrels: object) -> Qrels:
-    """What `Qrels.of` makes of `qrels`.
+    """The judgments that `Qrels.of` makes of `qrels`.
 
     Raises:
         InputError: There are no judgments, or this is a run or topics.
@@ -56,7 +56,7 @@ def judgments_of(qrels: object) -> Qrels:
 
 
 def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
-    """What `Run.of` and `judgments_of` make of the two.
+    """The run and the judgments that `Run.of` and `judgments_of` make of the two.
 
     Raises:
         InputError: One cannot be read, there are no judgments, or the two are exchanged.

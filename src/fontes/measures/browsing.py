@@ -91,7 +91,7 @@ class Browsing(Measure):
 
     @abstractmethod
     def going_on(self, gain: Floats, rank: Any) -> Floats:
-        """How probably the reader goes on from each rank. No reader goes on from the cutoff.
+        """Probability that the user continues from each rank; 0 at the cutoff.
 
         Args:
             gain: The gain of the document at each rank.

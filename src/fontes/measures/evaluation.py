@@ -20,7 +20,7 @@ ROWS = 1_000  # topics that a notebook shows
 
 
 def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
-    """How good a run is.
+    """Effectiveness of a run.
 
     Means are over all judged topics, as with trec_eval's option -c: one without results counts 0, and so does one without
     relevant documents. Topics of the run without judgments are left out.
@@ -45,7 +45,7 @@ def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[st
 
 
 def measured(run: Run, qrels: Qrels, measures: Iterable[Measure]) -> Evaluation:
-    """How good a run is, whether or not it belongs to these judgments; otherwise as `evaluate`."""
+    """Effectiveness of a run that need not belong to these judgments; otherwise as `evaluate`."""
     ranks = Ranks.of(run, qrels)
     return Evaluation(
         tuple(qrels),
@@ -57,7 +57,7 @@ def measured(run: Run, qrels: Qrels, measures: Iterable[Measure]) -> Evaluation:
 
 
 class Evaluation(Mapping[Measure, float]):
-    """What `evaluate` gives: a mapping from measure to its mean over the judged topics.
+    """Result of `evaluate`: a mapping from measure to its mean over the judged topics.
 
     A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means.
 
@@ -162,7 +162,7 @@ class Evaluation(Mapping[Measure, float]):
         return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
     def _note(self) -> str:
-        """How many topics there are, and what is unusual about them."""
+        """Number of topics, and anything unusual about them."""
         parts = [_topics(self.topics)]
         if self.missing:
             parts.append(f"{self.missing} without results count 0")

@@ -1,4 +1,4 @@
-"""What every measure can do: take a cutoff and parameters, print itself, and say what it needs."""
+"""Base class of measures: cutoff, parameters, printed form, requirements."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Measure(ABC):
 
     @property
     def depth(self) -> int:
-        """How many documents of a ranking count."""
+        """Number of documents of a ranking that count."""
         return FAR if self.cutoff is None else int(self.cutoff)
 
     def __matmul__(self, cutoff: float) -> Self:

@@ -122,7 +122,7 @@ def _literal(text: str) -> Any:
 
 
 def _closest(name: str) -> str:
-    """What a message adds about names that are near to `name`."""
+    """Suggestion of names close to `name`, for a message."""
     known = MEASURES.items()
     shown = {key.removesuffix("_k"): f"{key[:-1]}{cls.example}" for key, cls in known if key.endswith("_k")}
     shown |= {key: cls.name for key, cls in known if not key.endswith("_k")}

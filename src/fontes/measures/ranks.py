@@ -1,4 +1,4 @@
-"""Where a run ranks the judged documents: all that the measures need to know of a run and its qrels."""
+"""Ranks of the judged documents in a run: all that measures need of a run and its qrels."""
 
 from __future__ import annotations
 

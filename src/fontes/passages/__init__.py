@@ -1,10 +1,8 @@
 """Documents into passages and back, the sentences that bear on a topic, and duplicates."""
 
-from .aggregate import to_documents
-from .best import BestPassages
-from .documents import PassageDocuments
+from .aggregate import BestPassages, to_documents
+from .documents import PassageDocuments, sentence_qrels
 from .duplicates import Deduplicate, Duplicates, read_duplicates
-from .judged import sentence_qrels
 from .rationales import Rationale, RationaleDocuments, Rationales, rationales_of, with_rationales
 from .split import Passages, Sentences
 from .text_scorer import TextScorer

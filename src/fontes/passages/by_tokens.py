@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ..text.sentences import Spans
-from .words import WORD
+from .documents import WORD
 
 if TYPE_CHECKING:
     from ..neural.models.tokenizer import Tokenizer

@@ -1,18 +1,21 @@
-"""The text of passages, from that of their documents; and the ids of passages."""
+"""Texts, words and ids of passages; judgments of sentences."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import Doc, InputError, ParameterError
+from ..core import Doc, InputError, ParameterError, Qrels, Topics
 from ..core.values import Documents
 from ..text.sentences import Spans
 
 if TYPE_CHECKING:
     from .split import Splitter
 
+# Han, Hiragana, Katakana: written without spaces, so each character is a word.
+IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
 SEPARATOR = "%p"  # between a document's id and a passage's number
 SENTENCE = "#"  # between a document's id and a sentence's number
 REMEMBERED = 200_000  # documents whose passages' places are kept
@@ -56,18 +59,18 @@ class PassageDocuments:
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
-        """How many passages each of these documents has."""
+        """Number of passages of each of these documents."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 
     @property
     def marked(self) -> Callable[[str, Doc], str] | None:
-        """How the documents' owner marks the words of a query in a text, where it can."""
+        """Function of the documents' owner that marks the words of a query in a text, if it has one."""
         return getattr(self.documents, "marked", None)
 
     @property
     def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], Any] | None:
-        """How the documents' owner picks the pieces of texts that fit a query best, where it can."""
+        """Function of the documents' owner that picks the pieces of texts that fit a query best, if it has one."""
         return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
@@ -99,3 +102,32 @@ def check_separator(separator: str) -> None:
     """Raises ParameterError for a separator after which a document's id could not be told from a passage's number."""
     if not separator or re.search(r"[\d\s]", separator):
         raise ParameterError(f"passages: the separator must be characters without digits and white space, not {separator!r}")
+
+
+def sentence_qrels(topics: object, separator: str = SENTENCE) -> Qrels:
+    """The sentences of the claims' evidence: grade 1, one group for each evidence set.
+
+    A run of sentences is measured against them: `evaluate(run, sentence_qrels("claims_dev.jsonl"), ["SetP", "SetR", "SetF"])`.
+    The numbers are those of the file, which count the sentences of the document's own list from 0; sentences that are found
+    by rules or a model may be others.
+
+    Args:
+        topics: What `Topics.read` accepts, such as the path of SciFact's or FEVER's claims: those whose `metadata` have
+            "evidence", lists of sets of [document, sentence]; others have none.
+        separator: What stands between the document's id and the sentence's number.
+
+    Raises:
+        InputError: No claim names sentences.
+    """
+    check_separator(separator)
+    qrels = Qrels(_rows(Topics.read(topics), separator))
+    if not qrels:
+        raise InputError("none of the topics names sentences; claims of SciFact and FEVER do, under 'evidence'")
+    return qrels
+
+
+def _rows(topics: Topics, separator: str) -> Iterator[tuple[str, str, str, int]]:
+    for topic in topics.values():
+        for number, pieces in enumerate(topic.metadata.get("evidence", ()), 1):
+            for document, sentence in pieces:
+                yield topic.id, str(number), f"{document}{separator}{sentence}", 1

@@ -12,7 +12,7 @@ from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, 
 from ..core.progress import Report, silent
 from ..core.values import Documents
 from ..index import Index, State
-from .best import BestPassages
+from .aggregate import BestPassages
 from .documents import SENTENCE, split_id
 from .split import Sentences
 from .text_scorer import TextScorer
@@ -147,7 +147,7 @@ class RationaleDocuments:
 
     @property
     def facets(self) -> Callable[..., dict[str, dict[Any, int]]]:
-        """How many of some documents have each value of some columns; where the documents are those of an index."""
+        """Counts of the values of some columns in some documents of an index."""
         documents: Any = self.documents
         counted: Callable[..., dict[str, dict[Any, int]]] = documents.facets
         return counted

@@ -21,8 +21,7 @@ from ..formats import read_corpus
 from ..text.external import version_of
 from ..text.sentences import Spans, check_way, sentences
 from .by_tokens import TokenCutter
-from .documents import SENTENCE, SEPARATOR, PassageDocuments, check_separator
-from .words import WORD
+from .documents import SENTENCE, SEPARATOR, WORD, PassageDocuments, check_separator
 
 if TYPE_CHECKING:
     from ..neural.models.tokenizer import Tokenizer
@@ -33,7 +32,7 @@ BATCH = 256  # documents that are split together
 
 
 class Splitter(Stage[Run, Run]):
-    """What splits each document of a run into passages, which inherit the document's score.
+    """Base class of stages that split each document of a run into passages, which inherit its score.
 
     The run's `documents` gives the passages' text, split when it is asked for. A passage always keeps the document's metadata.
 
@@ -57,7 +56,7 @@ class Splitter(Stage[Run, Run]):
     @property
     @abstractmethod
     def sentence_finder(self) -> str | None:
-        """How sentences are found, where they are."""
+        """Method by which sentences are found; None for passages that ignore them."""
 
     def check_needs(self) -> None:
         if self.sentence_finder is not None:
@@ -283,7 +282,7 @@ def _span(places: Spans, start: int, end: int) -> tuple[int, int]:
 
 
 def _trimmed(text: str, spans: Spans) -> Spans:
-    """The same places without the white space around them, and without those that hold nothing else."""
+    """The spans without white space around them; blank ones are dropped."""
     starts = (end - len(text[start:end].lstrip()) for start, end in spans)
     ends = (start + len(text[start:end].rstrip()) for start, end in spans)
     return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start]

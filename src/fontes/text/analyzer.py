@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.errors import ParameterError
 from . import external
-from .characters import lowercase
+from .tokenizers import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
@@ -285,7 +285,7 @@ def stemmers() -> list[str]:
 
 
 def typed_analyzer(value: str) -> Analyzer | Tokenize:
-    """What somebody typed for an analyzer: a name, or "module:function", their own code, which is imported.
+    """The analyzer that a user typed: a name, or "module:function", code of their own, which is imported.
 
     The function goes from a text to its tokens. Its module is looked for where Python finds modules, and in the current folder.
     `Analyzer.of` refuses such a name, so that no file can name code to run.

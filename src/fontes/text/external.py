@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
-from .characters import lowercase
+from .tokenizers import lowercase
 
 SPACY, PLAIN = "spacy", "spacy-plain"  # the kinds of spaCy's tokenizers; the second looks at letters and digits alone
 NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
@@ -92,7 +92,7 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
 
 
 def version_of(model: str | None) -> str:
-    """What tells a model from another one under the same name.
+    """Version that distinguishes a model from others of the same name.
 
     Args:
         model: A spaCy model, "MODEL" or "spacy:MODEL", or a library, such as "nupunkt".
@@ -162,7 +162,7 @@ def described(tokenizer: object) -> str | Absent:
 
 
 def description(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
-    """What `described` reads back of a tokenizer that is no name."""
+    """Description of a tokenizer without a name, which `described` reads back."""
     if isinstance(tokenizer, Absent):
         return tokenizer.name if tokenizer.is_model else {"callable": tokenizer.name}
     return {"callable": name_of(tokenizer)}

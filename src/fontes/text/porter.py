@@ -191,7 +191,7 @@ def _consonant_letter(c: int) -> bool:
 
 @inner()
 def _measure(w: Any, n: int) -> int:
-    """How often a vowel is followed by a consonant in w[:n]."""
+    """Number of times that a consonant follows a vowel in w[:n]."""
     m = 0
     for at in range(1, n):
         if _consonant(w, at) and not _consonant(w, at - 1):

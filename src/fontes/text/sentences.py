@@ -1,4 +1,4 @@
-"""Where sentences begin and end: by rules, or by nupunkt and spaCy's trained pipelines, loaded where they are used."""
+"""Sentence boundaries by rules, nupunkt or spaCy's trained pipelines, which are loaded when used."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sentences(name: str = "rules") -> Callable[[Sequence[str]], Iterator[Spans]]
 
 
 def sentence_spans(text: str, how: str = "rules") -> Spans:
-    """Where the sentences of one text are; otherwise as `sentences`."""
+    """Spans of the sentences of one text; otherwise as `sentences`."""
     [spans] = sentences(how)([text])
     return spans
 
@@ -100,7 +100,7 @@ def _pipeline(model: str) -> Any:
 
 
 def _edges(text: str) -> list[int]:
-    """Where the pieces of a text that spaCy analyses one by one begin, and where the last one ends."""
+    """Starts of the pieces of a text that spaCy analyses one by one, and the end of the last."""
     edges = [0]
     while len(text) - edges[-1] > MAX_TEXT_LENGTH:
         gap = SPACE.search(text, edges[-1] + MAX_TEXT_LENGTH, edges[-1] + 2 * MAX_TEXT_LENGTH)

@@ -174,7 +174,7 @@ def _folded(text: str) -> str:
 
 
 def _pieces(text: str) -> list[tuple[int, int]]:
-    """Where the pieces of a text begin and end, which are analysed one by one; they end at white space where there is some."""
+    """Spans of the pieces of a text that are analysed one by one; they end at white space where possible."""
     pieces, start = [], 0
     while len(text) - start > 2 * PIECE:
         space = SPACE.search(text, start + PIECE, start + 2 * PIECE)

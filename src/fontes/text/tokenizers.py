@@ -9,36 +9,23 @@ CJKBigramFilter. `letters` gives runs of letters, `whitespace` what stands betwe
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.resources import as_file, files
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.compiled import inner, kernel
-from . import characters
-from .characters import (
-    ALPHABETIC,
-    CLASS,
-    COMPLEX,
-    DOUBLE_QUOTE,
-    EMOJI,
-    EXTEND,
-    HAN,
-    HANGUL,
-    HEBREW,
-    HIRAGANA,
-    JOINER,
-    KATAKANA,
-    LETTER,
-    MID_BOTH,
-    MID_LETTER,
-    MID_NUMBER,
-    NUMERIC,
-    REGIONAL,
-    SINGLE_QUOTE,
-    SKIN_TONE,
-    SPACE,
-)
+
+# Word_Break classes, in the lowest five bits. Format and ZWJ count as Extend (rule WB4).
+LETTER, HEBREW, NUMERIC, KATAKANA, JOINER = 1, 2, 3, 4, 5
+MID_LETTER, MID_NUMBER, MID_BOTH, SINGLE_QUOTE, DOUBLE_QUOTE, EXTEND = 6, 7, 8, 9, 10, 11
+CLASS = 31
+
+# Flags. COMPLEX is Line_Break=SA: Thai, Lao, Khmer, Myanmar, which UAX 29 leaves to dictionaries.
+COMPLEX, HAN, HIRAGANA, HANGUL = 32, 64, 128, 256
+ALPHABETIC, SPACE, EMOJI, SKIN_TONE, REGIONAL = 512, 1024, 2048, 4096, 8192
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace")
 MAX_UNITS = 255
@@ -63,7 +50,7 @@ def tokenize(
     starts = np.empty(len(text), dtype=np.int32)
     ends = np.empty(len(text), dtype=np.int32)
     token_bounds = np.zeros(len(bounds), dtype=np.int64)
-    count = _scan(TOKENIZERS.index(name), text, bounds, characters.properties(), starts, ends, token_bounds)
+    count = _scan(TOKENIZERS.index(name), text, bounds, properties(), starts, ends, token_bounds)
     return starts[:count], ends[:count], token_bounds
 
 
@@ -357,7 +344,7 @@ def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner(inline="always")
 def _size(byte: int) -> int:
-    """How many bytes the character has whose first byte is this."""
+    """Number of bytes of the character with this first byte."""
     if byte < 0x80:
         return 1
     if byte < 0xE0:
@@ -378,3 +365,26 @@ def _decode(text: Any, at: int) -> Any:
     return (
         (byte & 0x07) << 18 | np.int64(text[at + 1] & 0x3F) << 12 | np.int64(text[at + 2] & 0x3F) << 6 | (text[at + 3] & 0x3F)
     ), 4
+
+
+@cache
+def properties() -> NDArray[np.int16]:
+    """Property bits of each code point: its Word_Break class (UAX 29) and flags; int16, (0x110000,)."""
+    table = np.zeros(0x110000, dtype=np.int16)
+    rows = _table("properties")
+    sizes = rows[:, 1] - rows[:, 0] + 1
+    places = np.arange(sizes.sum()) + np.repeat(rows[:, 0] - np.cumsum(sizes) + sizes, sizes)
+    table[places] = np.repeat(rows[:, 2], sizes)
+    return table
+
+
+@cache
+def lowercase() -> dict[int, int]:
+    """The simple lower-case mapping, for `str.translate`: one code point to one, as Lucene does it."""
+    return dict(_table("lower").tolist())
+
+
+def _table(name: str) -> NDArray[np.int32]:
+    with as_file(files(__package__) / "tables" / f"{name}.npy") as path:
+        table: NDArray[np.int32] = np.load(path)
+    return table

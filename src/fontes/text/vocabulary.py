@@ -51,7 +51,7 @@ class Vocabulary:
         return self._tokens.nbytes + self._table.nbytes + self._term_bounds.nbytes + self._term_numbers.nbytes
 
     def __len__(self) -> int:
-        """How many terms there are."""
+        """Number of terms."""
         return len(self._table)
 
     def table(self) -> Strings:
@@ -236,7 +236,7 @@ def end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 
 def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where each string of a table starts, and where it ends."""
+    """Start and end of each string of a table."""
     return table.offsets[:-1].astype(np.int32), table.offsets[1:].astype(np.int32)
 
 
@@ -249,7 +249,7 @@ def _character_ngrams(term: str, least: int, most: int) -> list[str]:
 
 
 def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
-    """Where the tokens of an outside tokenizer stand in `text`; one that does not occur in it has no width."""
+    """Spans of the tokens of an external tokenizer in `text`; empty for a token that does not occur in it."""
     places, at = [], 0
     for token in tokens:
         start = text.find(token, at)

@@ -88,7 +88,7 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
 
 @inner()
 def _best(numbers: Any, places: Any, first: int, last: int, length: int, most: int) -> int:
-    """Where the window with the most different terms begins."""
+    """Start of the window with the most different terms."""
     best, count, different, left = 0, 0, 0, first
     for m in range(first, last):
         different += not _among(numbers, numbers[m], left, m)

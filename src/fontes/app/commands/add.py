@@ -28,7 +28,7 @@ def add(
     json: Json = False,
 ) -> None:
     """Add documents to an index, or replace some that it has. Whoever searches meanwhile is not disturbed."""
-    from ...formats.prefixed import with_prefixes
+    from ...formats.corpus import with_prefixes
     from ..output import counted, print_change
     from ..pipelines import open_index
     from ..progress import reporting

@@ -43,7 +43,7 @@ def index(
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
-    from ...formats.prefixed import with_prefixes
+    from ...formats.corpus import with_prefixes
     from ...index import Index
     from ...text.analyzer import typed_analyzer
     from ..output import counted, print_json, say, size

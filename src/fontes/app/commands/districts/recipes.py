@@ -171,15 +171,14 @@ def run(
 def _documents(collection: list[str], prefixes: list[str]) -> object:
     """The name of one collection, or the documents of several, or of one whose ids get a prefix."""
     from ....datasets import corpus_of
-    from ....formats.corpus import joined
-    from ....formats.prefixed import with_prefixes
+    from ....formats.corpus import join_corpora, with_prefixes
 
     if len(collection) == 1 and not prefixes:
         return collection[0]
 
     def read(names: list[str]) -> Iterable[Doc]:
         parts = [corpus_of(name) for name in names]
-        return parts[0] if len(parts) == 1 else joined(parts)
+        return parts[0] if len(parts) == 1 else join_corpora(parts)
 
     return with_prefixes(collection, prefixes, read)
 
@@ -216,7 +215,7 @@ def _as_typed(context: typer.Context) -> str:
         flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
         if value is True:
             words += flag
-        elif value:
+        elif value and value != parameter.default:
             words += [word for one in (value if isinstance(value, list) else [value]) for word in (*flag, str(one))]
     return shlex.join(words)
 

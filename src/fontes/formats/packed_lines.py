@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.strings import Strings
-from ...storage.compiled import inner, kernel
-from .documents import Packed
+from ..core.strings import Strings
+from ..storage.compiled import inner, kernel
+from .packed import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
@@ -115,7 +115,7 @@ def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any
 
 @inner(inline="always")
 def _skipped(block: Any, at: int, end: int) -> int:
-    """Where white space ends."""
+    """End of white space."""
     while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
         at += 1
     return at
@@ -139,7 +139,7 @@ def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
 
 @inner()
 def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
-    """Where a string ends, -1 where it is not plain, and whether it has escapes."""
+    """End of a string (-1 if it is not plain), and whether it has escapes."""
     escapes = False
     while at < end:
         byte = block[at]
@@ -166,7 +166,7 @@ def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
 
 @inner()
 def _letter(block: Any, at: int, end: int) -> int:
-    """How many bytes the letter above ASCII at `at` has; 0 where this is not UTF-8."""
+    """Number of bytes of the non-ASCII character at `at`; 0 if it is not UTF-8."""
     byte = block[at]
     size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
     if byte < 0xC2 or byte > 0xF4 or at + size > end:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core import Doc, InputError
-from ...core.strings import Strings, utf8
+from ..core import Doc, InputError
+from ..core.strings import Strings, utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def packed_columns(
     return Packed(Strings.of(ids), np.frombuffer(text, dtype=np.uint8), sizes, values)
 
 
-def joined(parts: Sequence[Packed]) -> Packed:
+def join_packed(parts: Sequence[Packed]) -> Packed:
     """Documents of several parts in one."""
     if len(parts) == 1:
         return parts[0]
