@@ -12,7 +12,7 @@ import pytest
 from support.word_encoder import Words
 
 import fontes as ft
-from fontes.causal import evidence_sentences
+from fontes.causal import evidence as evidence_module
 from fontes.causal.head import CUE_SCALE, PROBE, SHIPPED, cue_features, cue_strength, shipped_head
 
 DOCS = {
@@ -31,7 +31,7 @@ class Texts:
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is remembered from other tests."""
-    monkeypatch.setattr(evidence_sentences, "_memory", evidence_sentences._Memory())
+    monkeypatch.setattr(evidence_module, "_memory", evidence_module._Memory())
 
 
 def head(**changes: Any) -> ft.causal.CausalHead:
@@ -97,12 +97,12 @@ def test_a_document_is_read_once_for_all_topics_weights_and_pools() -> None:
 
 
 def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_sentences, "LIMIT", 1000)
+    monkeypatch.setattr(evidence_module, "LIMIT", 1000)
     texts = [f"Story {n} is here. It has two sentences." for n in range(50)]
-    found = evidence_sentences.evidence_of(texts, None, None, "rules")
+    found = evidence_module.evidence_of(texts, None, None, "rules")
     assert [one.texts[0] for one in found] == [f"Story {n} is here." for n in range(50)]
-    assert 0 < evidence_sentences._memory._bytes <= 1000
-    assert evidence_sentences._memory._bytes == sum(one.bytes for one in evidence_sentences._memory._recent.values())
+    assert 0 < evidence_module._memory._bytes <= 1000
+    assert evidence_module._memory._bytes == sum(one.bytes for one in evidence_module._memory._recent.values())
 
 
 def test_the_pools_are_the_greatest_the_mean_of_three_and_one_minus_the_product() -> None:

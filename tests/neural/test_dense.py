@@ -164,7 +164,7 @@ def test_a_rewritten_topic_is_searched_by_its_text(index):
 
 def test_an_index_without_vectors_says_how_to_make_them(tmp_path):
     index = Index.build([("a", "red fox")], tmp_path / "x")
-    with pytest.raises(ParameterError, match=r"x holds no vectors; index\.encode\(encoder\), or fontes encode .*x MODEL"):
+    with pytest.raises(ParameterError, match=r"x holds no vectors of .*; index\.encode\(encoder\), or fontes encode .*x MODEL"):
         index.dense(Hashed()).search("fox")
 
 
@@ -177,7 +177,7 @@ def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
     assert repr(other) in message
     assert other.fingerprint[:8] in message
     assert "\n" not in message
-    with pytest.raises(ParameterError, match="but no float16 vectors of"):
+    with pytest.raises(ParameterError, match="holds no float16 vectors of"):
         index.dense(Hashed(dim=77), dtype="float16").search("w1")
 
 

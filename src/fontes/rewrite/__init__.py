@@ -7,8 +7,7 @@ from .posts import PlainPosts
 from .quretec import QuReTeC
 from .scores import RewritingScores, rewriting_scores
 from .terms import TermScores, relevant_terms, term_scores
-from .turns import AsTyped, Automatic, LastTurns, Manual, Raw
-from .weighted import WeightedTurns
+from .turns import AsTyped, Automatic, LastTurns, Manual, Raw, WeightedTurns
 
 __all__ = [
     "HQE",

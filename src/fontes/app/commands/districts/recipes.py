@@ -215,7 +215,7 @@ def _as_typed(context: typer.Context) -> str:
         flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
         if value is True:
             words += flag
-        elif value:
+        elif value and value != parameter.default:
             words += [word for one in (value if isinstance(value, list) else [value]) for word in (*flag, str(one))]
     return shlex.join(words)
 

@@ -98,7 +98,7 @@ function rewritten(each, say) {
   const terms = weights && most > 0 && !each.edited ? [make("ul", { class: "terms", "aria-label": "Terms and their weights" },
     Object.entries(weights).sort((a, b) => b[1] - a[1]).slice(0, 60).map(([term, weight]) => make("li", {}, weighed(apart(term), weight / most), " ", make("span", { class: "count" }, String(Number(weight.toFixed(2)))))))] : [];
   const steps = each.rewrites.slice(1, -1).map(({ text }) => make("li", {}, apart(text)));
-  return make("div", { class: "rewritten" }, make("label", { for: "rewritten" }, each.edited ? "Searched (edited)" : "Searched; edit it to search again"), field,
+  return make("div", { class: "rewritten" }, make("label", { for: "rewritten" }, each.edited ? "Searched (edited)" : "Searched (you can edit it)"), field,
     make("p", { class: "line" }, send, undo), ...steps.length ? [make("details", {}, make("summary", {}, "Intermediate steps"), make("ol", {}, steps))] : [], terms);
 }
 
