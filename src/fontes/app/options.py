@@ -123,8 +123,7 @@ def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Comman
     """Gives a command an option for each field of a dataclass, or for the fields named; it takes their values as `settings`.
 
     Default and help of an option are the field's default and description. A boolean becomes a flag, and a tuple an option that
-    may be repeated. `metadata["options"]` renames an option; if it is empty, the field has none. `metadata["range"]` has the bounds
-    of a number.
+    may be repeated. `metadata["options"]` renames an option, or leaves it out if empty; `metadata["range"]` bounds a number.
     """
     help_of, kinds = descriptions(settings), get_type_hints(settings)
     options: dict[str, tuple[Any, Any]] = {}
