@@ -170,7 +170,7 @@ class Searches:
         return Output(value, seconds)
 
     def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
-        """Apply a step; steps that give no run and sums of finished runs stay in this process."""
+        """Apply a step, on the cluster unless it gives no run or contains finished runs."""
         actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
         result: Topics | Run = (
             stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
