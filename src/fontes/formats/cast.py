@@ -25,7 +25,7 @@ ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
-MAX_TURNS = 1_000  # turns of a conversation; each has all before it
+MAX_TURNS = 1_000  # turns of a conversation; each holds all earlier ones
 ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 

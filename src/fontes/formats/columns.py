@@ -19,13 +19,13 @@ from .decoding import REMEDY
 from .format import File
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
-RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # where document and score (or rank) are
+RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # indices of document and score (or rank)
 TREC_QRELS, BEIR_QRELS = 4, 3
 QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
 QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
-BLOCK = 1 << 17  # bytes: small enough for the cache of a processor
+BLOCK = 1 << 17  # bytes; fits the processor's cache
 SPACE = np.zeros(256, dtype=bool)
-SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
+SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
 
 
 def qrels_width(file: File) -> int:
@@ -45,7 +45,7 @@ def read_qrels_columns(source: Source, width: int) -> Qrels:
     try:
         return Qrels(rows)
     except InputError as error:
-        # Qrels takes the rows one by one: the line read last is the one at fault.
+        # Qrels reads row by row, so the error is in the line read last.
         raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
@@ -133,7 +133,7 @@ class _RunRows:
         self.codes: list[NDArray[np.int32]] = []
         self.scores: list[NDArray[np.float32]] = []
         self.count = 0
-        self.blanks: list[int] = []  # for each blank line the number of rows before it
+        self.blanks: list[int] = []  # rows before each blank line
 
     def add(self, block: bytes) -> None:
         tokens = block.split()

@@ -42,7 +42,7 @@ class Corpus:
         self._done = 0
         self._file: File | None = None
         self._spent = False
-        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes that are open, as their format was looked for
+        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes opened for format detection
 
     @classmethod
     def at(cls, path: str | Path, chosen: Format | None, fields: Fields, reading: Reading | None = None) -> Corpus:

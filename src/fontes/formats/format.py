@@ -20,8 +20,8 @@ from .packed import Packing
 from .records import Fields
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
-HEAD = 2000  # bytes by which a format is told
-BLANK = 1 << 20  # bytes of blank lines after which no line is waited for
+HEAD = 2000  # bytes read to detect a format
+BLANK = 1 << 20  # most bytes of leading blank lines to read
 
 
 class FileKind(NamedTuple):
@@ -224,7 +224,7 @@ class File(Source):
         return _json(self.whole) if self.start.startswith(("{", "[")) else None
 
 
-# Filled by the subclasses of Format, which the modules of this package and those of other packages define.
+# Filled when subclasses of Format are defined, in this package or another.
 formats: Registry[type[Format]] = Registry("fontes.formats", "format")
 
 

@@ -30,7 +30,7 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
     document has none, as web pages do, it is all but its id, header, title, scripts and styles. Tags inside are removed and
     character references resolved.
     """
-    pending: list[str] = []  # the pieces of a document, joined once
+    pending: list[str] = []  # pieces of a document, joined once
     start = size = 0
     for number, line in enumerate(source.decoded(), 1):
         at = 0
@@ -127,7 +127,7 @@ def _topic_part(block: str, tag: str) -> str:
 
 
 def _plain(text: str) -> str:
-    end = text.rfind("-->") + 3 if "-->" in text else 0  # a comment without an end is none, and is not looked for to the end
+    end = text.rfind("-->") + 3 if "-->" in text else 0  # an unclosed comment is text; do not search for its end
     return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
 
 

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 from ..core import Documents, FontesError, InputError, Qrels, Run, Topic, Topics
 
-LOOKED_UP = 1000  # judged documents that are looked for in a collection
+LOOKED_UP = 1000  # judged documents to look up in a collection
 
 
-# What callers may give, as types.
+# Types of callers' arguments.
 class Frame(Protocol):
     """Type of a DataFrame: columns by name."""
 
@@ -94,7 +94,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     """
     common = [topic_id for topic_id in run if topic_id in qrels]
     if any(doc_id in qrels[topic_id] for topic_id in common for doc_id in run[topic_id].ids):
-        return  # the usual case, after a few looks
+        return  # the usual case, after a few lookups
     answered = [topic_id for topic_id in common or run if len(run[topic_id])]
     if not answered:
         return

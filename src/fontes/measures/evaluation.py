@@ -16,7 +16,7 @@ from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
 
-ROWS = 1_000  # topics that a notebook shows
+ROWS = 1_000  # topics shown in a notebook
 
 
 def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:

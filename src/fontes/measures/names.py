@@ -14,7 +14,7 @@ from .measure import MEASURES, Measure
 from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
-COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
+COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
 DEFAULT = ("nDCG@10", "AP", "R@100")
 """What is measured where nobody says what."""
 NEAREST = {

@@ -19,7 +19,7 @@ from ..core.stage import Stage
 from ..core.values import Doc, Explanation, text_of
 from .scores import ScoreFile, default_file, pair_keys
 
-TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
+TOGETHER = 20_000  # pairs held in memory and sorted by length together
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 WORDS = 150
 MAX_WORDS = 250
-BATCH = 256  # documents that are split together
+BATCH = 256  # documents split together
 
 
 class Splitter(Stage[Run, Run]):

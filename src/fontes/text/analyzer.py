@@ -21,14 +21,14 @@ from .vocabulary import Vocabulary
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
-MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
-WORDS = 1 << 18  # and how many words of plain texts are remembered
-KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
-MAX_WORD_LENGTH = 255  # letters of a word that no tokenizer cuts
-SHORT = 1000  # letters of a text whose words are looked up one by one
+MEMORY = 1 << 26  # bytes of cached terms of earlier texts
+WORDS = 1 << 18  # cached words of plain texts
+KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # analyzers named KIND:DETAIL
+MAX_WORD_LENGTH = 255  # longest word that no tokenizer cuts
+SHORT = 1000  # longest text whose words are looked up one by one
 _LETTER = "A-Za-zÀ-ÖØ-öø-ɏΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ϿЀ-ҁҊ-ԯḀ-ỿ"  # Latin, Greek, Cyrillic
-_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # what UAX 29 has inside words
-PLAIN = {  # texts that a tokenizer parts at blanks alone; others of which it makes words one by one; these words
+_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # punctuation inside words in UAX 29
+PLAIN = {  # by tokenizer: texts split at blanks alone; other plain texts; their words
     "standard": (
         f"[{_LETTER}0-9 ]*",
         rf"[\t\n\r -^`-~{_LETTER}]*",
@@ -143,7 +143,7 @@ class Analyzer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the terms of each text."""
-        vocabulary = self._vocabulary  # two threads may have created two at first
+        vocabulary = self._vocabulary  # two threads may create two
         if vocabulary.nbytes > MEMORY:
             vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
         numbers, bounds = vocabulary.encode(texts)

@@ -17,7 +17,7 @@ from typing import Any
 from ..core.errors import MissingExtraError, ParameterError
 from .tokenizers import lowercase
 
-SPACY, PLAIN = "spacy", "spacy-plain"  # the kinds of spaCy's tokenizers; the second looks at letters and digits alone
+SPACY, PLAIN = "spacy", "spacy-plain"  # spaCy tokenizers; the second uses letters and digits alone
 NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
@@ -87,7 +87,7 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
         pipeline = spacy.load(name, exclude=list(exclude))
     except OSError as e:
         raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}{advice}") from e
-    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
+    pipeline.max_length = 10**9  # the limit is meant for the parser and entities, which do not run
     return pipeline
 
 
@@ -175,7 +175,7 @@ def name_of(function: Callable[..., Any]) -> str:
         reimported = imported(name)
     except ParameterError:
         reimported = None
-    # A name that leads to another object, as that of an object's method does to a function, would be wrong.
+    # The name of a bound method leads to a function, another object.
     return name if reimported == function else f"{name} (not importable)"
 
 

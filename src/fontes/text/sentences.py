@@ -15,9 +15,9 @@ from .external import spacy_pipeline
 Span = tuple[int, int]
 Spans = list[Span]
 
-MAX_TEXT_LENGTH = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
+MAX_TEXT_LENGTH = 100_000  # characters spaCy analyses at once; cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
-CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # of Latin, Greek and Cyrillic letters
+CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic capitals
 GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
 

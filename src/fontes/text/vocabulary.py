@@ -31,9 +31,9 @@ class Vocabulary:
         self._stopwords = Strings.of(analyzer.stopwords)
         self._tokens = Interner()
         self._table = Interner()
-        self._terms: list[str] = []  # as many of the table as were asked for
-        self._numbers: dict[str, int] = {}  # of these, likewise
-        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
+        self._terms: list[str] = []  # terms decoded from the table so far
+        self._numbers: dict[str, int] = {}  # their numbers
+        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i has the terms _term_numbers[bounds[i]:bounds[i+1]]
         self._term_numbers = np.zeros(0, dtype=np.int32)
         self._lock = threading.RLock()
 
@@ -209,7 +209,7 @@ class Vocabulary:
         """Add word n-grams; one of size n pairs one of size n - 1 with the next word."""
         least, most = self._analyzer.words
         text_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        shorter = numbers  # the n-gram of the size before that starts at each word
+        shorter = numbers  # the n-gram one word shorter that starts at each word
         parts = [(numbers, text_of)] if least == 1 else []
         for size in range(2, most + 1):
             starts = np.flatnonzero(text_of[: max(0, len(text_of) - size + 1)] == text_of[size - 1 :])
