@@ -38,8 +38,7 @@ def qrels_width(file: File) -> int:
 def read_qrels_columns(source: Source, width: int) -> Qrels:
     """Read judgments in 3 or 4 columns, separated by tabs if that gives `width` columns, else by white space.
 
-    Raises:
-        InputError: A line has another number of columns, a grade that is no integer, or a document with two grades.
+    Raises InputError for another number of columns, a grade that is no integer, or a document with two grades.
     """
     rows = _QrelsRows(source, width)
     try:
@@ -57,8 +56,7 @@ def run_width(file: File) -> int:
 def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
     """Read a run of 6 or 3 columns, with `topics` first, then those found only in the file.
 
-    Raises:
-        InputError: A line has another number of columns, a score that is no number or NaN, or a repeated document.
+    Raises InputError for another number of columns, a score that is no number or NaN, or a repeated document.
     """
     rows = _RunRows(source.name, width, topics)
     for block in source.blocks(BLOCK):
@@ -87,8 +85,6 @@ def one_word(value: str, what: str) -> str:
 
 
 class _QrelsRows:
-    """Rows of a judgments file; remembers the last line read."""
-
     def __init__(self, source: Source, width: int) -> None:
         self.source = source
         self.width = width
@@ -188,7 +184,6 @@ class _RunRows:
             return values.astype(np.float32)
 
     def _check(self, block: bytes) -> None:
-        """Find blank lines, and the line with a wrong number of columns."""
         rows = self.count
         for line in block.removesuffix(b"\n").split(b"\n"):
             columns = len(line.split())
@@ -236,7 +231,6 @@ def _is_regular(block: bytes, width: int) -> bool:
 
 
 def _second_listing(numbers: NDArray[np.int64], codes: NDArray[np.int32], documents: int) -> int:
-    """First row that repeats the topic and document of an earlier row."""
     pairs = numbers * documents + codes
     order = np.argsort(pairs, kind="stable")
     again = np.flatnonzero(np.diff(pairs[order]) == 0) + 1

@@ -132,11 +132,7 @@ class Tsv(Csv, name="tsv"):
 
 
 def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (first line number, cells by column name) of the rows of a comma-separated table with a header.
-
-    Raises:
-        InputError: A row is malformed or has another number of cells.
-    """
+    """Yield (line number, cells by column name) of a comma-separated table with a header; InputError if malformed."""
     header, rows = _below(file.name, _rows_of(file.name, _lines_of(file), ","))
     for number, cells in rows:
         yield number, dict(zip(header, cells, strict=True))
@@ -215,7 +211,6 @@ def _shape(cell: str) -> str:
 
 
 def _unclear(name: str, first: First, row: dict[str, str], kind: str) -> InputError:
-    """Return the error for a header with too few known column names."""
     columns = ", ".join(f"'{cell}'" for cell in first.cells)
     problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
     number = {"corpus": "a document", "topics": "a topic"}[kind]

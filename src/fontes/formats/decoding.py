@@ -73,11 +73,7 @@ def reading_as(reading: Reading) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> Reading:
-    """Return a call's settings; None takes the default set by `reading_as`.
-
-    Raises:
-        ParameterError: The encoding or error treatment does not exist.
-    """
+    """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
     said = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
 
@@ -152,8 +148,6 @@ def _known(encoding: str) -> str:
 
 
 class _Decoded(io.RawIOBase):
-    """A file's text as a UTF-8 byte stream."""
-
     def __init__(self, file: IO[bytes], name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
         # An undecodable byte becomes a lone surrogate, counted and replaced afterwards.

@@ -26,9 +26,7 @@ class Json(Format, name="json"):
     def sniff(self, kind: str, file: File) -> float:
         if kind == "corpus":
             ours = not file.folder or file.plain.endswith(".json")
-            is_one = (
-                file.plain.endswith(".json") and file.start.startswith("{") and file.first is None
-            )  # multi-line
+            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # multi-line
             return 0.95 if ours and (file.start.startswith("[") or is_one) else 0.0
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
@@ -53,11 +51,7 @@ class Json(Format, name="json"):
 
 
 def json_items(source: Source) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON list.
-
-    Raises:
-        InputError: The file is no list, is malformed, or has too long an item; the message gives the line.
-    """
+    """Yield the items of a file that is a JSON list; InputError gives the line of an error."""
     text = _Text(source)
     if text.next() != "[":
         kind = "an object over several lines" if text.next() == "{" else "something else"

@@ -114,7 +114,6 @@ def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any
 
 @inner(inline="always")
 def _skipped(block: Any, at: int, end: int) -> int:
-    """End of white space."""
     while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
         at += 1
     return at
@@ -216,7 +215,6 @@ def _escape(block: Any, at: int, end: int) -> Any:
 
 @inner()
 def _hex(block: Any, at: int, end: int) -> Any:
-    """Value of four hexadecimal digits, or -1."""
     if at + 4 > end:
         return -1
     code = np.int64(0)

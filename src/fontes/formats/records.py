@@ -244,7 +244,6 @@ def _string(value: Any, part: str, where: str) -> str:
 
 
 def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str) -> InputError:
-    """Return the error for a record without an id or text, with advice on naming them."""
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"

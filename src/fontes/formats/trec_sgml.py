@@ -54,10 +54,8 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
 def sgml_topics(text: str, name: str) -> Iterator[Topic]:
     """Yield TREC SGML topics: <num>, <title>, <desc>, <narr>, with or without closing tags.
 
-    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels.
-
-    Raises:
-        InputError: A topic has no number.
+    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels. Raises InputError for a
+    topic without a number.
     """
     for position, block in enumerate(re.split(r"<top>", text, flags=re.IGNORECASE)[1:], 1):
         parts = {tag: _topic_part(block, tag) for tag in ("num", "title", "desc", "narr")}
@@ -137,7 +135,6 @@ def resolved(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """The lines that are not blank, with single spaces."""
     return "\n".join(filter(None, map(spaced, text.splitlines())))
 
 

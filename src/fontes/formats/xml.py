@@ -67,7 +67,6 @@ def _text(file: File) -> str:
 
 
 def _elements(root: ET.Element) -> Iterator[ET.Element]:
-    """Yield topic elements, none inside another."""
     ahead = [root]
     while ahead:
         element = ahead.pop()

@@ -65,8 +65,7 @@ def parse(name: str | Measure) -> Measure:
 def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """Parse one or more measures, without repetitions, in order; a string may hold several, separated by commas.
 
-    Raises:
-        ParameterError: There is none, or `parse` cannot read one.
+    Raises ParameterError if there is none, or `parse` cannot read one.
     """
     each = [measures] if isinstance(measures, (str, Measure)) else measures
     parsed = list(dict.fromkeys(parse(name) for one in each for name in (_split(one) if isinstance(one, str) else [one])))

@@ -53,7 +53,6 @@ class PassageDocuments:
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
-        """Number of passages of each document."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 
@@ -68,7 +67,6 @@ class PassageDocuments:
         return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
-        """Return documents with their passages' spans."""
         names = list(doc_ids)
         docs = dict(zip(names, self.documents.docs(names), strict=True))
         new = [name for name in docs if name not in self._spans]

@@ -142,7 +142,6 @@ class Analyzer:
         )
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the terms of each text."""
         vocabulary = self._vocabulary  # two threads may create two
         if vocabulary.nbytes > MEMORY:
             vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
@@ -157,7 +156,6 @@ class Analyzer:
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
-        """Return an empty vocabulary for this analyzer."""
         return Vocabulary(self)
 
     @cached_property
@@ -228,11 +226,7 @@ class Analyzer:
             raise ParameterError(f"the description of an analyzer is damaged ({error})") from error
 
     def with_tokenizer(self, tokenizer: Tokenize) -> Analyzer:
-        """Return this analyzer with `tokenizer` as the callable that its description names.
-
-        Raises:
-            ParameterError: The description names another callable.
-        """
+        """Return this analyzer with the callable that its description names; ParameterError if it names another."""
         if not (callable(self.tokenizer) and external.description(tokenizer) == external.description(self.tokenizer)):
             raise ParameterError(f"it was not made with {external.name_of(tokenizer)}")
         return replace(self, tokenizer=tokenizer)

@@ -124,7 +124,6 @@ class Absent:
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a spaCy model."""
         return self.name.partition(":")[0] in (SPACY, PLAIN)
 
     def __call__(self, text: str) -> Sequence[str]:
@@ -144,10 +143,8 @@ class Absent:
 def described(tokenizer: object) -> str | Absent:
     """Return the tokenizer of a description: a built-in or extra's name, or a placeholder for the caller's.
 
-    A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data.
-
-    Raises:
-        ParameterError: The value describes no tokenizer.
+    A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data. Raises ParameterError
+    if the value describes no tokenizer.
     """
     if isinstance(tokenizer, Mapping):
         return Absent(str(tokenizer["callable"]))
@@ -180,11 +177,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:
-    """Import a callable of the user's, module:qualified.name; never pass a name from a file.
-
-    Raises:
-        ParameterError: It cannot be imported.
-    """
+    """Import the user's callable, module:qualified.name; never pass a name from a file. ParameterError on failure."""
     module, _, qualified = name.partition(":")
     try:
         member: Any = importlib.import_module(module)

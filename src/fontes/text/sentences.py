@@ -86,7 +86,6 @@ def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
 
 
 def _pipeline(model: str) -> Any:
-    """The part of a spaCy pipeline that finds sentences."""
     pipeline = spacy_pipeline(model, f"finding sentences with 'spacy:{model}'")
     for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
         if parts[-1] in pipeline.component_names:
@@ -100,7 +99,6 @@ def _pipeline(model: str) -> Any:
 
 
 def _edges(text: str) -> list[int]:
-    """Bounds of the pieces of a text that spaCy analyses separately."""
     edges = [0]
     while len(text) - edges[-1] > MAX_TEXT_LENGTH:
         gap = SPACE.search(text, edges[-1] + MAX_TEXT_LENGTH, edges[-1] + 2 * MAX_TEXT_LENGTH)

@@ -131,7 +131,6 @@ def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: in
 
 
 def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Snippet:
-    """Return the snippet that begins shortly before a position, with the matches inside it."""
     start = 0 if len(text) <= length else min(max(0, start - length // 6), len(text) - length)
     if start:
         start = text.find(" ", start) + 1 or start

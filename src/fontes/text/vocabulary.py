@@ -39,7 +39,6 @@ class Vocabulary:
 
     @property
     def terms(self) -> list[str]:
-        """Terms in the order of their numbers."""
         with self._lock:
             if len(self._terms) < len(self._table):
                 self._terms += self._table.table(len(self._terms)).tolist()
@@ -47,11 +46,9 @@ class Vocabulary:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the tables in bytes."""
         return self._tokens.nbytes + self._table.nbytes + self._term_bounds.nbytes + self._term_numbers.nbytes
 
     def __len__(self) -> int:
-        """Number of terms."""
         return len(self._table)
 
     def table(self) -> Strings:
@@ -160,7 +157,6 @@ class Vocabulary:
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
 
     def _analyze_new(self) -> None:
-        """Analyse the tokens seen for the first time."""
         known = len(self._term_bounds) - 1
         if known == len(self._tokens):
             return
@@ -195,7 +191,6 @@ class Vocabulary:
         return self._table.intern(terms.blob, *_spans(terms))
 
     def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
-        """Mask of the tokens that have one of the terms."""
         numbers = self._number(Strings.of(terms))
         before = np.concatenate([[0], np.cumsum(np.isin(self._term_numbers, numbers))])
         having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
