@@ -212,7 +212,6 @@ class _Builder(PythonText):
         return {key: self._argument(label, known, key, keyword.value)}
 
     def _argument(self, label: str, known: Mapping[str, Any], name: str, node: ast.expr) -> Any:
-        """Checked value of a parameter; `label` names the part in paths."""
         parameter = known[name]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE:
             return self._tuned(f"{label}__{parameter.name}", parameter, node)

@@ -124,11 +124,9 @@ def _constant(value: str, kind: str) -> str:
 
 
 def _name(column: str) -> str:
-    """Name of a column, also from `metadata["name"]`."""
     return column[len("metadata[") : -1].strip()[1:-1] if column.startswith("metadata[") else column
 
 
 def _spaced(words: list[str]) -> Iterator[str]:
-    """Words separated by spaces, except inside brackets."""
     for before, word in zip(["(", *words], words, strict=False):
         yield word if before in ("(", "[") or word in (")", "]", ",") else f" {word}"

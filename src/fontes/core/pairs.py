@@ -111,7 +111,6 @@ class Pairs:
 
 
 def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
-    """Topics of all runs, with text where a run has it, and the positions of each run's topics."""
     if all(run.topics is runs[0].topics for run in runs):
         return runs[0].topics, [np.arange(len(runs[0]))] * len(runs)
     topics: dict[str, Topic] = {}
@@ -141,7 +140,6 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
 
 
 def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Unique codes of the run, and the index into them for each row."""
     if run.rows < len(run.ids) // 8:  # as for one topic of a large index, where a pass over the table is the longer way
         return np.unique(run.codes, return_inverse=True)
     used = np.bincount(run.codes, minlength=len(run.ids)) > 0

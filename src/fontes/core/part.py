@@ -192,7 +192,6 @@ class Part:
 
     @property
     def _label(self) -> str:
-        """Name of this part in messages."""
         return self.name or type(self).__name__
 
     @cached_property
@@ -305,7 +304,6 @@ def _literal(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """Process-independent string of a parameter, or None."""
     if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):

@@ -94,7 +94,6 @@ class Registry(Generic[T]):
         return sorted(self._things.items(), key=lambda item: item[0])
 
     def _declared(self) -> dict[str, list[str]]:
-        """Modules that register each name; reads the entry points once."""
         if self._modules is None:
             self._modules = {}
             for point in sorted(entry_points(group=self.group), key=lambda point: (point.value, point.name)):

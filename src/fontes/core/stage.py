@@ -372,7 +372,6 @@ def _number(value: float) -> str:
 
 
 def _summed(runs: list[Run], weights: list[float]) -> Run:
-    """Weighted sum of runs over the same topics, in float64, in the order of the runs."""
     if any(list(run.topics) != list(runs[0].topics) for run in runs):
         raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
     pairs = Pairs.of(runs)

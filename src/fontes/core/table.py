@@ -126,7 +126,6 @@ class Table:
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is no grade, which is a whole number") from None
 
     def _pair(self) -> tuple[int, int]:
-        """Columns of topic and document."""
         topic = self._place("id of the topic", self.topic_id)
         return topic, self._place("id of the document", JUDGED, topic)
 
@@ -140,7 +139,6 @@ class Table:
         return place
 
     def _optional(self, names: Sequence[str], *taken: int) -> int | None:
-        """First unused column with one of these names."""
         left = {name: place for place, name in enumerate(self.header) if place not in taken}
         name = find(left, names)
         return None if name is None else left[name]

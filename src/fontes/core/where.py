@@ -132,7 +132,6 @@ def condition(text: str, types: Mapping[str, str]) -> Condition:
 
 
 def _corrected(text: str, types: Mapping[str, str]) -> str | None:
-    """Suggested filter, if it parses."""
     better = corrected(text, {name: kind for name, kind in types.items() if kind in TYPES})
     if better is None:
         return None
@@ -272,7 +271,6 @@ class _Reader(PythonText):
         return Test(column, sign, self._constant(constant, column))
 
     def _column(self, node: ast.expr) -> str | None:
-        """Name of the column, or None for anything else."""
         match node:
             case ast.Name():
                 name = node.id
@@ -294,7 +292,6 @@ class _Reader(PythonText):
         return nearest(name, known) if known else "the index has none, as its documents came without metadata"
 
     def _constant(self, node: ast.expr, column: str) -> Any:
-        """Value of a constant compared with a column."""
         kind = self._types[column]
         match node:
             case ast.Constant():

@@ -252,7 +252,6 @@ class BM25(Lexical, name="bm25"):
 
     @property
     def _complete(self) -> BM25:
-        """Retriever with the variant's defaults in place of None."""
         known = VARIANTS.get(self.variant)
         if known is None:
             return self

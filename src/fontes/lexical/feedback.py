@@ -71,7 +71,6 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return replace(topic, weights=mixed, origin=topic)
 
     def _mixed_with(self, topic: Topic) -> Topic:
-        """Topic whose own terms are part of the new one."""
         return topic
 
     def _own_terms(self, topic: Topic) -> dict[str, float]:
@@ -88,7 +87,6 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return self._best(model)
 
     def _best(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """The `fb_terms` terms with the greatest weights; ties in ascending order."""
         return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
 
     def _fits(self, term: str) -> bool:

@@ -60,7 +60,6 @@ class FilteredImpacts:
             return Terms(self._numbers[terms] - 1, self._lists.arrays, (best, kth, positive, row_of, rows, starts))
 
     def _extend(self, terms: NDArray[np.int32]) -> None:
-        """Build the missing lists of the terms."""
         bounds, docs, _, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)

@@ -159,7 +159,6 @@ class _Part:
         self._ready = np.zeros(len(index.df), dtype=np.bool_)
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
-        """Impacts that include those of `terms`."""
         if self._ready[terms].all():
             return self._impacts
         with self._lock:
@@ -192,7 +191,6 @@ def _bounds(index: Searchable) -> NDArray[np.int64]:
 
 
 def _rows(index: Searchable) -> NDArray[np.int64]:
-    """Terms with lists long enough for a row of bounds."""
     return np.flatnonzero(index.df > max(4 * BLOCK, len(index) // (8 * BLOCK)))
 
 
@@ -241,7 +239,6 @@ def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
 
 
 def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
-    """Fill in the postings of the terms from `first` to `last`."""
     bounds, docs = lists.bounds, lists.docs
     own = slice(bounds[first], bounds[last])
     docs[own] = index.postings(np.arange(first, last))[0]
@@ -329,7 +326,6 @@ def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any
 
 
 def _sums(bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> dict[str, list[int]]:
-    """Checksums of the bounds of the postings and of the arrays."""
     return {name: block_sums(array) for name, array in {"": bounds, **arrays}.items()}
 
 

@@ -144,7 +144,6 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
 
 @inner()
 def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
-    """Decode the first `size` keys to documents and scores."""
     bits = scores.view(np.uint32)
     for i in range(size):
         docs[i] = order[keys[i] & np.uint64(0xFFFFFFFF)]

@@ -81,7 +81,6 @@ class Lexical(Stage[Topics, Run]):
 
     @cached_property
     def _ready(self) -> tuple[Weighting, Filter | None]:
-        """Checked model and filter, cached."""
         self.check()
         return self.weighting, self._filter
 
@@ -163,7 +162,6 @@ class Lexical(Stage[Topics, Run]):
         )
 
     def _query_label(self, count: float) -> str:
-        """Label of a term's query weight in an explanation."""
         return f"query part: qtf={count:g}"
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
@@ -233,14 +231,12 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
 
 
 def _bag(weighting: Weighting, counts: Mapping[int, float]) -> Bags:
-    """`_bags` of one topic."""
     terms = sorted(counts)
     weights = np.array([counts[term] for term in terms], dtype=np.float64)
     return np.array((0, len(terms)), dtype=np.int64), np.array(terms, dtype=np.int32), weighting.query(weights)
 
 
 def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
-    """Terms of each topic in ascending order, with their query weights."""
     ordered = [sorted(bag.items()) for bag in counts]
     terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
     bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)
