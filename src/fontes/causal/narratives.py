@@ -9,11 +9,11 @@ from ..text.sentences import ABBREVIATION, GAP, sentence_spans
 
 
 class Irrelevance(NamedTuple):
-    """A way to say that something is irrelevant.
+    """A phrase that declares something irrelevant.
 
     Attributes:
-        pattern: The pattern, for any case.
-        example: A clause with it.
+        pattern: Pattern, matched in any case.
+        example: A clause with the phrase.
     """
 
     pattern: str
@@ -148,16 +148,16 @@ OPENS = re.compile(
 
 
 def relevant_part(narrative: str, sentences: str = "rules") -> str:
-    """A narrative without what it says about irrelevant documents; empty where it says nothing else.
+    """Return a narrative without its description of irrelevant documents; may be empty.
 
-    A sentence that none of `IRRELEVANT` matches stays, without its exceptions. Of one that does, the clauses without a match
-    stay, where they can stand by themselves: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." An
-    exception turns round: "not relevant unless X" leaves X, and "X is relevant unless Y", or "X other than Y is relevant",
-    leaves X. The patterns are English.
+    Sentences without a match of `IRRELEVANT` stay, without their exceptions. Of the others, the clauses without a match stay if
+    they can stand alone: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." Exceptions are inverted:
+    "not relevant unless X" leaves X; "X is relevant unless Y" and "X other than Y is relevant" leave X. The patterns are
+    English.
 
     Args:
-        narrative: The narrative of a topic.
-        sentences: How sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
+        narrative: Narrative of a topic.
+        sentences: Sentence splitter: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
 
     Raises:
         ParameterError: `sentences` is none of these.
@@ -168,7 +168,7 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
 
 
 def says_irrelevant(clause: str) -> bool:
-    """Whether a clause says that something is irrelevant."""
+    """Whether a clause declares something irrelevant."""
     return SAYS_IRRELEVANT.search(clause.strip().replace("’", "'")) is not None
 
 
@@ -203,7 +203,7 @@ def _relevant(sentence: str) -> str:
 
 
 def _before(clause: str, exception: re.Match[str]) -> bool:
-    """Whether the exception stands before what is irrelevant: "anything other than X is not relevant"."""
+    """Whether the exception precedes the irrelevant part: "anything other than X is not relevant"."""
     return not says_irrelevant(clause[: exception.start()])
 
 
@@ -222,7 +222,7 @@ def _without_exception(clause: str) -> str:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """The clauses of a sentence; what has no verb stays with the clause that follows it, or the one before."""
+    """Clauses of a sentence; a part without a verb joins the next clause, or the last."""
     clauses: list[str] = []
     pending = ""
     for part in CLAUSE.split(sentence):
