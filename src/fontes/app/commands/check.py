@@ -1,4 +1,4 @@
-"""`fontes check`: whether an index is sound, and what stopped processes have left behind."""
+"""`fontes check`: check an index, and list leftovers of stopped processes."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def check(
 
 
 def _is_other(place: Path, gone: list[Leftover]) -> bool:
-    """Whether a place is no index and need not be one: a folder of results or of a model, or nothing after it was cleaned."""
+    """Whether a path need not be an index: a folder of results or of a model, or empty after cleaning."""
     results = any((place / name).is_file() for name in OTHERS) or (place / "indexes").is_dir()
     return results or (bool(gone) and not place.exists())
 
 
 def _checked(index: Path, deep: bool) -> int:
-    """The number of documents of a sound index."""
+    """Number of documents of a sound index."""
     from ..pipelines import open_index
 
     opened = open_index(index)

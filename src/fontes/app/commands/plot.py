@@ -1,4 +1,4 @@
-"""`fontes plot`: curves of the models and statistics of an index as figures."""
+"""`fontes plot`: plots of models, indexes, measures and pipelines."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def plot(
 
 
 def _check(kind: str, files: list[str], parameters: list[str]) -> None:
-    """Raises ParameterError for a kind that there is not, and for options that do not belong to it."""
+    """Raise ParameterError for an unknown kind, or options of another kind."""
     if kind not in OPTIONS:
         raise ParameterError(f"there is no plot '{kind}'; there are {', '.join(OPTIONS)}")
     for name in parameters:
@@ -150,7 +150,7 @@ def _drawn(kind: str, files: list[str], parameters: dict[str, Any]) -> Any:
 
 
 def _of_expression(text: str) -> Any:
-    """The pipeline of an expression, which needs no index and no model to be drawn."""
+    """The pipeline of an expression; drawing needs no index or model."""
     from ...core.expression import pipeline
     from ...experiments.problems import NOTHING
     from ...plots import pipeline as plot_pipeline
@@ -159,7 +159,7 @@ def _of_expression(text: str) -> Any:
 
 
 def _of_runs(qrels: str, *runs: str, split: str | None = None, **parameters: Any) -> Any:
-    """Measures of runs against k, the runs by the names of their files."""
+    """Plot of measures of runs against k; runs are named by their files."""
     from ...comparison import plot_measures
     from ...datasets import qrels_of
     from ...experiments.systems import named

@@ -1,4 +1,4 @@
-"""`fontes search`: one query, or a file of topics into a run."""
+"""`fontes search`: search for one query, or for a file of topics."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def chat(
 
 
 def _until(resume: str | None, at: str | None) -> Topics:
-    """The topics of a file, none where none is given; where `at` names one, the topics until then."""
+    """The topics of a file up to the one that `at` names; none without a file."""
     from ....core import InputError, Topics
     from ....datasets import topics_of
 
