@@ -88,7 +88,6 @@ class ChatPrompt:
             raise FontesError("interrupted") from None
 
     def _line(self, line: str) -> bool:
-        """Execute a line; return whether the conversation continues."""
         if not line.strip():
             return True
         try:

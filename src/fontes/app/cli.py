@@ -41,7 +41,6 @@ def _options(
 
 
 def _place(entry: Any) -> tuple[int, str]:
-    """Sort key of a command in the help: panel, then name."""
     group = getattr(entry, "typer_instance", None)
     name = entry.name or entry.callback.__name__ if group is None else group.info.name
     return PANELS.index(entry.rich_help_panel) if entry.rich_help_panel in PANELS else len(PANELS), name

@@ -33,7 +33,7 @@ INDEX = "harbour.index"
 SECTION = re.compile(r"^## What do you have\?\n(.*?)^## In Python\n", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?P<first>fontes [^#\n]+)|^\* \*\*(?P<title>[^*]+)\*\*.*?`(?P<command>fontes [^`]+)`", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n"  # that the conversation is given
+TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n"  # input of the conversation
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def run_demo(directory: Path | None, json: bool) -> None:
         with chdir(folder):
             text = readme()
             for name in set(re.findall(r"[\w-]+\.index", text)):
-                with suppress(FontesError):  # what is no index is left to the command that is in the way of it
+                with suppress(FontesError):  # other folders are reported by the command itself
                     Index.open(name)
                     shutil.rmtree(name)
             for step in readme_steps(text):

@@ -36,5 +36,4 @@ def flags_first(arguments: list[str]) -> list[str]:
 
 
 def _with_values(arguments: list[str]) -> list[str]:
-    """Insert an empty value after a `--ray` without an address."""
     return [f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word for word, after in pairwise([*arguments, ""])]

@@ -212,7 +212,7 @@ Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the i
 
 Partial = Annotated[bool, typer.Option("--partial", help="Leave shards out that cannot be read, and say which.")]
 
-# What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
+# Options of pipelines, which `pipelines.retriever` takes.
 Pipeline = Annotated[
     str | None,
     typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # which `running.run` takes for what it is; rich would end the process with 1
+        raise BrokenPipeError  # handled by `running.run`; rich would end the process with 1
 
 
 console = _Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
@@ -126,13 +126,12 @@ def print_info(facts: dict[str, Any]) -> None:
 
 
 def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
-    """Reason for a search without hits: the filter, the query's words, or the collection."""
     parts = list(walk(stage))
     filters = [str(where) for part in parts if (where := getattr(part, "where", None)) is not None]
     for where in filters:
         if not len(filter_of(index, where) or ()):
             return f"No document passes the filter {where!r}."
-    lexical = isinstance(parts[0], Lexical)  # others may put other words into the query
+    lexical = isinstance(parts[0], Lexical)  # other stages may change the words of the query
     passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""
     if not lexical:
         return f"No document{passing} was found."

@@ -57,14 +57,14 @@ def retriever(
         stage = expression.pipeline(pipeline, index)
         stage.require(Topics, Run, "--pipeline")
         for part in walk(stage):
-            part.check_needs()  # before the first step works for long
+            part.check_needs()  # before a long first step
         return filtered(stage, where)
     model = model or "bm25"
     if model not in (*LEXICAL, *DENSE):
         raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
-    if model == "bm25":  # for which nothing else is looked at
+    if model == "bm25":  # needs no other option
         return filtered(index.bm25(**options), where)
     if model in LEXICAL:
         text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"

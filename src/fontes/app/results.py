@@ -55,7 +55,6 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
 
 
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
-    """Best snippet of each document for its topic."""
     pairs = [(ranking.topic.text, doc) for ranking, own in zip(rankings, docs, strict=True) for doc in own]
     snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
     if snippets_of is None:

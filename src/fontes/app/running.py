@@ -40,7 +40,7 @@ def run(app: Callable[..., Any]) -> NoReturn:
     except (FontesError, Interrupted) as error:
         _fail(str(error))
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does.
+        # The reader of our output has closed the pipe, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:

@@ -16,8 +16,8 @@ from ..storage.remote import address_of
 from .flags import flags
 
 OPTION = re.compile(r"--?[A-Za-z][\w-]*")
-TEXTS = ("query", "event", "text")  # arguments that are made of words
-MUST = re.compile(r"Input should be (.*?)(, unable .*)?")  # how pydantic says what a value must be
+TEXTS = ("query", "event", "text")  # arguments of several words
+MUST = re.compile(r"Input should be (.*?)(, unable .*)?")  # pydantic's messages
 EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
@@ -93,7 +93,7 @@ def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
         return ""
     typed = [*(str(context.params[name]) for name in places), *extra.split()]
     if not _is_index(Path(typed[0])):
-        typed.sort(key=lambda word: not _is_index(Path(word)))  # an index that stands behind its query
+        typed.sort(key=lambda word: not _is_index(Path(word)))  # the index may follow the query
     after = len(places) - places.index(texts[0]) - 1  # arguments behind the text
     first, end = places.index(texts[0]), len(typed) - after
     line = [*typed[:first], " ".join(typed[first:end]), *typed[end:]]
@@ -124,6 +124,5 @@ def _similar(word: str, known: Sequence[str], otherwise: str) -> str:
 
 
 def _plain(message: str) -> str:
-    """A message without initial capital and full stop."""
     text = " ".join(message.split()).removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text

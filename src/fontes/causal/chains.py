@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Terms = frozenset[str]
 
 MAX_EVENTS = 1000
-DEEPEST = 100  # one call is inside the other, and so are the branches of what is printed
-SAME = 0.5  # the share of the terms of two causes, weighted by idf, that both have where they say the same
-WEAK = 0.5  # what a weak cue counts
-MAX_PAIR_LENGTH = 5_000  # characters of two sentences, beyond which nothing around a pair counts
+DEEPEST = 100  # recursion limit, of the search and of printing
+SAME = 0.5  # minimum idf-weighted share of common terms of equal causes
+WEAK = 0.5  # factor of a weak cue's score
+MAX_PAIR_LENGTH = 5_000  # characters of two sentences; around longer ones nothing counts
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
-# What follows tells when something was, or what was said about.
+# Starts of adverbials of time and of the subjects of statements.
 BACKGROUND = re.compile(r"\b(?:during|about|regarding|concerning|since|before|despite)\b", re.IGNORECASE)
 ABOUT = re.compile(r"\s*(?:about|regarding|concerning)\b", re.IGNORECASE)
 PLACE = re.compile(
@@ -108,7 +108,7 @@ class _Question:
     depth: int = 1
     above: tuple[Terms, ...] = ()
     documents: frozenset[str] = frozenset()
-    leads: bool = True  # below a lead there are no leads
+    leads: bool = True  # leads have no leads below them
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Statement:
     cause: Terms
     effect: Terms
     around: Terms
-    sides: tuple[Terms, Terms]  # of the sentence: that of the cause, and that of the effect
+    sides: tuple[Terms, Terms]  # terms on the sides of cause and effect
     weak: bool
     denied: bool  # that the effect came about
 
@@ -142,8 +142,6 @@ class _Candidate:
 
 @dataclass
 class _Asker:
-    """Builds the tree from a retriever; each document is read once."""
-
     retriever: Stage[Topics, Run]
     depth: int
     breadth: int
@@ -183,11 +181,10 @@ class _Asker:
         return replace(cause, causes=self.causes(below))
 
     def _stated(self, read: _Reading, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_Candidate]:
-        """Causes of pairs whose effect matches the event, merged, best first."""
         words = read.words
         event, denied = words.event(text), NOT.search(text) is not None
         answers: list[tuple[float, Doc, _Statement]] = []
-        least = min(2, len(event))  # of several words, a single one in common may be any
+        least = min(2, len(event))  # one common word of several may be accidental
         happening = words.happening(text)
         for doc in docs:
             if not read.terms(f"{doc.title} {doc.text}") & happening:
@@ -281,7 +278,6 @@ class _Words:
         return self.terms(text)
 
     def share(self, event: Terms, terms: Terms) -> float:
-        """Share of the event's weight that is in `terms`, 0 to 1."""
         whole = self.weight(event)
         return self.weight(event & terms) / whole if whole else 0.0
 
@@ -336,7 +332,6 @@ def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
 
 
 def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
-    """Terms on the side of the cause and on that of the effect."""
     cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
     if min(cause, effect) < 0 or len(sentence) > MAX_PAIR_LENGTH:
         return read.terms(pair.cause), read.terms(pair.effect)
@@ -349,7 +344,7 @@ def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _Candidate:
     said = answers[0][2]
     sources = tuple(Source(doc.id, doc.title, _date(doc), each.sentence, each.pair.cue, score) for score, doc, each in answers)
     cause = " ".join(said.pair.cause.split())
-    # "it was rusted": what "it" is stands in the effect, if anywhere near.
+    # "it was rusted": "it" most likely refers to the effect.
     query = f"{cause} {said.pair.effect}" if PRONOUN.search(cause) else cause
     return _Candidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), said.cause, query)
 

@@ -44,9 +44,9 @@ DEGREE = (
     r"(?:(?:main|major|leading|common|primary|principal|chief|root|underlying|direct|likely|real|most|biggest|sole|only|probable|"
     r"key) ){0,3}"
 )
-# "He locks the gate so that nobody can enter" tells of a purpose.
+# "He locks the gate so that nobody can enter" states a purpose.
 NO_MODAL = r"(?!(?: \S+){1,6} (?:may|might|can|could|should|would|will)\b)"
-# "After two years" and "after dark" tell when.
+# "After two years" and "after dark" are temporal.
 UNIT = r"(?:second|minute|hour|day|night|week|month|year|decade|season)s?"
 TIME = (
     r"(?:all|dark|sunset|sunrise|noon|midnight|midday|breakfast|lunch|dinner|christmas|easter|school|work|\d\S*|"
@@ -54,7 +54,7 @@ TIME = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november|"
     r"december)"
 )
-# "The ship is due to sail" tells no cause.
+# "The ship is due to sail" states no cause.
 PLANNED = (
     r"(?:be|begin|start|leave|arrive|open|close|take|hold|meet|go|come|retire|return|appear|expire|end|vote|play|sail|face)"
 )
@@ -299,7 +299,7 @@ CAUSE_APART = tuple(
     )
 )
 
-# What came first may have been the cause.
+# Temporal cues: the earlier event may be the cause.
 WEAK = (
     Cue(
         "after",

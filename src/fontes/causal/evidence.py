@@ -240,8 +240,6 @@ class Sentences:
 
 
 class _Memory:
-    """Cache of the most recently used documents' sentences."""
-
     def __init__(self) -> None:
         self._recent: OrderedDict[bytes, Sentences] = OrderedDict()
         self._bytes = 0

@@ -20,7 +20,7 @@ class Figure(NamedTuple):
     literal: str
 
 
-# What comes in a flood and is no water.
+# Nouns after "a flood of" other than water.
 THINGS = (
     r"(?:\w+ ){0,2}(?:(?!(?:waters?|rains?|tides?|waves?|rivers?|years?|\w+ss)\b)[a-z]+s|interest|support|criticism|mail|"
     r"praise|money|news|information|abuse|anger|protest|applause|laughter|emotion)\b"
@@ -85,7 +85,7 @@ FIGURES = (
     ),
 )
 
-# Words of one happening: a document that has one of them may speak of it.
+# Synonyms of happenings.
 HAPPENINGS = (
     "flood floods flooded flooding inundated submerged water waters sea tide deluge",
     "fire fires blaze burn burns burned burning burnt flames ablaze smoke gutted arson",

@@ -92,7 +92,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
 
     def check_needs(self) -> None:
         sentences(self.sentences)
-        Analyzer.of(self.analyzer)("a")  # raises where its library or model is not there
+        Analyzer.of(self.analyzer)("a")  # raises if its library or model is missing
         super().check_needs()
 
     def key(self) -> str | None:
@@ -113,11 +113,10 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
 
 
 def _below(run: Run, passing: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Scores, float32, with failing rows below the others of their topic."""
     scores = run.scores.astype(np.float64)
     for a, b in pairwise(run.bounds.tolist()):
         best, failing = scores[a:b][passing[a:b]], ~passing[a:b]
         if len(best) and failing.any():
-            step = max(1.0, abs(float(best.min())) * 2**-22)  # more than what float32 tells apart
+            step = max(1.0, abs(float(best.min())) * 2**-22)  # above the precision of float32
             scores[a:b][failing] = best.min() - step * np.arange(1, failing.sum() + 1)
     return scores.astype(np.float32)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 SHIPPED = Path(__file__).with_name("cnc_v2.json")
 PROBE = "The bridge was closed because its cables had rusted, and so the ferry runs again."
-NEARLY = 0.05  # how far the probe's vector may be from the one in training; 16 bits move it by less than 0.045
-CUE_SCALE = 0.5  # a cue's length beside that of a sentence's vector, which is 1
+NEARLY = 0.05  # maximum distance of the probe's vector from training; 16-bit precision moves it by less than 0.045
+CUE_SCALE = 0.5  # value of a cue feature; sentence vectors have length 1
 CUE_FEATURES = ("any cue", "cue other than of time", "denied cue")
 
 Floats = NDArray[np.float64]

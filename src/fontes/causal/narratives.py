@@ -20,7 +20,7 @@ class Irrelevance(NamedTuple):
     example: str
 
 
-# What may stand between "not" and the word that it denies. Not any word: "documents that do not mention it are relevant".
+# Words allowed between "not" and the word that it negates. Not any word: "documents that do not mention it are relevant".
 BETWEEN = (
     r"(?:(?:be|been|being|as|to|of|any|at|all|in|itself|themselves|alone|really|directly|strictly|necessarily|usually|generally|"
     r"automatically|sufficiently|considered|deemed|judged|regarded|counted|treated|seen|taken) ){0,4}"
@@ -116,7 +116,7 @@ IRRELEVANT = (
 
 SAYS_IRRELEVANT = re.compile("|".join(f"(?:{each.pattern})" for each in IRRELEVANT), re.IGNORECASE)
 
-# Where a sentence falls into clauses of which each can be judged by itself.
+# Boundaries of clauses that can be judged by themselves.
 CLAUSE = re.compile(
     r"\s*[;:]\s+|,?\s+(?:but|whereas|while|however|yet|(?<!even )(?:although|though)(?=[^;]*\b(?:relevant|of interest)\b))\s+|"
     r",\s+and\s+|\s+[-–—]\s+|"
@@ -175,7 +175,7 @@ def says_irrelevant(clause: str) -> bool:
 def _sentences(text: str, how: str) -> list[str]:
     if how != "rules":
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, how)]
-    # Unlike other texts, narratives have lines that are broken anywhere, and words with which their sentences begin.
+    # Unlike other texts, narratives have hard line breaks, and typical first words of sentences.
     whole: list[str] = []
     for piece in GAP.split(text):
         piece = " ".join(piece.split())
@@ -195,7 +195,7 @@ def _relevant(sentence: str) -> str:
             parts.append(_without_exception(clause))
             continue
         exception = EXCEPTION.search(clause)
-        if exception is not None:  # what is left when the clause is turned round
+        if exception is not None:  # the inverted clause
             parts.append(
                 RESUMES.split(clause[exception.end() :], maxsplit=1)[0] if _before(clause, exception) else _tail(clause)
             )

@@ -75,9 +75,9 @@ PLAIN: dict[int, int | str] = {
     **{n: n + 32 for n in range(65, 91)},
     **dict.fromkeys(map(ord, "\t\n\r\f\v\u00a0"), " "),
     ord("’"): "'",
-}  # each as long as what it replaces
+}  # of equal length
 
-# Where a clause ends, before and after a cue.
+# Clause boundaries before and after a cue.
 PUNCTUATION = r"[;:?!]|\s[-–—]+\s|—|\.(?=\s)|[\"“”()]"
 JOINT = r",\s(?:and|but|yet|while|whereas|although|though|however)\b|\bbut\b"
 SAYING = (
@@ -95,7 +95,7 @@ WORD = re.compile(r"[^\W_]+")
 SAID = re.compile(rf"{SAYING}$")
 
 EDGES = " ,.;:!?-–—'\"‘“”()[]*"
-# What belongs to the cue and not to the cause or effect, at the end or the beginning of either.
+# Joining words at the edges of a cause or effect, which are part of the cue.
 TAIL = frozenset(
     """
     which that who is are was were be been being has have had having may might can could will would shall should must do does
@@ -160,7 +160,6 @@ class _Place:
         return known if all(known) else None
 
     def negated(self) -> bool:
-        """Whether the sentence denies the causation."""
         left, start, end, right = self.bounds
         before = self.plain[max(left, start - REACH) : start]
         if self.cue.cause == "before" and not self.cue.name.endswith(CLAUSAL) and NOTHING.match(self.plain, end, right):
@@ -251,7 +250,6 @@ def _without_head(text: str, start: int, end: int) -> int:
 
 
 def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
-    """End of the last word that is not in `tail`."""
     while end > start:
         if text[end - 1] in EDGES:
             end -= 1
@@ -266,7 +264,6 @@ def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
 
 @cache
 def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
-    """All cues in one pattern, and the cue of each group."""
     cues = tuple(cue for cue in CUES if weak or not cue.weak)
     groups = []
     for cue in cues:

@@ -15,7 +15,7 @@ from ..text.sentences import check_way, sentences
 from .narratives import relevant_part
 from .topicrank import Phrases, TopicRank
 
-# Words of narratives that speak of documents and not of what is in them.
+# Words of narratives about documents, not their content.
 # fmt: off
 META = (
     "document", "documents", "article", "articles", "report", "reports", "story", "stories", "item", "items", "text", "texts",

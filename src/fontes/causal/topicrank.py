@@ -147,7 +147,7 @@ class TopicRank(Part, name="topicrank"):
             distances[i] = 1 - common / (sizes[i] + sizes - common)
         np.fill_diagonal(distances, 0)
         tree = linkage(squareform(distances, checks=False), method=self.linkage)
-        # What is added is for means that are equal to the threshold but for rounding.
+        # The addition allows for rounding of means equal to the threshold.
         labels = fcluster(tree, t=1 - self.similarity + 1e-9, criterion="distance")
         return [[candidates[i] for i in np.flatnonzero(labels == label).tolist()] for label in range(1, labels.max() + 1)]
 
@@ -164,7 +164,7 @@ class TopicRank(Part, name="topicrank"):
             gaps = np.abs(starts[here, None] - starts)
             if self.gap == "pke":
                 gaps -= np.where(starts[here, None] < starts, lengths[here, None], lengths) - 1
-            np.maximum(gaps, 1, out=gaps)  # an occurrence and itself: on the diagonal, which is not used
+            np.maximum(gaps, 1, out=gaps)  # of an occurrence to itself, on the unused diagonal
             np.add.at(weights, of[here], np.add.reduceat(1 / gaps, bounds, axis=1))
         np.fill_diagonal(weights, 0)
         return weights
@@ -197,7 +197,6 @@ class TopicRank(Part, name="topicrank"):
         return min(topic, key=lambda c: c.offsets[0])
 
     def _runs(self, tokens: Sequence[Token], stop: frozenset[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Longest runs of words allowed in a candidate, in lower case, each with its position."""
         run: list[str] = []
         sentence = None
         for i, (word, pos, number) in enumerate(tokens):
@@ -213,7 +212,6 @@ class TopicRank(Part, name="topicrank"):
             yield len(tokens) - len(run), tuple(run)
 
     def _is_phrase(self, words: tuple[str, ...], stop: frozenset[str]) -> bool:
-        """Whether the words pass the filter of pke."""
         return (
             len(words) <= self.max_words
             and len("".join(words)) >= 3

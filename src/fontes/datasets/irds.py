@@ -58,8 +58,6 @@ class IrDataset(Dataset):
 
 
 class _Documents:
-    """Documents of a data set of ir-datasets, read anew on each iteration."""
-
     def __init__(self, data_set: Any) -> None:
         self._set = data_set
 

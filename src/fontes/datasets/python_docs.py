@@ -73,7 +73,6 @@ def _from_sources(folder: Path) -> Iterator[Doc]:
 
 
 def _from_body(body: list[ast.stmt], module: str, inside: str) -> Iterator[Doc]:
-    """Definitions in a module or class, including conditional ones."""
     for node in body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_public(node.name):
@@ -91,7 +90,6 @@ def _from_body(body: list[ast.stmt], module: str, inside: str) -> Iterator[Doc]:
 
 
 def _constructor(node: ast.ClassDef) -> str:
-    """Arguments of __init__ without self, in parentheses."""
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
             arguments = statement.args
@@ -112,7 +110,7 @@ def _from_compiled() -> Iterator[Doc]:
             continue
         yield _doc(module, module, imported.__doc__)
         members = vars(imported)
-        if module == "sys":  # programs replace its hooks; it keeps the first ones
+        if module == "sys":  # programs replace its hooks; it keeps the originals
             members = {name: members.get(f"__{name}__", member) for name, member in members.items()}
         yield from _from_members(members, module, "")
 

@@ -200,5 +200,4 @@ def _part(
 
 
 def _joining(formula: Formula, lists: int) -> str:
-    """Description of the combination of the parts, for a document in so many lists."""
     return f"{formula.joining}, times {lists} lists with the document" if formula.counted else formula.joining

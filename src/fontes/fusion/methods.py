@@ -165,7 +165,6 @@ class FusionMethod:
         return f"{self.normalize} of {score:g}" if self.normalize else "score"
 
     def _contributions(self, pairs: Pairs, i: int) -> Floats:
-        """Contribution of a run to each of its rows."""
         run = pairs.runs[i]
         lists = RankedLists(run, f"system {i + 1}")
         if self.formula.of_ranks is None:

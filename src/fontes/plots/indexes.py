@@ -192,7 +192,6 @@ def _named(tokenizer: str | Path) -> str:
 
 
 def _frequencies(index: Index) -> tuple[Floats, Floats]:
-    """Ranks from 1, and the cf of the term of each rank."""
     require_terms(index)
     cf = np.sort(np.asarray(index.cf, dtype=np.float64))[::-1]
     cf = cf[cf > 0]
@@ -205,14 +204,13 @@ def _last_frequent(index: Index) -> int:
 
 
 def _growth(index: Index) -> tuple[Floats, Floats]:
-    """Numbers of tokens and distinct terms after each document with terms."""
     require_terms(index)
     new = np.zeros(len(index), dtype=np.int64)
     df = np.asarray(index.df, dtype=np.int64)
     ends = np.cumsum(df)
     for terms in np.split(np.arange(len(df)), np.searchsorted(ends, np.arange(CHUNK, int(ends[-1]), CHUNK))):
         docs, _ = index.postings(terms)
-        # The postings of a term are in the order of the documents; its first is where it is new.
+        # Postings are in document order: a term is new in the document of its first posting.
         new += np.bincount(docs[np.cumsum(df[terms]) - df[terms]], minlength=len(index))
     dl = np.asarray(index.lengths, dtype=np.int64)
     some = dl > 0
@@ -220,7 +218,6 @@ def _growth(index: Index) -> tuple[Floats, Floats]:
 
 
 def _fitted(x: Floats, y: Floats, first: int, last: int, unit: str) -> PowerLaw:
-    """Line through the points from x = first to x = last; messages call x `unit`."""
     inside = np.flatnonzero((x >= first) & (x <= last))
     if first < 0 or len(inside) < 2:
         raise ParameterError(f"a line needs two points: from {first:,} to {last:,} there are {len(inside)} {unit}")
@@ -254,7 +251,7 @@ def _mark(axes: Axes, values: list[tuple[float, str, Any]]) -> None:
     low, high = axes.get_xlim()
     for (value, name, line), side in zip(values, ("right", "left"), strict=True):
         axes.axvline(value, color=INK, linestyle=line, linewidth=1.2)
-        inside = side == "left" or value - low > 0.2 * (high - low)  # else the name would not fit between line and axis
+        inside = side == "left" or value - low > 0.2 * (high - low)  # if the name fits between line and axis
         offset = (-4 if side == "right" and inside else 4, -1 if inside else -14)
         text = f"{name} {value:.1f}".removesuffix(".0")
         axes.annotate(

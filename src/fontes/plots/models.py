@@ -69,7 +69,7 @@ def tfidf(
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         levels = _levels(float(weights.max()))
         filled = left.contourf(tfs, dfs, weights, levels=levels, cmap="cividis")
-        # Without this, viewers of SVG show the page between two neighbouring areas.
+        # Otherwise viewers of SVG show gaps between neighbouring areas.
         filled.set_edgecolor("face")
         shades = ["white" if level < 0.55 * levels[-1] else "black" for level in levels[1:]]
         lines = left.contour(tfs, dfs, weights, levels=levels[1:], colors=shades, linewidths=0.6)
@@ -235,8 +235,6 @@ def _documents(index: Index | None, documents: int) -> int:
 
 
 class _Imagined:
-    """The part of an index that `Statistics` uses."""
-
     def __init__(self, documents: int, df: Floats, lengths: Floats, avgdl: float) -> None:
         self.documents = documents
         self.tokens = documents * avgdl

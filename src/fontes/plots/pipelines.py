@@ -144,7 +144,6 @@ def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
 
 
 def _joined(stages: Sequence[AnyStage], box: Box) -> Diagram:
-    """Stages stacked, which meet in a box."""
     blocks: list[Diagram] = []
     for stage in stages:
         blocks.append(_block(stage).moved(0, sum(block.rows for block in blocks)))

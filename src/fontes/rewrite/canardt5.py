@@ -126,7 +126,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     kind = KIND
     task = "rewriting"
     unit = "turns"
-    cpu_tokens = 2048  # each context is decoded in as many beams
+    cpu_tokens = 2048  # each context is decoded by several beams
     cuda_tokens = 32_768
 
     name_or_path: str | Path = field(default="castorini/t5-base-canard", metadata=NAMELESS)

@@ -113,7 +113,6 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         return None if key is None else f"{key} {version_of(self.tagger)}"
 
     def _best(self, queries: Iterable[str], progress: Report = silent) -> dict[str, float]:
-        """Best BM25 score of a document for each query; -1 without a match."""
         numbered = {str(number): query for number, query in enumerate(sorted(queries))}
         run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
         return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}

@@ -64,7 +64,7 @@ class Pieces:
         first, middle = self._tokenizer.cls_token_id, self._tokenizer.sep_token_id
         question = [piece for word in turn for piece in self._pieces[word]]
         pieces = [self._pieces[word] for word in history]
-        # A very long turn leaves the history half.
+        # A very long turn leaves half of the input to the history.
         space = length - 3 - min(len(question), max(length // 2, length - 3 - sum(map(len, pieces))))
         count, used = 0, 0
         for word in reversed(pieces):

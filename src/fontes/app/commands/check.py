@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # of folders that are looked through and are no index
+OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # in folders that may be checked without being an index
 
 
 @commands.command(rich_help_panel="Index")
@@ -31,7 +31,7 @@ def check(
     gone, left = removed(index) if clean else ([], leftovers(index))
     try:
         documents = None if _is_other(index, gone) else _checked(index, deep)
-    finally:  # what is left is all the more of interest where the index is damaged
+    finally:  # leftovers matter even more for a damaged index
         if not json:
             _say(index, gone, left)
     if json:
@@ -50,7 +50,6 @@ def _is_other(place: Path, gone: list[Leftover]) -> bool:
 
 
 def _checked(index: Path, deep: bool) -> int:
-    """Number of documents of a sound index."""
     from ..pipelines import open_index
 
     opened = open_index(index)

@@ -89,7 +89,6 @@ def compare(
 
 
 def _refuse_measure(path: Path) -> None:
-    """Raise ParameterError for a measure among the runs, which only `fontes eval` takes."""
     from ...measures import parse
 
     if path.exists() or path.suffix:

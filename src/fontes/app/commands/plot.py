@@ -12,7 +12,7 @@ from ..options import Split, reads_files
 
 commands = typer.Typer()
 
-OPTIONS = {  # of each kind of plot, and which of them need an index
+OPTIONS = {  # of each kind of plot
     "tfidf": ("docs", "tf", "sublinear_tf", "smooth_idf"),
     "bm25": ("variant", "k1", "b", "delta", "length", "tf"),
     "idf": ("docs", "epsilon"),
@@ -107,7 +107,6 @@ def plot(
 
 
 def _check(kind: str, files: list[str], parameters: list[str]) -> None:
-    """Raise ParameterError for an unknown kind, or options of another kind."""
     if kind not in OPTIONS:
         raise ParameterError(f"there is no plot '{kind}'; there are {', '.join(OPTIONS)}")
     for name in parameters:
@@ -159,7 +158,6 @@ def _of_expression(text: str) -> Any:
 
 
 def _of_runs(qrels: str, *runs: str, split: str | None = None, **parameters: Any) -> Any:
-    """Plot of measures of runs against k; runs are named by their files."""
     from ...comparison import plot_measures
     from ...datasets import qrels_of
     from ...experiments.systems import named

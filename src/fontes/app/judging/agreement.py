@@ -195,7 +195,6 @@ def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterabl
 
 
 def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
-    """Judgments as lines of JSON, with note, seconds and time."""
     notes, settled = store.notes(), store.settled()
     for judgment in store.judgments():
         key = judgment.judge, judgment.topic, judgment.document

@@ -138,7 +138,6 @@ class Judging:
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
     def _finished(self, judge: str, index: Index) -> list[str]:
-        """Topics with all documents judged by this judge."""
         return [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:

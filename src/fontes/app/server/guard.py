@@ -33,7 +33,7 @@ UNLIMITED = ("/health", "/ready", "/metrics")  # answered under any load
 OPEN = re.compile(r"/|/page/[^/]*|/judge|/docs|/openapi\.json|/health|/ready")  # need no key: they show no documents
 CLIENT_GONE = 499  # logged as the status
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-CLIENTS = 10_000  # whose rates are remembered
+CLIENTS = 10_000  # with stored rates
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -149,7 +149,6 @@ class Guard:
         return left >= 1
 
     async def _failed(self, error: Exception, exchange: Exchange) -> None:
-        """Answer a request that failed before its response."""
         if isinstance(error, TimeoutError):
             limit = f"{self._settings.seconds:g} seconds (--seconds)"
             if exchange.complete:
@@ -162,7 +161,6 @@ class Guard:
             await problem_response(error, self._names)(exchange.scope, exchange.receive, exchange.send)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
-        """Count and log the request."""
         scope, status = exchange.scope, exchange.status or CLIENT_GONE
         path = scope.get("path_template") or getattr(scope.get("route"), "path", "other")
         method = exchange.method if exchange.method in METHODS else "other"

@@ -168,8 +168,6 @@ class Connection(HttpToolsProtocol):
 
 
 class _Lines(logging.Formatter):
-    """A record as one line of JSON."""
-
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
         if message.startswith("{"):
@@ -183,7 +181,6 @@ class _Lines(logging.Formatter):
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
-    """Log to standard error, one line of JSON for each request and each message."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     log, uvicorns = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")

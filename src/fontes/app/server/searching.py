@@ -176,7 +176,6 @@ def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, repo
 def _results(
     options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
-    """JSON values of each topic's hits."""
     rankings = rankings_of(stage, topics, options.k, report)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)

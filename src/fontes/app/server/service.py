@@ -229,6 +229,5 @@ def _trim_memory() -> None:
 
 
 def _lower_priority() -> None:
-    """Lower the priority of this thread and those it starts, on Linux."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

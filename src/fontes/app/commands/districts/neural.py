@@ -86,7 +86,6 @@ def encode(
 
 
 def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
-    """Raise ParameterError for an option of another kind of vectors."""
     for option, value, wrong in (("--dtype", dtype, late or sparse), ("--algorithm", algorithm, late or sparse)):
         if value is not None and wrong:
             raise ParameterError(f"{option} is not of {'--late' if late else 'weights of terms'}")
@@ -107,7 +106,6 @@ def _encoder(text: str, name: str) -> Any:
 
 
 def _in_precision(encoder: Any, precision: str | None) -> Any:
-    """The encoder, with its models in this precision."""
     from ....neural.models.base import Pretrained
 
     if precision is None:

@@ -222,7 +222,6 @@ def _figures(published: Mapping[str, float]) -> list[str]:
 
 
 def _about(recipe: type[Recipe]) -> str:
-    """The docstring up to its parameters."""
     import inspect
 
     return (inspect.getdoc(recipe) or "").partition("Args:")[0].strip()

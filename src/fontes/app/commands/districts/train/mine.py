@@ -101,7 +101,6 @@ def mine(
 
 
 def _check_sources(from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], own: list[str]) -> None:
-    """Raise BadParameter for options that do not determine the source of examples."""
     both = [name for name, value in candidates.items() if value is not None]
     if len(both) > 1:
         raise typer.BadParameter("give either --run or --pipeline")

@@ -120,7 +120,6 @@ def bi_encoder(
 
 
 def _start(text: str) -> Any:
-    """The encoder of an expression; other text is the name or folder of a model."""
     from .....core import expression
 
     return expression.part(text) if text.rstrip().endswith(")") else text
