@@ -204,7 +204,7 @@ class Part:
         return self._shown_text
 
 
-DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
+DECLARATION = re.compile(r'^class \w+\((?!Recipe\b)[^)]*\bname="(\w+)"', re.MULTILINE)
 stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
