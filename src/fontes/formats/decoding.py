@@ -1,4 +1,4 @@
-"""Encodings of files: whatever a file is in, formats read UTF-8."""
+"""File encodings: input is converted to UTF-8 for the formats."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ ESCAPED = re.compile("[\udc80-\udcff]+")
 
 @dataclass(frozen=True)
 class Reading:
-    """Encoding, treatment of errors and fields with which files are read.
+    """Encoding, error treatment and fields for reading files.
 
     Args:
-        encoding: The encoding of the files; None detects it.
-        errors: How to treat bytes that are not of the encoding: "strict" stops, "replace" puts U+FFFD in their place.
-        fields: Which columns or keys hold the id, the title and the text, as in `read_corpus`.
+        encoding: Encoding of the files; None detects it.
+        errors: Treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD.
+        fields: Columns or keys that hold the id, title and text, as in `read_corpus`.
     """
 
     encoding: str | None = None
@@ -51,7 +51,6 @@ class Reading:
     fields: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Raises ParameterError for an encoding or a treatment of errors that does not exist."""
         if self.encoding is not None:
             _known(self.encoding)
         if self.errors not in ERRORS:
@@ -63,7 +62,7 @@ _AROUND: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa:
 
 @contextmanager
 def reading_as(reading: Reading) -> Iterator[None]:
-    """Files are read so within the block, unless a call says otherwise."""
+    """Set default reading settings within the block."""
     token = _AROUND.set(reading)
     try:
         yield
@@ -74,29 +73,29 @@ def reading_as(reading: Reading) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> Reading:
-    """The settings of a call: its arguments, and those of `reading_as` where they are None.
+    """Return a call's settings; None takes the default set by `reading_as`.
 
     Raises:
-        ParameterError: There is no such encoding or treatment of errors.
+        ParameterError: The encoding or error treatment does not exist.
     """
     said = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
 
 
 def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], str]:
-    """A file as UTF-8, and the encoding that it is stored in.
+    """Return a file converted to UTF-8, and its stored encoding.
 
-    Files in UTF-8, files that are no text and XML that declares its encoding are not touched. UTF-16 and UTF-32 are recognised
-    by their byte order mark, UTF-16 also by its zeros, and cp1252, the usual encoding of Windows, by letters in the first
-    buffer that are no UTF-8; a remark says what was taken.
+    UTF-8, binary files and XML that declares its encoding are left alone. UTF-16 and UTF-32 are recognised by their byte order
+    mark, UTF-16 also by its zeros, and cp1252, common on Windows, by invalid UTF-8 in the first buffer; a warning names the
+    detected encoding.
 
     Args:
         file: The file, at its beginning.
-        name: Its name, for messages.
-        reading: The encoding, or that it is detected, and how errors are treated.
+        name: File name for messages.
+        reading: Encoding, or None to detect it, and error treatment.
 
     Raises:
-        InputError: While reading, for bytes that are not of the encoding.
+        InputError: While reading, for undecodable bytes.
     """
     buffered = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER)
     start = cast(io.BufferedReader, buffered).peek(BUFFER)
@@ -117,7 +116,7 @@ def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], st
 
 
 def detected(start: bytes) -> str:
-    """The encoding of a file that starts so: "utf-8" unless something else is plain to see."""
+    """Detect the encoding from the first bytes of a file; "utf-8" by default."""
     for mark, encoding in MARKS:
         if start.startswith(mark):
             return encoding
@@ -137,16 +136,12 @@ def detected(start: bytes) -> str:
 
 
 def remark(text: str) -> None:
-    """Tells the user what was understood of a file, as a warning."""
+    """Warn the user about an assumption made in reading a file."""
     warnings.warn(InputWarning(text), stacklevel=2)
 
 
 def _known(encoding: str) -> str:
-    """Python's name of an encoding.
-
-    Raises:
-        ParameterError: There is none of this name.
-    """
+    """Python's name of an encoding; ParameterError if unknown."""
     try:
         known = codecs.lookup(encoding)
         if known.name in NO_CHARSETS or not known._is_text_encoding:
@@ -157,14 +152,7 @@ def _known(encoding: str) -> str:
 
 
 class _Decoded(io.RawIOBase):
-    """The text of a file as UTF-8.
-
-    Args:
-        file: Its bytes.
-        name: Its name, for messages.
-        encoding: Their encoding.
-        errors: "strict" or "replace".
-    """
+    """A file's text as a UTF-8 byte stream."""
 
     def __init__(self, file: IO[bytes], name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
@@ -209,7 +197,7 @@ class _Decoded(io.RawIOBase):
         return text.encode(UTF8, "surrogatepass")
 
     def _replaced(self, text: str) -> str:
-        """The text with U+FFFD where bytes have no letter; counts the lines with such."""
+        """Replace surrogates by U+FFFD, and count the affected lines."""
         wrong = ESCAPED if self._decoder.errors == "surrogateescape" else re.compile("\ufffd")
         line, at = self._line, 0
         for match in wrong.finditer(text):

@@ -51,10 +51,10 @@ class Json(Format, name="json"):
 
 
 def json_items(source: Source) -> Iterator[Any]:
-    """The values of the list that a file is, one after the other.
+    """Yield the items of a file that is a JSON list.
 
     Raises:
-        InputError: The file is no list, is broken, or has an item that is too long; the message names the line.
+        InputError: The file is no list, is malformed, or has too long an item; the message gives the line.
     """
     text = _Text(source)
     if text.next() != "[":
@@ -76,11 +76,7 @@ def json_items(source: Source) -> Iterator[Any]:
 
 
 class _Text:
-    """The text of a file, of which as much is in memory as one value needs.
-
-    Attributes:
-        at: The place in the text up to which it has been read.
-    """
+    """A file's text, buffered as far as one value needs; `at` is the read position."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -88,7 +84,7 @@ class _Text:
         self._text, self.at, self._line, self._ended = "", 0, 1, False
 
     def next(self) -> str:
-        """The next character that is not blank; nothing at the end."""
+        """Next character that is not blank; "" at the end."""
         while True:
             while self.at < len(self._text) and self._text[self.at] in BLANKS:
                 self.at += 1
@@ -96,7 +92,6 @@ class _Text:
                 return self._text[self.at : self.at + 1]
 
     def value(self) -> Any:
-        """The value that begins here."""
         while True:
             try:
                 value, end = DECODER.raw_decode(self._text, self.at)
@@ -116,15 +111,10 @@ class _Text:
                 return value
 
     def error(self, problem: str) -> InputError:
-        """The error for a problem at the place that was read last."""
         return InputError.at(self._source.name, self._line + self._text.count("\n", 0, self.at), problem)
 
     def _more(self, least: int = 0) -> bool:
-        """Reads on; whether there was more. What was read before `at` is let go.
-
-        Args:
-            least: The least number of bytes: as many as there are, so that a long value is not looked at too often.
-        """
+        """Read at least `least` more bytes, dropping the text before `at`; return whether there were any."""
         if self._ended:
             return False
         self._line += self._text.count("\n", 0, self.at)

@@ -1,4 +1,4 @@
-"""The formats of TREC: documents and topics in SGML, qrels of four columns and runs of six."""
+"""TREC formats: documents and topics in SGML, qrels in four columns and runs in six."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Trec(Format, name="trec"):
     """Formats that NIST distributes for TREC.
 
     Documents are SGML with <DOC> and <DOCNO>, many a file; topics SGML with <top>, <num>, <title>, <desc>, <narr>. Qrels have
-    the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag, of which the rank and the order of
-    the lines count for nothing.
+    the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag. A run's rank and line order are
+    ignored.
     """
 
     named_fields = True

@@ -1,4 +1,4 @@
-"""Topics in XML, as TREC's later tracks have them: <topic> elements with a number."""
+"""Topics in XML, as in TREC's later tracks: <topic> elements with a number."""
 
 from __future__ import annotations
 
@@ -27,11 +27,7 @@ class Xml(Format, name="xml"):
 
 
 def _topics(text: str, name: str) -> Iterator[Topic]:
-    """The topics of TREC XML: <topic number="1"> with title or query, description or question, narrative.
-
-    What is searched is the query, title, question, summary or description, whichever comes first in this list, or else all
-    the text of the topic. Raises InputError for broken XML and for a topic without number.
-    """
+    """Yield topics; the query is the first of query, title, question, summary, description, else all text."""
     if "<!ENTITY" in text:  # by which a small file can become a huge one
         raise InputError(f"{name}: the file declares entities of its own; write what they stand for in their place")
     try:
@@ -54,7 +50,7 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
 
 
 def _text(file: File) -> str:
-    """The text of a file in the encoding that it declares. Raises InputError for one that it is not in, or that is unknown."""
+    """Decode a file by its declared encoding; InputError if that is wrong or unknown."""
     declared = DECLARED.match(file.head) if file.encoding == UTF8[0] else None
     encoding = declared[1].decode(errors="replace").lower() if declared else UTF8[0]
     if encoding in UTF8:
@@ -71,7 +67,7 @@ def _text(file: File) -> str:
 
 
 def _elements(root: ET.Element) -> Iterator[ET.Element]:
-    """The topics, of which none is inside another."""
+    """Yield topic elements, none inside another."""
     ahead = [root]
     while ahead:
         element = ahead.pop()

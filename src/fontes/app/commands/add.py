@@ -1,4 +1,4 @@
-"""`fontes add`: more documents in an index."""
+"""`fontes add`: add documents to an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes copy`: an index to another directory or an address, or from an address."""
+"""`fontes copy`: copy an index between directories and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes delete`: documents that leave an index."""
+"""`fontes delete`: delete documents of an index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def delete(
 
 
 def _lines() -> list[str]:
-    """The lines of standard input."""
     from ...storage.files import STANDARD, reading
 
     with reading(STANDARD) as source:

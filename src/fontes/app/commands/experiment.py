@@ -1,4 +1,4 @@
-"""`fontes experiment`: an experiment from its file, or the check that it comes out again."""
+"""`fontes experiment`: run an experiment, or check that its results are reproduced."""
 
 from __future__ import annotations
 

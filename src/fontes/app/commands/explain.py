@@ -1,4 +1,4 @@
-"""`fontes explain`: how a score comes about."""
+"""`fontes explain`: explain a score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes fuse`: several runs as one, with weights that are given or learned."""
+"""`fontes fuse`: fuse runs, with given or learned weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes info`: what an index holds."""
+"""`fontes info`: describe an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes merge`: the segments of an index become one."""
+"""`fontes merge`: merge the segments of an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes tune`: the parameters of a pipeline that do best on judged topics."""
+"""`fontes tune`: tune the parameters of a pipeline on judged topics."""
 
 from __future__ import annotations
 

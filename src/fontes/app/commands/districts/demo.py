@@ -1,4 +1,4 @@
-"""`fontes demo`: what README shows, and four tasks on stories that come along."""
+"""`fontes demo`: the examples of README, and four tasks on the sample collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes split`: topics into training and test, without duplicates."""
+"""`fontes split`: split topics into training and test, without duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes train`: rerankers, encoders, rewriters, classifiers of terms and of causality, each made from your own data."""
+"""`fontes train`: train rerankers, encoders, rewriters, and classifiers of terms and causality."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def cross_encoder(
 def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Any, Any]:
-    """The run to validate on, with its documents, and its judgments; two times None where there is none."""
+    """The run to validate on, with its documents, and its judgments; (None, None) without a run."""
     from .....datasets import qrels_of, topics_of
     from .....formats import read_run
     from ....pipelines import open_index
@@ -120,7 +120,6 @@ def bi_encoder(
 
 
 def _start(text: str) -> Any:
-    """The encoder of an expression; anything else is the name or the folder of a model."""
     from .....core import expression
 
     return expression.part(text) if text.rstrip().endswith(")") else text
@@ -228,7 +227,7 @@ def causality(
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
-    """Says what was trained, and which expression uses it; or prints all of it as JSON."""
+    """Print a summary of a training and the expression that uses the model; or both as JSON."""
     from ....output import counted, print_json, say
 
     if json:
