@@ -176,7 +176,7 @@ class Air2025(LearningRecipe, name="air2025"):
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         if self.draw == "numpy":
             return super().halves(topics, qrels)
-        # pandas' drop_duplicates: of the posts with one text the first, with its judgments alone.
+        # As pandas' drop_duplicates: the first post of each text, with its judgments alone.
         first = {topic.text: topic.id for topic in reversed(list(topics.values())) if topic.id in qrels}
         ids = [topic.id for topic in topics.values() if first.get(topic.text) == topic.id]
         selection = library("sklearn.model_selection", "recipe air2025 with draw=sklearn", "train")

@@ -350,7 +350,7 @@ class Recipe(Part, ABC):
         together = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
         if together and self._left(together, topics, problems):
             together = ()
-        for setting in together:  # what another does without as well
+        for setting in together:  # drops settings that the others make unnecessary
             fewer = tuple(other for other in together if other != setting)
             if fewer and not self._left(fewer, topics, problems):
                 together = fewer
@@ -405,7 +405,7 @@ def _source(collection: object) -> object:
 def _parsed(parameter: Parameter, text: str) -> Any:
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
     if "str" in kinds and any("Stage[" in kind for kind in kinds):
-        return None if text == "None" else text  # an expression, which is read when there is an index
+        return None if text == "None" else text  # an expression, read once there is an index
     try:
         value = part(text)
     except FontesError as error:

@@ -131,7 +131,7 @@ class Cast2021(Recipe, name="cast2021"):
     def problems_of(self, topics: Topics) -> Iterator[InputError]:
         for kind in ("automatic", "manual"):
             rewriter: Stage[Any, Any] | None = None
-            with suppress(FontesError):  # an expression that cannot be read is told elsewhere
+            with suppress(FontesError):  # invalid expressions are reported elsewhere
                 rewriter = self.stage(kind)
             for part in walk(rewriter) if rewriter is not None else ():
                 if isinstance(part, (Automatic, Manual)) and part.missing == "error":
@@ -152,12 +152,12 @@ class Cast2021(Recipe, name="cast2021"):
 
         reranker = self.stage("reranker", index)
         if isinstance(reranker, Reranker) and isinstance(self.reranker, str):
-            # Scores are kept, so that a run that was interrupted goes on where it was.
+            # Scores are cached, so that an interrupted run resumes.
             return reranker.with_(cache=folder / "scores.sqlite")
         return reranker
 
 
-FILLED = 0.67  # of the greatest length, with which a passage ends
+FILLED = 0.67  # share of the word limit at which a passage ends
 WORD = re.compile(r"\w+")
 
 

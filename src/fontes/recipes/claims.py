@@ -78,7 +78,7 @@ class Claims(LearningRecipe, name="claims"):
         index = collection.index(self.analyzer)
         bm25 = index.bm25(k=self.depth)
         tuned = self._tuned(bm25, learning)
-        # What is reranked has the texts of the first of these: those of plain posts.
+        # Reranking reads the texts of the first of these, the plain posts.
         retrievers = {"tuned": tuned, **self._encoded(index, learning)}
         fused = fuse(
             *retrievers.values(), method="wsum", weights=learning.weights("fused", tuple(retrievers.values()), MEASURE)

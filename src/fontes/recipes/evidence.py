@@ -162,14 +162,14 @@ class Evidence(Recipe, name="evidence"):
         rows.with_model("e5", lambda model: index.dense(with_prompts(model)))
         rows.with_model("splade", index.splade)
 
-        # Paragraphs, of which a document has its best.
+        # Paragraphs: the best one counts for a document.
         passages: Any = self.stage("passages")
         paragraphs = partial(collection.split(passages).index, self.language)
         best = to_documents("max", separator=passages.separator)
         rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(whole(model)) >> best)
         rows.with_model("colbert", lambda model: paragraphs().late(of_tokens(model)) >> best)
 
-        # Both, and the best of it read again.
+        # Both, and reranked.
         hybrid = bm25
         if (dense := rows.first("trained", "e5", "encoder")) is not None:
             weights = learning.weights("hybrid", (bm25, dense), "RR@10") if learning.dev.qrels else None

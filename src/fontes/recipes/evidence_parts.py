@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..neural import ColBERT, Encoder, Reranker
     from .evidence import Evidence
 
-DOCUMENT_TOKENS = 2048  # tokens of a whole document, which are what an encoder reads where nothing else is said
+DOCUMENT_TOKENS = 2048  # tokens of a whole document, the default of an encoder
 WINDOW, STRIDE = 150, 75  # words
 POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
@@ -37,7 +37,7 @@ STARTS = {
 TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
 """EvidenceRows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
 MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
-DEPTH = 100  # documents of a claim among which negatives are drawn
+DEPTH = 100  # documents per claim among which negatives are drawn
 LATE = ("artifact.metadata", "1_Dense")
 """Files of checkpoints of late interaction."""
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]

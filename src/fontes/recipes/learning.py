@@ -39,7 +39,7 @@ from ..train.runner.running import check_training
 from ..tuning import fit_weights
 
 MODELS, CACHE = "models", "cache"
-MIN_TOPICS = 2  # topics that weights can be chosen on
+MIN_TOPICS = 2  # least number of topics to choose weights on
 NOBODY = Side(Topics(), Qrels())
 
 
