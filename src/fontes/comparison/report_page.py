@@ -271,7 +271,6 @@ def _at_k(report: Report) -> dict[str, Measure]:
 
 
 def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, docs: dict[str, int]) -> list[dict[str, Any]]:
-    """Rankings of the first `shown` topics; appends their documents to `docs`."""
     lists = [_tops(report, name, depth) for name in report.systems]
     by_qrels = np.stack([r.by_qrels for r in ranks.values()], axis=1)
     places = np.where(by_qrels == FAR, 0, by_qrels + 1)
@@ -334,7 +333,6 @@ def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
 
 
 def _known(source: Documents, ids: list[str]) -> Iterable[Doc]:
-    """Documents that the source has; runs may name deleted ones."""
     try:
         return source.docs(ids)
     except InputError:

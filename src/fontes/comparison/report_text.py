@@ -245,7 +245,6 @@ def _signed(effect: float) -> str:
 
 
 def _pieces(report: Report) -> Iterator[tuple[str, str]]:
-    """Pieces of text, each with its style."""
     yield from _aligned(means_table(report))
     more: list[str] = []
     if len(report.comparisons) > MAX_COMPARISONS:

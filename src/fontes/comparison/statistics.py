@@ -252,7 +252,6 @@ def deviation(values: Floats) -> Floats:
 
 
 def _same(differences: Floats) -> NDArray[np.bool_]:
-    """Whether each column is 0 throughout."""
     return np.asarray(np.all(np.round(differences, DIGITS) == 0, axis=0))
 
 

@@ -311,7 +311,6 @@ class Expressions:
         return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
     def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
-        """Make a system, after those that it names."""
         if name in within:
             raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
         if name in systems:

@@ -220,8 +220,6 @@ class Searches:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Done(Stage[Any, Run]):
-    """A stage that has been run."""
-
     run: Run
     taken: type[Any]
 

@@ -184,7 +184,6 @@ def _measure(name: str | Measure) -> Measure:
 
 
 def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
-    """Judged topics and their judgments, in id order."""
     known, judgments = Topics.read(topics), judgments_of(qrels)
     missing = [topic_id for topic_id in judgments if topic_id not in known]
     if missing:

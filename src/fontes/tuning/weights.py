@@ -158,7 +158,6 @@ class _Space:
         return tuple(part / self.steps for part in point)
 
     def values(self, point: Steps) -> Floats:
-        """Measure of each judged topic with these weights."""
         if point not in self._known:
             scores = weighted(self.columns, self.weights(point), self.times)
             ranks = self.judgments.ranks(self.pairs, scores)
@@ -171,7 +170,6 @@ class _Space:
         return float(values.sum() if self.measure.summed else values.mean())
 
     def search(self, topics: NDArray[np.bool_]) -> Steps:
-        """Best weights for some of the topics."""
         if self.whole:
             return self._best(self._grid, topics)
         systems = len(self.columns)
@@ -292,7 +290,6 @@ def _method(fusion: dict[str, Any]) -> FusionMethod:
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
-    """All ways to distribute `steps` steps over the systems."""
     for cuts in itertools.combinations(range(systems - 1 + steps), systems - 1):
         bars = (-1, *cuts, systems - 1 + steps)
         yield tuple(b - a - 1 for a, b in itertools.pairwise(bars))
