@@ -21,7 +21,7 @@ from .records import json_parsed, json_rows
 
 DIALOG, NUMBER, QUESTION, REWRITE = "QuAC_dialog_id", "Question_no", "Question", "Rewrite"
 HISTORY, QUESTIONS = "History", "HistoryQuestions"
-TITLES = 2  # entries of History before the first question: the title of the page and of the section
+TITLES = 2  # entries of History before the first question: page title and section title
 
 
 class Canard(Format, name="canard"):

@@ -25,7 +25,7 @@ ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
-MAX_TURNS = 1_000  # turns of a conversation; each has all before it
+MAX_TURNS = 1_000  # turns of a conversation; each holds all earlier ones
 ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 
@@ -48,11 +48,7 @@ class Cast(Format, name="cast"):
 
 
 def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
-    """Yield topics from the official JSON; turns repeated across paths (flat, 2022) give one topic each.
-
-    Raises:
-        InputError: The data are malformed; the message gives `name` and the conversation.
-    """
+    """Yield topics from the official JSON; turns that paths share give one topic. InputError if malformed."""
     if not _are_conversations(conversations):
         raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
     seen: dict[str, str] = {}
@@ -106,10 +102,8 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
     """Return the official flat JSON, readable by `cast_topics`, for topics with ids `<conversation>_<turn>`.
 
     A rewritten topic's text becomes the automatic rewrite. A branching conversation is written once per branch, with the
-    shared turns repeated, as in the flat file of 2022.
-
-    Raises:
-        InputError: An id has another form, a turn is empty, or an earlier turn is not among the topics.
+    shared turns repeated, as in the flat file of 2022. Raises InputError if an id has another form, a turn is empty, or an
+    earlier turn is not among the topics.
     """
     grouped: dict[str, list[Topic]] = {}
     for topic in topics:

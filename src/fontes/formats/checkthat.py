@@ -11,8 +11,8 @@ from .columns import one_word
 from .format import File, Format
 
 HEADER = ("post_id", "preds")
-LEAST_REFUSED = 10**18  # of the numbers that are ids
-DEPTH = 5  # documents of a post that are submitted
+LEAST_REFUSED = 10**18  # least integer refused as an id
+DEPTH = 5  # documents submitted per post
 
 
 class CheckThat(Format, name="checkthat"):
@@ -57,7 +57,7 @@ def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
     separator = "\t" if "\t" in text else ","
     post, between, rest = text.strip().partition(separator)
     rest = rest.strip()
-    if len(rest) > 1 and rest[0] == rest[-1] == '"':  # as a table with commas quotes a list
+    if len(rest) > 1 and rest[0] == rest[-1] == '"':  # a table with commas quotes the list
         rest = rest[1:-1].replace('""', '"')
     try:
         listed = ast.literal_eval(rest)

@@ -11,7 +11,7 @@ from .corpus import Corpus, Documents
 from .format import File, Format
 from .records import Fields
 
-START = re.compile(rb"[\x02-\xff][\x01-\x7f]?\x08\x01\x10")  # the header's length, its version, its count of postings lists
+START = re.compile(rb"[\x02-\xff][\x01-\x7f]?\x08\x01\x10")  # header length, version, number of postings lists
 
 
 class Ciff(Format, name="ciff"):

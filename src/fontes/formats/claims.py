@@ -84,7 +84,7 @@ class Claims(Format, name="claims"):
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         quotes: dict[str, str] = {}
-        list(_claims(file, quotes))  # which fills `quotes`
+        list(_claims(file, quotes))  # fills `quotes`
         if not quotes:
             raise InputError(
                 f"{file.name}: these claims name the documents of their evidence and do not quote them; give the corpus"

@@ -19,13 +19,13 @@ from .decoding import REMEDY
 from .format import File
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
-RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # where document and score (or rank) are
+RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # indices of document and score (or rank)
 TREC_QRELS, BEIR_QRELS = 4, 3
 QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
 QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
-BLOCK = 1 << 17  # bytes: small enough for the cache of a processor
+BLOCK = 1 << 17  # bytes; fits the processor's cache
 SPACE = np.zeros(256, dtype=bool)
-SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
+SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
 
 
 def qrels_width(file: File) -> int:
@@ -38,14 +38,13 @@ def qrels_width(file: File) -> int:
 def read_qrels_columns(source: Source, width: int) -> Qrels:
     """Read judgments in 3 or 4 columns, separated by tabs if that gives `width` columns, else by white space.
 
-    Raises:
-        InputError: A line has another number of columns, a grade that is no integer, or a document with two grades.
+    Raises InputError for another number of columns, a grade that is no integer, or a document with two grades.
     """
     rows = _QrelsRows(source, width)
     try:
         return Qrels(rows)
     except InputError as error:
-        # Qrels takes the rows one by one: the line read last is the one at fault.
+        # Qrels reads row by row, so the error is in the line read last.
         raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
@@ -57,8 +56,7 @@ def run_width(file: File) -> int:
 def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
     """Read a run of 6 or 3 columns, with `topics` first, then those found only in the file.
 
-    Raises:
-        InputError: A line has another number of columns, a score that is no number or NaN, or a repeated document.
+    Raises InputError for another number of columns, a score that is no number or NaN, or a repeated document.
     """
     rows = _RunRows(source.name, width, topics)
     for block in source.blocks(BLOCK):
@@ -87,8 +85,6 @@ def one_word(value: str, what: str) -> str:
 
 
 class _QrelsRows:
-    """Rows of a judgments file; remembers the last line read."""
-
     def __init__(self, source: Source, width: int) -> None:
         self.source = source
         self.width = width
@@ -133,7 +129,7 @@ class _RunRows:
         self.codes: list[NDArray[np.int32]] = []
         self.scores: list[NDArray[np.float32]] = []
         self.count = 0
-        self.blanks: list[int] = []  # for each blank line the number of rows before it
+        self.blanks: list[int] = []  # rows before each blank line
 
     def add(self, block: bytes) -> None:
         tokens = block.split()
@@ -188,7 +184,6 @@ class _RunRows:
             return values.astype(np.float32)
 
     def _check(self, block: bytes) -> None:
-        """Find blank lines, and the line with a wrong number of columns."""
         rows = self.count
         for line in block.removesuffix(b"\n").split(b"\n"):
             columns = len(line.split())
@@ -236,7 +231,6 @@ def _is_regular(block: bytes, width: int) -> bool:
 
 
 def _second_listing(numbers: NDArray[np.int64], codes: NDArray[np.int32], documents: int) -> int:
-    """First row that repeats the topic and document of an earlier row."""
     pairs = numbers * documents + codes
     order = np.argsort(pairs, kind="stable")
     again = np.flatnonzero(np.diff(pairs[order]) == 0) + 1

@@ -42,7 +42,7 @@ class Corpus:
         self._done = 0
         self._file: File | None = None
         self._spent = False
-        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes that are open, as their format was looked for
+        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes opened for format detection
 
     @classmethod
     def at(cls, path: str | Path, chosen: Format | None, fields: Fields, reading: Reading | None = None) -> Corpus:
@@ -74,12 +74,9 @@ class Corpus:
         return corpus
 
     def cut(self, size: int) -> list[Corpus]:
-        """Split into parts of about `size` bytes that can be read independently.
+        """Split into independently readable parts of about `size` bytes; InputError if a file cannot be read.
 
         JSON lines and tables without a header are cut at line ends; files of other formats, and compressed ones, stay whole.
-
-        Raises:
-            InputError: A file cannot be read.
         """
         whole = [(one, form) for piece, form in self.pieces for one in cut(piece, form, self.fields, size)]
         form_of = dict(whole)
@@ -87,7 +84,6 @@ class Corpus:
         return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     def absolute(self) -> Corpus:
-        """Return the corpus with absolute paths."""
         pieces = [(piece.absolute(), form) for piece, form in self.pieces]
         return Corpus(self.path, pieces, self.fields, self.is_part)
 
@@ -138,7 +134,6 @@ class Corpus:
         yield from self._through(portions)
 
     def empty(self) -> InputError:
-        """Return the error for a corpus without documents."""
         return InputError(f"{self.path}: holds no documents")
 
     def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:

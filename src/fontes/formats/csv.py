@@ -17,14 +17,14 @@ from .format import File, Format
 from .records import USUAL, Fields, as_cells, check_chosen, doc_from, remedy_of
 
 MS_MARCO = {2: ("id", "text"), 3: ("id", "title", "text"), 4: ("id", "url", "title", "text")}  # columns without a header
-DOCUMENTS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # the names in tables of documents: of ids, and others
-ASKED = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # the same of topics and judgments
+DOCUMENTS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # column names of documents: ids, and others
+ASKED = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # column names of topics and judgments
 NAME = re.compile(r"(?=.{1,40}$)(?:[^\W\d_][\w.:/()%#-]*|#|№)(?: [\w.:/()%#&-]+){0,3}(?<![!?,;])|(?=.{1,40}$)_\w+")
 DIGIT = re.compile(r"\d")
 NUMBER = re.compile(r"[1-9]\d{0,3}")
 SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 ENDS = re.compile(r"[\r\n]+")
-SAMPLE = 50  # lines by which a header is told
+SAMPLE = 50  # lines read to detect a header
 CR = re.compile(r"(?<=\r)(?!\n)")
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
 
@@ -48,13 +48,13 @@ class Csv(Format, name="csv"):
     delimiters = ",;\t|"
 
     def sniff(self, kind: str, file: File) -> float:
-        if file.folder or not file.start:  # tables in a folder of texts are texts
+        if file.folder or not file.start:  # files in a folder are text documents
             return 0.0
         names = DOCUMENTS if kind == "corpus" else ASKED
         header = First.of(1, file.start.splitlines()[0], self.delimiters, *names).is_header
         if kind == "qrels":
             return 0.6 if header else 0.0
-        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # whatever its name, it is something else
+        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # JSON or XML, whatever its name
             return 0.0
         return super().sniff(kind, file) or (0.3 if header else 0.0)
 
@@ -132,11 +132,7 @@ class Tsv(Csv, name="tsv"):
 
 
 def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (first line number, cells by column name) of the rows of a comma-separated table with a header.
-
-    Raises:
-        InputError: A row is malformed or has another number of cells.
-    """
+    """Yield (line number, cells by column name) of a comma-separated table with a header; InputError if malformed."""
     header, rows = _below(file.name, _rows_of(file.name, _lines_of(file), ","))
     for number, cells in rows:
         yield number, dict(zip(header, cells, strict=True))
@@ -215,7 +211,6 @@ def _shape(cell: str) -> str:
 
 
 def _unclear(name: str, first: First, row: dict[str, str], kind: str) -> InputError:
-    """Return the error for a header with too few known column names."""
     columns = ", ".join(f"'{cell}'" for cell in first.cells)
     problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
     number = {"corpus": "a document", "topics": "a topic"}[kind]
@@ -289,7 +284,7 @@ def _lines_of(file: File) -> Iterator[Line]:
 
 def _rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
     """Yield (first line number, cells) of non-blank rows; tolerates bad quoting between tabs within a line."""
-    csv.field_size_limit(sys.maxsize)  # the module's own limit is 131,072 characters, less than many documents have
+    csv.field_size_limit(sys.maxsize)  # the default of 131,072 characters is too small for many documents
     for number, line in lines:
         cells = line.rstrip("\r\n").split(delimiter)
         if '"' in line:

@@ -28,10 +28,10 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']""")
-NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
+NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
-PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # bytes that texts in cp1252 have beside those of ASCII
-PIECE = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # how a letter begins in UTF-8
+PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # non-ASCII bytes usual in cp1252 texts
+PIECE = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # start of a non-ASCII character in UTF-8
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 ESCAPED = re.compile("[\udc80-\udcff]+")
 
@@ -73,11 +73,7 @@ def reading_as(reading: Reading) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> Reading:
-    """Return a call's settings; None takes the default set by `reading_as`.
-
-    Raises:
-        ParameterError: The encoding or error treatment does not exist.
-    """
+    """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
     said = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
 
@@ -152,11 +148,9 @@ def _known(encoding: str) -> str:
 
 
 class _Decoded(io.RawIOBase):
-    """A file's text as a UTF-8 byte stream."""
-
     def __init__(self, file: IO[bytes], name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
-        # A byte without a letter becomes half of a surrogate pair, which is counted and replaced afterwards.
+        # An undecodable byte becomes a lone surrogate, counted and replaced afterwards.
         wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
         how = "strict" if self._strict else "replace" if wide else "surrogateescape"
         self._decoder = codecs.getincrementaldecoder(encoding)(how)
@@ -186,7 +180,7 @@ class _Decoded(io.RawIOBase):
             byte = " ".join(f"{one:02x}" for one in whole[error.start : error.start + 1])
             problem = f"the byte {byte} is not {self._encoding}; {REMEDY}"
             raise InputError.at(self._name, line, problem) from None
-        except UnicodeError as error:  # such as UTF-16 without a mark
+        except UnicodeError as error:  # such as UTF-16 without a byte order mark
             raise InputError(f"{self._name}: not {self._encoding} ({error}); {REMEDY}") from None
         if not self._strict:
             text = self._replaced(text)

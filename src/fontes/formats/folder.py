@@ -92,7 +92,6 @@ class Piece:
 
     @contextmanager
     def opened(self) -> Iterator[File]:
-        """Open the piece for reading."""
         with reading(self.path, self.start, self.end) as source:
             yield File(source, self.inside, self.of_folder, self.opening, self.reading)
 
@@ -109,7 +108,6 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """Name for messages."""
         return f"{self.path} from byte {self.start:,}" if self.start else str(self.path)
 
     @property

@@ -20,8 +20,8 @@ from .packed import Packing
 from .records import Fields
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
-HEAD = 2000  # bytes by which a format is told
-BLANK = 1 << 20  # bytes of blank lines after which no line is waited for
+HEAD = 2000  # bytes read to detect a format
+BLANK = 1 << 20  # most bytes of leading blank lines to read
 
 
 class FileKind(NamedTuple):
@@ -77,11 +77,7 @@ class Format:
         return 0.9 if self.endings and file.plain.endswith(self.endings) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        """Yield the documents of a file.
-
-        Raises:
-            InputError: The file cannot be read; the message gives file and line.
-        """
+        """Yield the documents of a file; InputError gives file and line."""
         raise NotImplementedError
 
     def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing] | None:
@@ -120,11 +116,9 @@ class Format:
         raise NotImplementedError
 
     def write_topics(self, topics: Topics) -> Iterable[bytes]:
-        """Yield the file's bytes for these topics."""
         raise NotImplementedError
 
     def write_qrels(self, qrels: Qrels) -> Iterable[bytes]:
-        """Yield the file's bytes for these judgments."""
         raise NotImplementedError
 
     def write_run(self, run: Run, tag: str) -> Iterable[bytes]:
@@ -224,7 +218,7 @@ class File(Source):
         return _json(self.whole) if self.start.startswith(("{", "[")) else None
 
 
-# Filled by the subclasses of Format, which the modules of this package and those of other packages define.
+# Filled when subclasses of Format are defined, in this package or another.
 formats: Registry[type[Format]] = Registry("fontes.formats", "format")
 
 
@@ -235,11 +229,7 @@ def formats_for(verb: str, kind: str) -> dict[str, Format]:
 
 
 def format_named(name: str, verb: str, kind: str) -> Format:
-    """Return the format of this name.
-
-    Raises:
-        ParameterError: It does not exist, or cannot "read" or "write" this kind.
-    """
+    """Return the format of this name; ParameterError if it cannot "read" or "write" this kind."""
     able = formats_for(verb, kind)
     if name not in able:
         what = f"{KINDS[kind].noun} format '{name}'{' to write' if verb == 'write' else ''}"

@@ -26,7 +26,7 @@ class Json(Format, name="json"):
     def sniff(self, kind: str, file: File) -> float:
         if kind == "corpus":
             ours = not file.folder or file.plain.endswith(".json")
-            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # over several lines
+            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # multi-line
             return 0.95 if ours and (file.start.startswith("[") or is_one) else 0.0
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
@@ -51,11 +51,7 @@ class Json(Format, name="json"):
 
 
 def json_items(source: Source) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON list.
-
-    Raises:
-        InputError: The file is no list, is malformed, or has too long an item; the message gives the line.
-    """
+    """Yield the items of a file that is a JSON list; InputError gives the line of an error."""
     text = _Text(source)
     if text.next() != "[":
         kind = "an object over several lines" if text.next() == "{" else "something else"
@@ -101,12 +97,12 @@ class _Text:
                     continue
                 self.at += place
                 raise self.error(f"broken JSON ({error.msg})") from None
-            except ValueError:  # Python's own limit
+            except ValueError:  # Python's limit on digits
                 raise self.error(f"broken JSON ({LONG_NUMBER})") from None
             except RecursionError:
                 raise self.error("broken JSON (nested too deeply)") from None
             length = end - self.at
-            if end < len(self._text) or not self._more():  # a number may go on where the text does
+            if end < len(self._text) or not self._more():  # a number may continue in the next chunk
                 self.at += length
                 return value
 

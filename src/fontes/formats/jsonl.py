@@ -28,7 +28,7 @@ class Jsonl(Format, name="jsonl"):
             return super().sniff(kind, file) or (0.6 if file.start.startswith("{") and not file.folder else 0.0)
         if file.start.startswith(("{", "[")) and file.plain.endswith(".jsonl"):
             return 0.9
-        # One object alone may be a mapping from ids to texts, if it has no id itself.
+        # A single object without an id may map ids to texts.
         several = "\n" in file.start.rstrip()
         return 0.7 if isinstance(file.first, dict) and (several or "_id" in file.first) else 0.0
 

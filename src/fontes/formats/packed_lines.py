@@ -15,7 +15,7 @@ from .packed import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
-EMPTY = b'"metadata"'  # a key that may stand with an empty object
+EMPTY = b'"metadata"'  # allowed with an empty object
 
 
 class Lines:
@@ -45,7 +45,7 @@ class Lines:
 def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets: Any, text: Any, sizes: Any) -> Any:
     """Fill ids, offsets, text and sizes; return the number of documents, the bytes of text, and the end offset."""
     count, used = 0, 0
-    spans = np.zeros((4, 3), dtype=np.int64)  # of id, title and text: start, end, whether there are escapes
+    spans = np.zeros((4, 3), dtype=np.int64)  # id, title, text and metadata: start, end, has escapes
     while start < len(block):
         at = _skipped(block, start, len(block))
         if at < len(block) and block[at] != NEWLINE:
@@ -109,12 +109,11 @@ def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any
     for place in range(spans[0, 0], spans[0, 1]):
         if 0x21 <= block[place] < 0x7F:
             return at
-    return -1  # an id that may be empty
+    return -1  # perhaps an empty id
 
 
 @inner(inline="always")
 def _skipped(block: Any, at: int, end: int) -> int:
-    """End of white space."""
     while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
         at += 1
     return at
@@ -216,7 +215,6 @@ def _escape(block: Any, at: int, end: int) -> Any:
 
 @inner()
 def _hex(block: Any, at: int, end: int) -> Any:
-    """Value of four hexadecimal digits, or -1."""
     if at + 4 > end:
         return -1
     code = np.int64(0)

@@ -82,7 +82,7 @@ TOPICS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
 DECODER = json.JSONDecoder()
-ENDS = ("\n", "\r\n", "")  # of a line
+ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
 
@@ -108,7 +108,7 @@ def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[
     """
     try:
         text = line.decode()
-        # The decoder looks for blanks around each value; most lines have none.
+        # Skips the decoder's search for blanks around the value; most lines have none.
         row, end = DECODER.raw_decode(text) if text[:1] == "{" else (None, 0)
         if not end or text[end:] not in ENDS:
             row = DECODER.decode(text)
@@ -137,7 +137,7 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
     Raises:
         InputError: The id or text is missing, the id is empty, or a part is neither string, number nor null.
     """
-    if not fields.chosen:  # most records have just these keys, and there are millions of them
+    if not fields.chosen:  # fast path: millions of records have just these keys
         doc_id, text, title = row.get("_id"), row.get("text"), row.get("title", "")
         if type(doc_id) is type(text) is type(title) is str and doc_id and not doc_id.isspace() and "metadata" not in row:
             del row["_id"], row["text"]
@@ -217,7 +217,7 @@ def json_parsed(text: str, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError.at(name, error.lineno, f"broken JSON ({error.msg})") from None
-    except ValueError:  # Python's own limit
+    except ValueError:  # Python's limit on digits
         place = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
         raise InputError.at(name, text.count("\n", 0, place) + 1, f"broken JSON ({LONG_NUMBER})") from None
     except RecursionError:
@@ -244,7 +244,6 @@ def _string(value: Any, part: str, where: str) -> str:
 
 
 def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str) -> InputError:
-    """Return the error for a record without an id or text, with advice on naming them."""
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"

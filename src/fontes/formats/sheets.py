@@ -18,8 +18,8 @@ from ..storage.files import MAX_PIECE
 from .format import File, Format
 from .records import Fields, check_chosen, doc_from
 
-ROWS = 1000  # of a Parquet file that are in memory together
-SHARED = 16 * MAX_PIECE  # bytes of a workbook's texts, which are in memory together
+ROWS = 1000  # rows of a Parquet file in memory at once
+SHARED = 16 * MAX_PIECE  # bytes of a workbook's shared texts, all in memory
 Row = tuple[int, Sequence[Any]]
 
 

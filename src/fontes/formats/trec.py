@@ -37,7 +37,7 @@ class Trec(Format, name="trec"):
                 return 0.4 if (opening.startswith("<doc>") if file.folder else "<doc>" in opening) else 0.0
             case "topics":
                 return 0.4 if "<top>" in opening and "<topics" not in opening and not opening.startswith("<?xml") else 0.0
-            case "qrels":  # where the columns are none that we know, the reader says so
+            case "qrels":  # the reader reports unknown columns
                 return 0.5 if qrels_width(file) == TREC_QRELS else 0.01
             case _:
                 return 0.5 if run_width(file) == TREC_RUN else 0.01

@@ -30,7 +30,7 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
     document has none, as web pages do, it is all but its id, header, title, scripts and styles. Tags inside are removed and
     character references resolved.
     """
-    pending: list[str] = []  # the pieces of a document, joined once
+    pending: list[str] = []  # pieces of a document, joined once
     start = size = 0
     for number, line in enumerate(source.decoded(), 1):
         at = 0
@@ -54,10 +54,8 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
 def sgml_topics(text: str, name: str) -> Iterator[Topic]:
     """Yield TREC SGML topics: <num>, <title>, <desc>, <narr>, with or without closing tags.
 
-    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels.
-
-    Raises:
-        InputError: A topic has no number.
+    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels. Raises InputError for a
+    topic without a number.
     """
     for position, block in enumerate(re.split(r"<top>", text, flags=re.IGNORECASE)[1:], 1):
         parts = {tag: _topic_part(block, tag) for tag in ("num", "title", "desc", "narr")}
@@ -127,7 +125,7 @@ def _topic_part(block: str, tag: str) -> str:
 
 
 def _plain(text: str) -> str:
-    end = text.rfind("-->") + 3 if "-->" in text else 0  # a comment without an end is none, and is not looked for to the end
+    end = text.rfind("-->") + 3 if "-->" in text else 0  # an unclosed comment is text; do not search for its end
     return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
 
 
@@ -137,7 +135,6 @@ def resolved(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """The lines that are not blank, with single spaces."""
     return "\n".join(filter(None, map(spaced, text.splitlines())))
 
 

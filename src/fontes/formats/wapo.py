@@ -17,7 +17,7 @@ from .records import Fields, json_rows
 from .trec_sgml import resolved, spaced
 
 TAG = re.compile(r"<[^<>]*>")
-KEYS = {"id", "article_url", "published_date"}  # of an article without blocks
+KEYS = {"id", "article_url", "published_date"}  # keys of an article without blocks
 SITE = "https://www.washingtonpost.com"
 
 

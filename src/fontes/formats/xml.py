@@ -13,7 +13,7 @@ from .trec_sgml import spaced
 
 DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 UTF8 = ("utf-8", "utf8")
-NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
+NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 
 
 class Xml(Format, name="xml"):
@@ -28,7 +28,7 @@ class Xml(Format, name="xml"):
 
 def _topics(text: str, name: str) -> Iterator[Topic]:
     """Yield topics; the query is the first of query, title, question, summary, description, else all text."""
-    if "<!ENTITY" in text:  # by which a small file can become a huge one
+    if "<!ENTITY" in text:  # entities can expand a small file to a huge one
         raise InputError(f"{name}: the file declares entities of its own; write what they stand for in their place")
     try:
         root = ET.fromstring(text)
@@ -67,7 +67,6 @@ def _text(file: File) -> str:
 
 
 def _elements(root: ET.Element) -> Iterator[ET.Element]:
-    """Yield topic elements, none inside another."""
     ahead = [root]
     while ahead:
         element = ahead.pop()

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 from ..core import Documents, FontesError, InputError, Qrels, Run, Topic, Topics
 
-LOOKED_UP = 1000  # judged documents that are looked for in a collection
+LOOKED_UP = 1000  # judged documents to look up in a collection
 
 
-# What callers may give, as types.
+# Types of callers' arguments.
 class Frame(Protocol):
     """Type of a DataFrame: columns by name."""
 
@@ -39,11 +39,7 @@ AnyTopics: TypeAlias = (
 
 
 def judgments_of(qrels: object) -> Qrels:
-    """Convert `qrels` with `Qrels.of`.
-
-    Raises:
-        InputError: There are no judgments, or this is a run or topics.
-    """
+    """Convert `qrels` with `Qrels.of`; InputError if it is empty, a run or topics."""
     if isinstance(qrels, (Run, Topics)):
         raise InputError(
             f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
@@ -56,11 +52,7 @@ def judgments_of(qrels: object) -> Qrels:
 
 
 def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
-    """Convert a run with `Run.of` and judgments with `judgments_of`.
-
-    Raises:
-        InputError: One cannot be read, there are no judgments, or the two are exchanged.
-    """
+    """Convert a run with `Run.of` and judgments with `judgments_of`; InputError if exchanged or unreadable."""
     try:
         if isinstance(run, Qrels):
             raise InputError("judgments stand where the run belongs")
@@ -94,7 +86,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     """
     common = [topic_id for topic_id in run if topic_id in qrels]
     if any(doc_id in qrels[topic_id] for topic_id in common for doc_id in run[topic_id].ids):
-        return  # the usual case, after a few looks
+        return  # the usual case, after a few lookups
     answered = [topic_id for topic_id in common or run if len(run[topic_id])]
     if not answered:
         return
@@ -131,5 +123,4 @@ def _reads(kind: type[Run] | type[Qrels], value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """A path as given; for other values a placeholder."""
     return f"'{value}'" if isinstance(value, str) or hasattr(value, "__fspath__") else f"the {type(value).__name__}"

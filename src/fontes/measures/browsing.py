@@ -18,8 +18,8 @@ from ..core import InputError, ParameterError
 from .measure import Measure, check_grade, number, probability
 from .ranks import Floats, Ranks
 
-RANKS = 1000  # that a reader looks at, in C/W/L
-HIGHEST = 1023  # grade g such that 2^g is a float
+RANKS = 1000  # ranks read in C/W/L
+HIGHEST = 1023  # highest grade g whose 2^g is a float
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,7 +16,7 @@ from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
 
-ROWS = 1_000  # topics that a notebook shows
+ROWS = 1_000  # topics shown in a notebook
 
 
 def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
@@ -154,7 +154,6 @@ class Evaluation(Mapping[Measure, float]):
         return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
     def _note(self) -> str:
-        """Number of topics, and anything unusual about them."""
         parts = [_topics(self.topics)]
         if self.missing:
             parts.append(f"{self.missing} without results count 0")
@@ -170,7 +169,6 @@ class Evaluation(Mapping[Measure, float]):
 
 
 def _shown(measure: Measure, value: float) -> str:
-    """Format a value with the usual number of digits."""
     return f"{value:.0f}" if measure.summed else f"{value:.4f}"
 
 

@@ -245,7 +245,7 @@ class Compatibility(Measure, name="Compat"):
         size = np.maximum(ranks.retrieved, ranks.count(ideal))
         weights = self.p ** np.arange(int(size.max(initial=0)))
         before = np.concatenate(([0.0], np.cumsum(weights / np.arange(1, len(weights) + 1))))
-        end = before[size][ranks.topic]  # a document adds to each depth from the one where both rankings have it
+        end = before[size][ranks.topic]  # a document counts from the depth at which both rankings have it
         overlap = ranks.total(ideal & (ranks.rank < FAR), end - before[np.minimum(np.maximum(ranks.rank, place), len(weights))])
         if self.normalize:
             return ratio(overlap, ranks.total(ideal, end - before[np.minimum(place, len(weights))]))

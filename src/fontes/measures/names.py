@@ -14,7 +14,7 @@ from .measure import MEASURES, Measure
 from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
-COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
+COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
 DEFAULT = ("nDCG@10", "AP", "R@100")
 """What is measured where nobody says what."""
 NEAREST = {
@@ -65,8 +65,7 @@ def parse(name: str | Measure) -> Measure:
 def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """Parse one or more measures, without repetitions, in order; a string may hold several, separated by commas.
 
-    Raises:
-        ParameterError: There is none, or `parse` cannot read one.
+    Raises ParameterError if there is none, or `parse` cannot read one.
     """
     each = [measures] if isinstance(measures, (str, Measure)) else measures
     parsed = list(dict.fromkeys(parse(name) for one in each for name in (_split(one) if isinstance(one, str) else [one])))

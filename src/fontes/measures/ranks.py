@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
-FAR = 1 << 62  # the rank of a document that was not retrieved
+FAR = 1 << 62  # rank of a document not retrieved
 SEARCH_COST = 64  # `Strings.find` takes about as long as listing this many ids
 
 

@@ -112,7 +112,7 @@ class SetFMeasure(Condensable, Binary, name="SetF", aliases=("set_F",)):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "beta", number("beta", self.beta))
-        if not 0 < self.beta < 1e150:  # its square is a float too
+        if not 0 < self.beta < 1e150:  # so that its square is finite
             raise ParameterError(f"the beta of SetF must be above 0 and below 1e150, not {self.beta!r}")
 
     def values(self, ranks: Ranks) -> Floats:

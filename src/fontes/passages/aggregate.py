@@ -53,7 +53,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         self.check()
         names, parents, numbers = parents_of(run, self.separator, self.split_at)
         topics = run.topic_numbers
-        # A document's passages one after the other, by their numbers.
+        # Passages grouped by document, by number.
         order = np.lexsort((numbers[run.codes], parents[run.codes], topics))
         topics, docs = topics[order], parents[run.codes[order]]
         starts = np.flatnonzero(np.diff(topics, prepend=-1) | np.diff(docs, prepend=-1))
@@ -109,7 +109,7 @@ def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.
     return np.add.reduceat(scores, starts) if len(starts) else scores
 
 
-# From the scores of all passages, in the order of their documents, and where those of each document start.
+# Functions of passage scores grouped by document, and each document's start.
 AGGREGATES: dict[str, Aggregate] = {
     "max": lambda scores, starts: np.maximum.reduceat(scores, starts) if len(starts) else scores,
     "mean": lambda scores, starts: _sums(scores, starts) / np.diff(starts, append=len(scores)),
@@ -149,7 +149,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         mask = np.ones(run.rows, dtype=np.bool_) if self.threshold is None else run.scores >= np.float32(self.threshold)
         if self.n is not None and run.rows:
             of_document = run.topic_numbers * len(names) + parents[run.codes]
-            # Rows are in the order of their topic, so those of a document are, too.
+            # Rows are in rank order, so those of a document are too.
             order = np.argsort(of_document, kind="stable")
             starts = np.flatnonzero(np.diff(of_document[order], prepend=-1))
             places = np.arange(run.rows) - np.repeat(starts, np.diff(starts, append=run.rows))

@@ -49,7 +49,7 @@ class TokenCutter:
             if end > last:
                 spans.append(self._span(start, end))
                 start, last = min(end, max(start + 1, self._reach(start, stride))), end
-            else:  # it would lie inside the one before
+            else:  # it would lie inside the previous passage
                 start += 1
         return spans or [(0, 0)]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 # Han, Hiragana, Katakana: written without spaces, so each character is a word.
 IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
-SEPARATOR = "%p"  # between a document's id and a passage's number
-SENTENCE = "#"  # between a document's id and a sentence's number
-REMEMBERED = 200_000  # documents whose passages' places are kept
+SEPARATOR = "%p"  # separates document id and passage number
+SENTENCE = "#"  # separates document id and sentence number
+REMEMBERED = 200_000  # documents whose passage spans are cached
 
 
 class PassageDocuments:
@@ -53,7 +53,6 @@ class PassageDocuments:
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
-        """Number of passages of each document."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 
@@ -68,7 +67,6 @@ class PassageDocuments:
         return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
-        """Return documents with their passages' spans."""
         names = list(doc_ids)
         docs = dict(zip(names, self.documents.docs(names), strict=True))
         new = [name for name in docs if name not in self._spans]

@@ -117,7 +117,7 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         nothing = places.get("", -1)
         topics = run.topic_numbers
         row_groups = groups[run.codes]
-        # The rows of a topic are in their order, so the first of a group has its best score.
+        # Rows are in rank order, so the first of a group has its best score.
         _, first = np.unique(topics * len(places) + row_groups, return_index=True)
         rows = np.sort(first[row_groups[first] != nothing])
         original = self.keep == "original"
@@ -132,7 +132,6 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         )
 
     def key(self) -> str | None:
-        """Cache key of the class, parameters and list: see `Stage.key`."""
         if isinstance(self.duplicates, Duplicates):
             return super().key()
         return replace(self, duplicates=self._listed, prefix="").key()

@@ -107,7 +107,6 @@ class Rationales(Stage[Run, Run], name="rationales"):
         return BestPassages(self.n, ABOVE_ZERO if lexical else self.threshold, SENTENCE)
 
     def _scored(self, run: Run, progress: Report) -> Run:
-        """Return the run of all sentences."""
         reranker = self.reranker
         if reranker is None:
             if not isinstance(run.documents, Index | State):
@@ -135,7 +134,6 @@ class RationaleDocuments:
         return RationaleDocuments, (self.documents, self.sentences)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """Return the documents with these ids, in order."""
         return self.documents.docs(ids)
 
     def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
@@ -167,7 +165,6 @@ class RationaleDocuments:
 
     @cached_property
     def _places(self) -> dict[str, dict[str, list[tuple[int, float]]]]:
-        """Sentence numbers and scores by topic and document."""
         places: dict[str, dict[str, list[tuple[int, float]]]] = {}
         for topic_id, ranking in self.sentences.items():
             of_topic = places.setdefault(topic_id, {})

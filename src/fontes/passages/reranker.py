@@ -19,7 +19,7 @@ from ..core.stage import Stage
 from ..core.values import Doc, Explanation, text_of
 from .scores import ScoreFile, default_file, pair_keys
 
-TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
+TOGETHER = 20_000  # pairs held in memory and sorted by length together
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class Reranker(Stage[Run, Run]):
 
     @property
     def chosen_precision(self) -> str:
-        """Precision in which the model runs."""
         return "float32"
 
     def document_text(self, doc: Doc) -> str:
@@ -59,7 +58,6 @@ class Reranker(Stage[Run, Run]):
         return text_of(doc)
 
     def key(self) -> str | None:
-        """Cache key of the class, fingerprint and precision."""
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
@@ -151,11 +149,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
 
 
 def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Scale a run's scores to 0 to 1 for each topic; 1 if all are equal.
-
-    Raises:
-        InputError: A score is infinite; the message names topic and document.
-    """
+    """Scale a run's scores to 0 to 1 for each topic (1 if all are equal); InputError for an infinite score."""
     sizes = np.diff(run.bounds)
     starts = run.bounds[:-1][sizes > 0]
     values = scores.astype(np.float64)

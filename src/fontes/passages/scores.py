@@ -21,10 +21,10 @@ from ..storage.caches import cache_folder
 
 logger = logging.getLogger("fontes.neural")
 
-LIMIT = 256 * 2**20  # bytes of a file: some five million scores
-DROPPED = 4  # one in so many goes, the oldest first, where a file is full
-WAIT = 30.0  # seconds to wait while another process writes
-ASKED = 500  # keys of one query
+LIMIT = 256 * 2**20  # bytes, about five million scores
+DROPPED = 4  # a full file loses its oldest 1/DROPPED
+WAIT = 30.0  # seconds to wait for another writer
+ASKED = 500  # keys per query
 SCHEMA = "CREATE TABLE IF NOT EXISTS summed (key BLOB PRIMARY KEY, score BLOB NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"
 
 

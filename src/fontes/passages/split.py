@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 WORDS = 150
 MAX_WORDS = 250
-BATCH = 256  # documents that are split together
+BATCH = 256  # documents split together
 
 
 class Splitter(Stage[Run, Run]):
@@ -48,9 +48,7 @@ class Splitter(Stage[Run, Run]):
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
         """Return a function from texts to their passages' spans (first character, end).
 
-        Raises:
-            ParameterError: Parameters are invalid.
-            MissingExtraError: The library that finds sentences is not installed.
+        Raises ParameterError for invalid parameters, MissingExtraError without the library that finds sentences.
         """
 
     @property
@@ -88,12 +86,10 @@ class Splitter(Stage[Run, Run]):
         )
 
     def key(self) -> str | None:
-        """Cache key of the class, parameters and version of the sentence model: see `Stage.key`."""
         key = super().key()
         return None if key is None else f"{key} {version_of(self.sentence_finder)}"
 
     def of(self, doc: Doc) -> list[Doc]:
-        """Return the passages of one document."""
         return list(self.docs([doc]))
 
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
@@ -275,7 +271,6 @@ def _packed(text: str, sentence_spans: Spans, most: int) -> Spans:
 
 
 def _span(places: Spans, start: int, end: int) -> tuple[int, int]:
-    """Character span from the first to the last of these words."""
     inside = places[start:end]
     return (inside[0][0], inside[-1][1]) if inside else (0, 0)
 

@@ -21,14 +21,14 @@ from .vocabulary import Vocabulary
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
-MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
-WORDS = 1 << 18  # and how many words of plain texts are remembered
-KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
-MAX_WORD_LENGTH = 255  # letters of a word that no tokenizer cuts
-SHORT = 1000  # letters of a text whose words are looked up one by one
+MEMORY = 1 << 26  # bytes of cached terms of earlier texts
+WORDS = 1 << 18  # cached words of plain texts
+KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # analyzers named KIND:DETAIL
+MAX_WORD_LENGTH = 255  # longest word that no tokenizer cuts
+SHORT = 1000  # longest text whose words are looked up one by one
 _LETTER = "A-Za-zÀ-ÖØ-öø-ɏΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ϿЀ-ҁҊ-ԯḀ-ỿ"  # Latin, Greek, Cyrillic
-_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # what UAX 29 has inside words
-PLAIN = {  # texts that a tokenizer parts at blanks alone; others of which it makes words one by one; these words
+_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # punctuation inside words in UAX 29
+PLAIN = {  # by tokenizer: texts split at blanks alone; other plain texts; their words
     "standard": (
         f"[{_LETTER}0-9 ]*",
         rf"[\t\n\r -^`-~{_LETTER}]*",
@@ -142,8 +142,7 @@ class Analyzer:
         )
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the terms of each text."""
-        vocabulary = self._vocabulary  # two threads may have created two at first
+        vocabulary = self._vocabulary  # two threads may create two
         if vocabulary.nbytes > MEMORY:
             vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
         numbers, bounds = vocabulary.encode(texts)
@@ -157,7 +156,6 @@ class Analyzer:
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
-        """Return an empty vocabulary for this analyzer."""
         return Vocabulary(self)
 
     @cached_property
@@ -228,11 +226,7 @@ class Analyzer:
             raise ParameterError(f"the description of an analyzer is damaged ({error})") from error
 
     def with_tokenizer(self, tokenizer: Tokenize) -> Analyzer:
-        """Return this analyzer with `tokenizer` as the callable that its description names.
-
-        Raises:
-            ParameterError: The description names another callable.
-        """
+        """Return this analyzer with the callable that its description names; ParameterError if it names another."""
         if not (callable(self.tokenizer) and external.description(tokenizer) == external.description(self.tokenizer)):
             raise ParameterError(f"it was not made with {external.name_of(tokenizer)}")
         return replace(self, tokenizer=tokenizer)

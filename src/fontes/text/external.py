@@ -17,7 +17,7 @@ from typing import Any
 from ..core.errors import MissingExtraError, ParameterError
 from .tokenizers import lowercase
 
-SPACY, PLAIN = "spacy", "spacy-plain"  # the kinds of spaCy's tokenizers; the second looks at letters and digits alone
+SPACY, PLAIN = "spacy", "spacy-plain"  # spaCy tokenizers; the second uses letters and digits alone
 NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
@@ -87,7 +87,7 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
         pipeline = spacy.load(name, exclude=list(exclude))
     except OSError as e:
         raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}{advice}") from e
-    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
+    pipeline.max_length = 10**9  # the limit is meant for the parser and entities, which do not run
     return pipeline
 
 
@@ -124,7 +124,6 @@ class Absent:
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a spaCy model."""
         return self.name.partition(":")[0] in (SPACY, PLAIN)
 
     def __call__(self, text: str) -> Sequence[str]:
@@ -144,10 +143,8 @@ class Absent:
 def described(tokenizer: object) -> str | Absent:
     """Return the tokenizer of a description: a built-in or extra's name, or a placeholder for the caller's.
 
-    A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data.
-
-    Raises:
-        ParameterError: The value describes no tokenizer.
+    A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data. Raises ParameterError
+    if the value describes no tokenizer.
     """
     if isinstance(tokenizer, Mapping):
         return Absent(str(tokenizer["callable"]))
@@ -175,16 +172,12 @@ def name_of(function: Callable[..., Any]) -> str:
         reimported = imported(name)
     except ParameterError:
         reimported = None
-    # A name that leads to another object, as that of an object's method does to a function, would be wrong.
+    # The name of a bound method leads to a function, another object.
     return name if reimported == function else f"{name} (not importable)"
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:
-    """Import a callable of the user's, module:qualified.name; never pass a name from a file.
-
-    Raises:
-        ParameterError: It cannot be imported.
-    """
+    """Import the user's callable, module:qualified.name; never pass a name from a file. ParameterError on failure."""
     module, _, qualified = name.partition(":")
     try:
         member: Any = importlib.import_module(module)

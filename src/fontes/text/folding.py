@@ -31,7 +31,7 @@ def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: String
     units = np.empty(len(tokens.blob) + len(tokens), dtype=np.int32)
     length = _fold(
         tokens.blob, tokens.offsets, possessive, lowercase, stopwords.blob, stopwords.offsets, units, others
-    )  # a line for each token, all ended by a line break
+    )  # one line per token, each ended by a line break
     if stemmer == "porter" and length:
         length = porter.stem_lines(units[: length - 1]) + 1
         units[length - 1] = 10

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from ..core.strings import Strings
 from ..storage.compiled import inner, kernel
 
-FIRST = 1 << 11  # strings that there is room for at first
-SHORT = 7  # bytes of a string that its key holds whole, with their number in the highest byte
+FIRST = 1 << 11  # initial capacity in strings
+SHORT = 7  # longest string, in bytes, stored whole in its key, with its length in the highest byte
 
 
 class Interner:
     """Numbers distinct byte strings from 0 in order of first occurrence."""
 
     def __init__(self) -> None:
-        self._keys = np.zeros(2 * FIRST, dtype=np.uint64)  # of the string in each slot
+        self._keys = np.zeros(2 * FIRST, dtype=np.uint64)  # key of the string in each slot
         self._slots = np.full(2 * FIRST, -1, dtype=np.int32)
         self._bounds = np.zeros(FIRST + 1, dtype=np.int64)
         self._blob = np.empty(16 * FIRST, dtype=np.uint8)
@@ -29,7 +29,6 @@ class Interner:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the table in bytes."""
         return self._keys.nbytes + self._slots.nbytes + self._bounds.nbytes + self._blob.nbytes
 
     def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:

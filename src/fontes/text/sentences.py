@@ -15,9 +15,9 @@ from .external import spacy_pipeline
 Span = tuple[int, int]
 Spans = list[Span]
 
-MAX_TEXT_LENGTH = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
+MAX_TEXT_LENGTH = 100_000  # characters spaCy analyses at once; cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
-CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # of Latin, Greek and Cyrillic letters
+CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic capitals
 GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
 
@@ -86,7 +86,6 @@ def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
 
 
 def _pipeline(model: str) -> Any:
-    """The part of a spaCy pipeline that finds sentences."""
     pipeline = spacy_pipeline(model, f"finding sentences with 'spacy:{model}'")
     for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
         if parts[-1] in pipeline.component_names:
@@ -100,7 +99,6 @@ def _pipeline(model: str) -> Any:
 
 
 def _edges(text: str) -> list[int]:
-    """Bounds of the pieces of a text that spaCy analyses separately."""
     edges = [0]
     while len(text) - edges[-1] > MAX_TEXT_LENGTH:
         gap = SPACE.search(text, edges[-1] + MAX_TEXT_LENGTH, edges[-1] + 2 * MAX_TEXT_LENGTH)

@@ -18,8 +18,8 @@ from .tokenizers import TOKENIZERS
 from .vocabulary import end_to_end
 from .windows import windows
 
-PIECE = 1 << 20  # characters of a text that are analysed at a time
-MAX_CACHED_TERMS = 1 << 18  # terms of a text that are kept, since most pieces share theirs
+PIECE = 1 << 20  # characters analysed at a time
+MAX_CACHED_TERMS = 1 << 18  # cached terms of a text; most pieces share theirs
 SPACE = re.compile(r"\s")
 Match = tuple[int, int, tuple[Hashable, ...]]
 
@@ -121,7 +121,7 @@ def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: in
     pieces = _pieces(text)
     matches = _matches(analyzer, text, pieces, terms)
     every = list(matches) if len(pieces) == 1 else None
-    # A token has one term, unless terms are cut into n-grams: there are no more than those that are shown.
+    # Without character n-grams a token has at most one term, so a window has no more than `terms`.
     most = math.inf if analyzer.chars else len(frozenset(terms))
     start = _best_start(matches if every is None else every, length, most)
     if every is None:
@@ -131,7 +131,6 @@ def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: in
 
 
 def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Snippet:
-    """Return the snippet that begins shortly before a position, with the matches inside it."""
     start = 0 if len(text) <= length else min(max(0, start - length // 6), len(text) - length)
     if start:
         start = text.find(" ", start) + 1 or start

@@ -88,7 +88,7 @@ def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, star
 @inner()
 def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
     at = begin
-    run_end, run_length, last = -1, 0, begin  # the run of CJK characters that `pairs` is in
+    run_end, run_length, last = -1, 0, begin  # current run of CJK characters
     while at < stop:
         byte = text[at]
         if byte < 128:
@@ -191,10 +191,10 @@ def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
 @inner()
 def _word(text: Any, at: int, stop: int, table: Any) -> int:
     """Rules WB4 to WB13b, with Lucene's reading of Hebrew quotes."""
-    state = 0  # the class of the last letter, digit or low line
-    filled = False  # whether there was more than low lines
-    joined = False  # whether the last letter came after an inner mark: no Hebrew quote may follow it
-    quoted = False  # after a Hebrew quote only a letter, digit or low line goes on, directly
+    state = 0  # class of the last letter, digit or underscore
+    filled = False  # whether anything but underscores was seen
+    joined = False  # whether the last letter follows inner punctuation; then no Hebrew quote may follow
+    quoted = False  # after a Hebrew quote only a letter, digit or underscore may follow directly
     end = 0
     while at < stop:
         code, size = _decode(text, at)

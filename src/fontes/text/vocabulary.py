@@ -31,15 +31,14 @@ class Vocabulary:
         self._stopwords = Strings.of(analyzer.stopwords)
         self._tokens = Interner()
         self._table = Interner()
-        self._terms: list[str] = []  # as many of the table as were asked for
-        self._numbers: dict[str, int] = {}  # of these, likewise
-        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
+        self._terms: list[str] = []  # terms decoded from the table so far
+        self._numbers: dict[str, int] = {}  # their numbers
+        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i has the terms _term_numbers[bounds[i]:bounds[i+1]]
         self._term_numbers = np.zeros(0, dtype=np.int32)
         self._lock = threading.RLock()
 
     @property
     def terms(self) -> list[str]:
-        """Terms in the order of their numbers."""
         with self._lock:
             if len(self._terms) < len(self._table):
                 self._terms += self._table.table(len(self._terms)).tolist()
@@ -47,11 +46,9 @@ class Vocabulary:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the tables in bytes."""
         return self._tokens.nbytes + self._table.nbytes + self._term_bounds.nbytes + self._term_numbers.nbytes
 
     def __len__(self) -> int:
-        """Number of terms."""
         return len(self._table)
 
     def table(self) -> Strings:
@@ -160,7 +157,6 @@ class Vocabulary:
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
 
     def _analyze_new(self) -> None:
-        """Analyse the tokens seen for the first time."""
         known = len(self._term_bounds) - 1
         if known == len(self._tokens):
             return
@@ -195,7 +191,6 @@ class Vocabulary:
         return self._table.intern(terms.blob, *_spans(terms))
 
     def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
-        """Mask of the tokens that have one of the terms."""
         numbers = self._number(Strings.of(terms))
         before = np.concatenate([[0], np.cumsum(np.isin(self._term_numbers, numbers))])
         having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
@@ -209,7 +204,7 @@ class Vocabulary:
         """Add word n-grams; one of size n pairs one of size n - 1 with the next word."""
         least, most = self._analyzer.words
         text_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        shorter = numbers  # the n-gram of the size before that starts at each word
+        shorter = numbers  # the n-gram one word shorter that starts at each word
         parts = [(numbers, text_of)] if least == 1 else []
         for size in range(2, most + 1):
             starts = np.flatnonzero(text_of[: max(0, len(text_of) - size + 1)] == text_of[size - 1 :])
