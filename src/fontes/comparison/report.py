@@ -252,7 +252,6 @@ class Report:
         }
 
     def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
-        """One line for each test of the system, or one for its mean alone."""
         system = self.systems[name]
         low, high = json_values(self.intervals[measure][name])
         line = {
@@ -402,7 +401,6 @@ def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) 
 
 
 def _with_texts(qrels: Qrels, sources: Iterable[Topics]) -> Topics:
-    """Judged topics, with texts from the first source that has them."""
     known: dict[str, Topic] = {}
     for source in sources:
         for topic in source.values():

@@ -124,7 +124,6 @@ class Experiment:
         return self._systems.made(self._index(collection))
 
     def _searching(self, collection: Collection) -> Mapping[str, System]:
-        """Searching systems over an empty collection; checks the index."""
         self._index(collection)
         return self._systems.stages
 

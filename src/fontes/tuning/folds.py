@@ -76,7 +76,6 @@ def _named(names: Mapping[str, object]) -> list[list[str]]:
 
 
 def _joined(ids: list[str], links: Iterable[list[tuple[str, str]]]) -> list[list[str]]:
-    """Connected components of the graph of topics and documents."""
     parent = {i: i for i in ids}
 
     def root(i: str) -> str:
