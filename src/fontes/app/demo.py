@@ -59,7 +59,7 @@ class Task:
         title: Input and goal of the task.
         measures: Names of the measures.
         pipelines: Pipelines to measure, as texts.
-        extras: Pipelines that need extras of the installation.
+        extras: Additions by extras of the installation, by extra.
     """
 
     title: str

@@ -44,7 +44,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     Args:
         encoder: Encodes sentences for the classifier; a string names the model of a `SentenceEncoder`. None: no model; a
             sentence counts 1 if `causal_pairs` finds a cause that is not negated, 0.5 if only by a temporal cue ("after").
-        weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 ignores the topic.
+        weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 leaves the likelihood alone.
         pool: "max": the likeliest sentence; "top3": the mean of the three likeliest; "noisy-or": 1 - Π (1 - p).
         near: Exponent of a sentence's cosine with the topic's text, by which its probability is multiplied; 0: no such factor.
             None: 1 with an encoder, 0 without.

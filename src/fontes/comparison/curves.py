@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DEFAULT = ("P", "R", "SetF", "RR")
-ALL = 20  # up to here each k is drawn
+ALL = 20  # greatest k with every value drawn
 DEPTHS = sorted({k * int(power) for power in 10 ** np.arange(6) for k in (1, 2, 3, 4, 5, 6, 7, 8, 9)} | {15, 150, 1500})
 RESAMPLES = 2_000
-PANEL = 2.5  # inches: the height of a row of panels
+PANEL = 2.5  # height of a row of panels in inches
 NAMES = {"P": "precision", "R": "recall", "SetF": "F1", "RR": "reciprocal rank", "Complete": "one evidence set is complete"}
 
 

@@ -91,7 +91,7 @@ def _means(report: Report) -> str:
     below: dict[tuple[int, int], str] = {}
     for column, header in enumerate(table.header):
         measure = None if column in table.beside else by_name.get(header)
-        if measure is None or measure.summed:  # intervals are those of means, and counts are summed
+        if measure is None or measure.summed:  # counts are summed, and intervals are of means
             continue
         for row, name in enumerate(report.systems):
             low, high = report.intervals[measure][name]
@@ -164,10 +164,10 @@ def _cell(cell: ResultCell, column: int, table: ResultTable, below: str) -> str:
     return f'<td class="{kind}">{text}{raised}{small}</td>' if kind else f"<td>{text}{raised}{small}</td>"
 
 
-ROWS = 300_000  # ranked documents in a page, of all topics and systems; about 2 MB
+ROWS = 300_000  # ranked documents in a page over all topics and systems; about 2 MB
 TEXT = 3_000_000  # characters of documents' texts in a page
-RELEVANT = 20  # relevant documents of a topic that are listed with their ranks
-TOPIC = 2_000  # characters of a topic, and as many as TEXT in all
+RELEVANT = 20  # relevant documents listed per topic
+TOPIC = 2_000  # characters per topic, and at most TEXT in all
 RECALLS = [i / 20 for i in range(21)]
 AT_K: dict[str, Measure] = {"Recall": R, "Precision": P, "F1": SetF, "RR": RR, "nDCG": nDCG, "Success": Success}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
 RAISED = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
-MAX_COMPARISONS = 60  # comparisons that are printed; a table of more is for programs
+MAX_COMPARISONS = 60  # printed comparisons; larger tables are for programs
 NOTHING = "–"
 LATEX = {
     "\\": r"\textbackslash{}",

@@ -17,11 +17,11 @@ from ..core import ParameterError
 
 Floats = NDArray[np.floating[Any]]
 
-DIGITS = 12  # differences that are equal in these decimals count as equal
-EXACT_WILCOXON = 50  # topics with a difference up to which the distribution is counted out
-EXACT_FISHER = 16  # topics up to which all signs are tried
+DIGITS = 12  # decimals in which differences are compared
+EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution
+EXACT_FISHER = 16  # greatest number of topics for which all signs are tried
 BLOCK = 1 << 21  # numbers in a block of resamples: 16 MiB
-PART = 1 << 17  # of them that are drawn at a time, for the cache of a processor
+PART = 1 << 17  # numbers drawn at a time, to fit the processor's cache
 
 
 def t_test(differences: Floats) -> tuple[Floats, Floats]:
@@ -76,7 +76,7 @@ def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> t
     n = len(differences)
     total = 1 << n if n <= EXACT_FISHER else permutations
     sums = differences.sum(axis=0)
-    least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # for sums that differ by rounding alone
+    least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # tolerance for rounding
     reached = np.zeros(differences.shape[1], dtype=np.int64)
     for signs in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
         reached += (np.abs(2 * (signs @ differences) - sums) >= least).sum(axis=0)
@@ -202,7 +202,7 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
     constant = _same(centred)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
-    margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means that are equal but for rounding count half
+    margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means equal up to rounding count half
     bias = ndtri(((means < mean - margin).sum(axis=0) + (means <= mean + margin).sum(axis=0)) / (2 * len(means)))
     shares = []
     for z in ndtri([(1 - confidence) / 2, (1 + confidence) / 2]):

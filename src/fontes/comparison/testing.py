@@ -22,7 +22,7 @@ TESTS = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
 PERMUTATIONS = 100_000
 RESAMPLES = 10_000
-COLUMNS = 500  # pairs whose resamples are in memory at a time: 40 MB
+COLUMNS = 500  # pairs whose resamples are in memory together: 40 MB
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Testing:
         ParameterError: A name is unknown, or a number out of range.
     """
 
-    __test__ = False  # pytest takes every class whose name starts with Test for a test
+    __test__ = False  # keeps pytest from collecting the class
 
     test: str = "t"
     correction: str = "holm"

@@ -20,7 +20,7 @@ from .run import Run
 from .stage import Stage, check_depth
 from .where import DEEPEST, GREATEST, PythonText
 
-MAX_TEXT = 20_000  # characters of a text
+MAX_TEXT = 20_000  # greatest length of a text
 TUNE = "tune"
 AnyStage = Stage[Any, Any]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .dates import DATE, date_of
 
-MAX_TEXT = 2_000  # characters of a text that is corrected
+MAX_TEXT = 2_000  # greatest length of a corrected text
 TOKEN = re.compile(
     rf"""(?P<column>metadata\[\s*(?:"[^"]*"|'[^']*')\s*\])"""
     r"""|(?P<quoted>"[^"]*"|'[^']*'|“[^”]*”|‘[^’]*’)"""

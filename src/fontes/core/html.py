@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .stage import Stage
     from .values import Explanation
 
-TOPICS = 20  # of a run that are shown
-HITS = 10  # of a ranking
+TOPICS = 20  # shown topics of a run
+HITS = 10  # shown hits of a ranking
 BOX = (
     "display:inline-block;border:1px solid #0b7a75;border-radius:6px;padding:4px 8px;margin:2px;"
     "vertical-align:middle;font-family:monospace"

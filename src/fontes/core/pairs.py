@@ -49,13 +49,13 @@ class Pairs:
         topics, numbers = _topics(runs)
         ids, codes = _codes(runs)
         total = np.zeros(len(topics), dtype=np.int64)
-        before = []  # for each run and topic, how many rows the runs before it have
+        before = []  # for each run and topic, the number of rows of earlier runs
         for run, own in zip(runs, numbers, strict=True):
             before.append(total[own])
             total[own] += np.diff(run.bounds)
         starts = np.concatenate([[0], np.cumsum(total)])
         keys = np.empty(starts[-1], dtype=np.uint64)
-        rows = []  # of each run, among those of all runs by topic
+        rows = []  # positions of each run's rows among those of all runs, by topic
         for run, own, ahead, docs in zip(runs, numbers, before, codes, strict=True):
             within = np.arange(run.rows) + np.repeat(ahead - run.bounds[:-1], np.diff(run.bounds))
             rows.append(within + np.repeat(starts[own], np.diff(run.bounds)))
@@ -140,7 +140,7 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
 
 
 def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
-    if run.rows < len(run.ids) // 8:  # as for one topic of a large index, where a pass over the table is the longer way
+    if run.rows < len(run.ids) // 8:  # few rows of a large table: avoid a pass over the table
         return np.unique(run.codes, return_inverse=True)
     used = np.bincount(run.codes, minlength=len(run.ids)) > 0
     return np.flatnonzero(used), (np.cumsum(used) - 1)[run.codes]

@@ -102,7 +102,7 @@ class Part:
             known: Replacements by the identity of the part, so that a shared part stays one, also across trees.
         """
         known = {} if known is None else known
-        if id(self) not in known:  # the part itself is kept too, or another one could get its identity
+        if id(self) not in known:  # keeps the part alive, so that its id is not reused
             known[id(self)] = (self, function(self._mapped(lambda part: part.map(function, known))))
         return known[id(self)][1]
 
@@ -127,7 +127,7 @@ class Part:
 
     def check_needs(self) -> None:
         """Raise FontesError if a model, library or file needed at run time is missing."""
-        getattr(self, "fingerprint", None)  # what has one has looked at the content of its model
+        getattr(self, "fingerprint", None)  # the fingerprint covers the content of the model
 
     def prepare(self, progress: Report) -> None:
         """Build what is missing before a run, such as document vectors; by default calls the inner parts.
@@ -313,6 +313,6 @@ def _key(value: Any) -> str | None:
         known = [key for key in keys if key is not None]
         return f"({', '.join(known)})" if len(known) == len(keys) else None
     if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
-        return None  # the index knows the name of its analyzer's function, not what it does
+        return None  # the index knows only the name of its analyzer's function
     fingerprint = getattr(value, "fingerprint", None)
     return f"{type(value).__qualname__} {fingerprint}" if isinstance(fingerprint, str) else None

@@ -14,7 +14,7 @@ from .html import of_ranking
 from .strings import Strings
 from .values import Doc, Documents, Hit, Topic
 
-SNIPPET = 240  # characters of a text where nobody picks a piece
+SNIPPET = 240  # characters of a text without a picked passage
 
 
 class Ranking(Sequence[Hit]):
@@ -148,7 +148,7 @@ def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
         if state is None or any(state.ids is not ranking._ids for ranking in some):
             every += [known.docs(ranking.ids) for ranking in some]
             continue
-        codes = np.concatenate([ranking._codes for ranking in some])  # which are ordinals, so that no id is looked up
+        codes = np.concatenate([ranking._codes for ranking in some])  # ordinals, so that no id is looked up
         docs = iter(state.documents(state.ids.take(codes), codes.tolist()))
         every += [list(islice(docs, len(ranking))) for ranking in some]
     return every

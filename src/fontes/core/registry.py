@@ -43,7 +43,7 @@ class Registry(Generic[T]):
         self.noun = noun
         self._declaration = declaration
         self._things: dict[str, T] = {}
-        self._modules: dict[str, list[str]] | None = None  # by name, the modules that say that they register it
+        self._modules: dict[str, list[str]] | None = None  # modules by the names that they declare
         self._failures: dict[str, Exception] = {}
 
     def add(self, name: str, thing: T) -> None:
@@ -76,7 +76,7 @@ class Registry(Generic[T]):
         return f"{failed[0]} has it and cannot be imported: {self._failures[failed[0]]}" if failed else ""
 
     def __contains__(self, name: object) -> bool:
-        declared = {} if name in self._things else self._declared()  # which may import what registers the name
+        declared = {} if name in self._things else self._declared()  # may import the module that registers the name
         return name in self._things or name in declared
 
     def __iter__(self) -> Iterator[str]:

@@ -42,7 +42,7 @@ class Table:
         self.rows = rows
         self.unit = unit
         self.topic_id, self.topic_text = topic_id, topic_text
-        self.number = 0  # of the row that was read last
+        self.number = 0  # last row read
 
     @classmethod
     def of_frame(cls, frame: Any) -> Table:

@@ -23,9 +23,9 @@ from .errors import FontesError, ParameterError
 from .filter_correction import corrected
 from .registry import nearest
 
-MAX_TEXT = 100_000  # characters of a text
-GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
-DEEPEST = 100  # expressions inside one another
+MAX_TEXT = 100_000  # greatest length of a text
+GREATEST = 2**63 - 1  # greatest whole number, which fits into int64
+DEEPEST = 100  # greatest nesting depth
 TYPES = ("keyword", "integer", "float", "date", "boolean", "keywords")
 """The types of columns; `keywords` is a list of them."""
 REFUSED = {"text": "holds long texts", "mixed": "holds values of several types, or others than columns have"}
@@ -180,7 +180,7 @@ class PythonText:
             raise ParameterError(f"the {self.noun} is empty; write it as {self.example}")
         if len(self._text) > self.longest:
             raise ParameterError(f"the {self.noun} has {len(self._text):,} characters; {self.longest:,} are allowed")
-        self._source = self._text.replace("\n", " ").strip()  # a text may go over several lines
+        self._source = self._text.replace("\n", " ").strip()  # a text may span several lines
         try:
             return ast.parse(self._source, mode="eval").body
         except SyntaxError as error:
@@ -190,7 +190,7 @@ class PythonText:
 
     def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
         """Return the error for a problem at an expression or at a character number, from 0."""
-        # ast counts bytes
+        # ast counts columns in bytes
         column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
         return kind(f"{self.counted} {column + 1}: {problem}")
 

@@ -16,7 +16,7 @@ from typing import cast
 from .checks import check_whole
 from .errors import FontesError, ParameterError
 
-MEMORY = 2 << 30  # bytes, unless `work` says otherwise
+MEMORY = 2 << 30  # default, in bytes
 MAX_MEMORY = 1 << 50
 
 

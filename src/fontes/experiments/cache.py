@@ -25,9 +25,9 @@ from ..storage.files import write
 from ..storage.hashes import hash_json
 from .provenance import installed, processor, topic_facts
 
-LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
-LAYOUT = 1  # of the files
-OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # the runs, and what a process left that was killed while writing one
+LIMIT = 2 << 30  # bytes; the least recently used runs are deleted first
+LAYOUT = 1  # version of the file format
+OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # runs, and temporary files of killed processes
 DAMAGE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, struct.error),
     *(RecursionError, NotImplementedError, zipfile.BadZipFile, zlib.error),

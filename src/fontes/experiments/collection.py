@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..passages import Passages
     from ..text import Analyzer
 
-AT_ONCE = 1000  # documents read from an index
+AT_ONCE = 1000  # documents read from an index at a time
 INDEXING = "indexing"
 READ_AGAIN = "the documents are read more than once, so not from standard input or a pipe; write them to a file"
 

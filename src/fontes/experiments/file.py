@@ -29,9 +29,9 @@ from .runner import FORMS
 if TYPE_CHECKING:
     from ..index import Index
 
-MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
-PARTS = 100  # of a dotted key: the time that a key takes goes with their square
+MODEL = "name_or_path"  # parameter with the folder or name of a model
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # placeholder run for checking expressions
+PARTS = 100  # greatest number of parts of a dotted key; parsing time is quadratic
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 KINDS = {
     "string_type": "a string",
@@ -247,7 +247,7 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML that is read here: a key of more than {PARTS} parts")
     try:
         raw = tomllib.loads(text)
-        json.dumps(raw, default=str)  # which fails where a message could not show a value
+        json.dumps(raw, default=str)  # fails for values that a message could not show
         return raw
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None

@@ -18,7 +18,7 @@ from .provenance import machine, versions
 
 LAYOUT = 2
 HASH = re.compile("[0-9a-f]{64}")
-TOLERANCE = 1e-12  # relative: sums may end in another digit on another processor
+TOLERANCE = 1e-12  # relative; sums differ in the last digits between processors
 TESTED = ("difference", "low", "high", "statistic", "p", "corrected", "d_z", "hedges_g", "wins", "ties", "losses")
 COUNTED = ("documents", "terms", "tokens")  # of an index
 # The parts of a lock that are compared, in this order, and what messages call them.
@@ -73,7 +73,7 @@ class Check:
     def of(cls, locked: Mapping[str, Any], now: Mapping[str, Any]) -> Check:
         """Compare a lock with that of a later run."""
         different = [d for key, name in COMPARED.items() for d in differences(locked.get(key, {}), now[key], name)]
-        loaded = locked.get("versions", {})  # other libraries may be loaded now that the experiment does not use
+        loaded = locked.get("versions", {})  # the process may have loaded unrelated libraries
         notes = [
             *differences(loaded, {name: now["versions"].get(name) for name in loaded}, "versions"),
             *differences(locked.get("hardware", {}), now["hardware"], "hardware"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..text import Analyzer
 
 System = Stage[Topics, Run] | Run | Path
-NOTHING = SimpleNamespace(scale=1.0, path="")  # stands for the index, of vectors or not, where expressions are only looked at
+NOTHING = SimpleNamespace(scale=1.0, path="")  # placeholder index for checking expressions
 WITHOUT_ALL = "Without all of that: "
 PLAIN = "standard"  # an analyzer that needs nothing
 
@@ -127,7 +127,7 @@ class Rehearsal(Collection):
 
         usable: str | Analyzer = PLAIN
         with self._problems.collected():
-            Analyzer.of(analyzer)("a")  # raises where the library or its model is not there
+            Analyzer.of(analyzer)("a")  # raises if the library or its model is missing
             usable = analyzer
         return super().index(usable, fields, vectors)
 

@@ -75,7 +75,7 @@ def topic_facts(topic: Topic) -> dict[str, Any]:
     }
 
 
-# Distribution to the module that says whether it was used.
+# Distribution to the module whose import shows that it was used.
 LIBRARIES = {
     "numpy": "numpy",
     "numba": "numba",

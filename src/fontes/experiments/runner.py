@@ -30,7 +30,7 @@ from .problems import System, is_inside
 from .provenance import hash_of
 from .systems import Searches
 
-FORMS = ("md", "json", "html")  # of the report, where nothing else is said
+FORMS = ("md", "json", "html")  # default formats of the report
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Res
 
 
 LOCK = "experiment.lock"
-UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
+UNFINISHED = "unfinished.json"  # lists the files being written, so that the next run can remove stale ones
 PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
 FOLDERS = ("runs", "indexes", "cache", "models")
 RUN = re.compile(r"runs/.+\.run", re.DOTALL)
@@ -240,7 +240,7 @@ def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str,
         path = folder / name
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            path.parent.rmdir()  # where it is empty now
+            path.parent.rmdir()  # succeeds only if empty
 
     def finish(lock: Mapping[str, Any]) -> None:
         write_json(folder / LOCK, {**lock, "files": files})

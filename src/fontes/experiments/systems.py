@@ -135,7 +135,7 @@ class Searches:
         steps = steps_of(stage)
         output = self._output(steps)
         assert isinstance(output.value, Run)
-        # Cut shows nothing new; the reranker before it does.
+        # A final cut is skipped to find the reranker before it.
         end = next(i for i in range(len(steps), 0, -1) if not isinstance(steps[i - 1], Cut))
         candidates = None
         if steps[end - 1].takes is Run and steps[end - 1].gives is Run:
@@ -151,7 +151,7 @@ class Searches:
 
     def _new(self, steps: Steps, identity: tuple[str | int, ...]) -> Output:
         before = self._output(steps[:-1])
-        if isinstance(steps[-1], Cut):  # costs nothing and is not worth a file
+        if isinstance(steps[-1], Cut):  # too cheap to cache
             return Output(steps[-1](before.value), before.seconds, before.cached)
         last, seconds = self._with_parts_done(steps[-1], steps[:-1])
         label = steps[-1].name or type(steps[-1]).__name__
@@ -199,7 +199,7 @@ class Searches:
 
         def done(part: Stage[Any, Run]) -> Stage[Any, Run]:
             nonlocal total
-            # A sum weights its parts itself, so what is run is the part without its weight.
+            # A sum applies the weights itself, so the part is run without its weight.
             weighted = isinstance(stage, Sum) and isinstance(part, Scaled)
             result, seconds = self._with_parts_done(part, before) if weighted else self._done(part, before)
             total += seconds
@@ -231,7 +231,7 @@ class _Done(Stage[Any, Run]):
         return self.run
 
     def __call__(self, value: object, *, progress: Listener = silent) -> Run:
-        return self.run  # with the provenance that it has
+        return self.run  # keeps its provenance
 
     def written(self, names: Names, *, strict: bool) -> str:
         return str(self.run.provenance["system"])

@@ -23,8 +23,8 @@ from .weighting import Weighting
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-FEW = 200  # terms whose weights are worked out by themselves; for more, those of all are
-PROBE = 12  # postings are gone through in the time in which one is looked up
+FEW = 200  # greatest number of terms weighted individually; beyond, all terms are weighted
+PROBE = 12  # postings scanned in the time of one lookup
 
 
 class FilteredImpacts:
@@ -44,7 +44,7 @@ class FilteredImpacts:
         self.rank: NDArray[np.uint32] = index.ids.rank[where.docs]
         self._windows = -(-len(where) // WINDOW)
         self._lock = threading.Lock()
-        self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 and the number here of each term, 0 while it has none
+        self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 + the term's number here, 0 while it has none
         self._lists = _Pool([((), np.int64), ((), np.int32), ((), np.uint16), ((), np.float32)])
         self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), np.zeros(0, np.float32)])
         self._terms = _Pool([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
@@ -63,7 +63,7 @@ class FilteredImpacts:
         bounds, docs, _, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
-        # One place more: what does not pass is written and then overwritten.
+        # One extra place: documents that do not pass are written and then overwritten.
         own_docs, own_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)
         select(terms, bounds, docs, weights, self._where.places, self._where.docs, own, own_docs, own_weights)
         own_docs, own_weights = own_docs[: own[-1]], own_weights[: own[-1]]

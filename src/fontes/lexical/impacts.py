@@ -30,9 +30,9 @@ from .weighting import Postings, Statistics, Weighting
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-CHUNK = 1 << 20  # postings that are weighted at a time
-MAX_MODELS = 4  # models whose impacts an index keeps, in memory and on disk
-LARGE = 2_000_000  # postings from which on impacts are kept on disk
+CHUNK = 1 << 20  # postings weighted at a time
+MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
+LARGE = 2_000_000  # least number of postings for keeping impacts on disk
 CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
@@ -88,7 +88,7 @@ class Impacts:
 
 
 _LOCK = threading.Lock()
-_blocks: list[bool] = []  # of `in_memory` that are open, and whether lists are meant
+_blocks: list[bool] = []  # the `lists` of open `in_memory` blocks
 
 
 @contextlib.contextmanager
@@ -274,7 +274,7 @@ def weighted_postings(
     """
     docs, tfs = index.postings(terms)
     weights = weighting.postings(Statistics.of(index), Postings(terms, index.df[terms], docs, tfs)).astype(np.float32)
-    if not np.isfinite(weights.sum(dtype=np.float64)):  # which the search relies on
+    if not np.isfinite(weights.sum(dtype=np.float64)):  # the search relies on finite weights
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
     return docs, weights
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..storage.compiled import inner, kernel
 
-BLOCK = 64  # documents under one bound: not more than a mask has bits
+BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
-BINS = 1024  # of the histogram that the k-th best weights are read from
-SORTED = 32  # results of a topic that the search puts in order itself; numpy's sort is the faster one for more
+BINS = 1024  # bins of the histogram for the k-th best weights
+SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
@@ -156,7 +156,7 @@ def _bound_blocks(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, de
     """Fill `ceilings` with a bound for each block; return a score that at least k documents reach, or 0."""
     list_bounds, docs, _, weights = lists
     best, kth, _, row_of, rows, _ = bounds_of
-    margin = 1 + 3e-7 * (len(terms) + 4)  # for the rounding of float32 sums
+    margin = 1 + 3e-7 * (len(terms) + 4)  # tolerance for rounding of float32 sums
     least = np.float32(0)
     block_bounds[:] = 0
     for i in range(len(terms)):
@@ -210,7 +210,7 @@ def _pruned(
             sums[:] = 0
         else:
             for block in range(blocks):
-                if own[block] >= least:  # what is in others is not looked at
+                if own[block] >= least:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
@@ -218,7 +218,7 @@ def _pruned(
             if own[block] < least:
                 continue
             first = block * BLOCK
-            mask = np.uint64(0)  # of the documents that reach the threshold
+            mask = np.uint64(0)  # documents that reach the threshold
             for at in range(BLOCK):
                 mask |= np.uint64(sums[first + at] >= enough) << np.uint64(at)
             while mask:
@@ -247,7 +247,7 @@ def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_
         if row >= 0:
             first, last = bounds[term] + np.int64(starts[row, window]), bounds[term] + np.int64(starts[row, window + 1])
             own_places, own_weights = places[first:last], weights[first:last]
-            for at in range(last - first):  # unsigned places need no look at whether they count from the end
+            for at in range(last - first):  # unsigned indexes need no check for negative values
                 sums[np.uint64(own_places[at])] += query_weight * own_weights[at]
             continue
         at, end = cursors[i], bounds[term + 1]

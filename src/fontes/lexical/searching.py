@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
 
-RESULTS = 1 << 21  # in memory at a time, before they are packed
-QUICK = 10  # postings that numpy adds to the sums in the time of a step of Python
-LOOKS = 400  # documents whose sums it looks at in that time
+RESULTS = 1 << 21  # results in memory before they are packed
+QUICK = 10  # postings that numpy sums in the time of one Python step
+LOOKS = 400  # sums that numpy scans in that time
 CALLS = 250  # steps in whose time it is called for a topic
 
 

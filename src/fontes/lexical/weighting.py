@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
 
 Floats = NDArray[np.float64]
-CHUNK = 1 << 21  # postings that are weighted at a time
-NORMS = 8  # models whose norms are kept
-LENGTHS = ("exact", "lucene")  # how the lengths of documents are counted
+CHUNK = 1 << 21  # postings weighted at a time
+NORMS = 8  # models whose norms are cached
+LENGTHS = ("exact", "lucene")  # ways to count document lengths
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Statistics:
 
     def _norms_of(self, weighting: Weighting) -> Floats:
         squares = np.zeros(len(self._index), dtype=np.float64)
-        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round alike
+        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round equally
         total = int(ends[-1]) if len(ends) else 0
         for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
             docs, tf = self._index.postings(terms)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Ends of a parameter beyond which there is nothing to try.
+# Limits of the parameters' valid values.
 LIMITS = {"b": (0.0, 1.0), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
-NEAR_EDGE = 0.02  # of a range without steps
+NEAR_EDGE = 0.02  # as a fraction of a range without steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +332,7 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
         at = place(trial.params[name])
         best[at] = max(best.get(at, -np.inf), trial.score)
     points = sorted(best.items())
-    # Settings that were drawn at random differ in the other parameters as well: no line from one to the next.
+    # Random settings also differ in the other parameters, so no line connects them.
     drawn_alone = len(tuning.space) > 1 and tuning.method != "grid"
     style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if drawn_alone else "-"}
     axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")

@@ -67,7 +67,7 @@ class Scoring:
             stage = settled(stage, self._precisions)
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
-        # Without its documents, a run that finds nothing judged may be of a poor setting, or of another collection.
+        # Without documents, a run with nothing judged may have a poor setting or another collection.
         if run.documents is not None:
             check_agreement(run, self._qrels)
         return measured(run, self._qrels, [self._measure]).array(self._measure)
@@ -133,7 +133,7 @@ def _key(setting: Setting) -> str:
     return repr(sorted(setting.items()))
 
 
-RUNS = 8  # that are remembered; a stage that no setting changes is asked for every time, and stays
+RUNS = 8  # cached runs; a stage that no setting changes is used every time, and stays
 
 
 class RunMemory:
@@ -141,7 +141,7 @@ class RunMemory:
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
-        # The stages stay with their runs, so that no other object gets their identity.
+        # The stages are kept with their runs, so that their ids are not reused.
         self._runs: OrderedDict[int, tuple[Stage[Any, Run], Run]] = OrderedDict()
 
     def run(self, stage: Stage[Any, Run]) -> Run:

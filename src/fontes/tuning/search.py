@@ -20,7 +20,7 @@ from .scoring import Scoring, ScoringActors
 from .space import Axis, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 METHODS = ("grid", "random", "tpe")
-TRIALS = 100  # of random and TPE, unless told otherwise
+TRIALS = 100  # default for random and TPE
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def tune(
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     search = Scoring(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
-    with in_memory(), work(ray=ray):  # a setting is searched once: its weights would fill the folder of the index in vain
+    with in_memory(), work(ray=ray):  # each setting is searched once, so its weights are not worth caching
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
         room = cluster()
         actors = None if room is None else ScoringActors(search, room)

@@ -22,7 +22,7 @@ from ..measures.ranks import FAR, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
-MAX_GRID = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0.1
+MAX_GRID = 1001  # greatest grid searched exhaustively: 5 systems in steps of 0.1
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class _Space:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
-        # Means of the same values in another order differ in their last bits; they count as equal.
+        # Rounded, as means of the same values in another order differ in their last bits.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
 
     def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
@@ -231,13 +231,13 @@ class _Judgments:
 
     @classmethod
     def of(cls, pairs: Pairs, qrels: Qrels) -> _Judgments:
-        # The first table of ranks, of the pairs in any order, says which judged documents there are; their order is ours.
+        # Ranks of equal scores show which judged documents are among the pairs.
         topic, grade, starts = judgments(qrels)
         ordered = Ranks.of(pairs.run(np.zeros(len(pairs)), {}), qrels)
         number = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
         last = np.array([pairs.bounds[number[t] + 1] - 1 if t in number else 0 for t in qrels], dtype=np.int64)
         row = np.flatnonzero(ordered.by_qrels < FAR)
-        # With equal scores the one order is by descending id, and the pairs of a topic ascend by id.
+        # Equal scores are ordered by descending id, and the pairs of a topic by ascending id.
         pair = last[topic[row]] - ordered.by_qrels[row]
         end = np.searchsorted(pairs.bounds, pair, side="right")
         first, size = pairs.bounds[end - 1], pairs.bounds[end] - pairs.bounds[end - 1]

@@ -24,7 +24,7 @@ def check(
     clean: Annotated[bool, typer.Option("--clean", help="Remove what stopped processes have left behind.")] = False,
     json: Json = False,
 ) -> None:
-    """Read every file of an index and say whether it is sound, and name what stopped processes have left behind."""
+    """Check every file of an index, and list leftovers of stopped processes."""
     from ...index.leftovers import clean as removed, leftovers
     from ..output import counted, print_json, say
 

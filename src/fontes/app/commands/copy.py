@@ -18,7 +18,7 @@ def copy(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy an index to a directory or an address, with all sums checked. Files that are there already are not copied again."""
+    """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""
     from ...index.remote import copy_index
     from ..output import print_json, say
     from ..progress import reporting

@@ -19,7 +19,7 @@ def delete(
     missing: Annotated[str, typer.Option(help="Of ids that the index has not: error or skip.")] = "error",
     json: Json = False,
 ) -> None:
-    """Delete documents from an index. Whoever searches meanwhile is not disturbed."""
+    """Delete documents from an index. Running searches are not disturbed."""
     from ..output import counted, print_change
     from ..pipelines import open_index
 

@@ -25,7 +25,7 @@ def experiment(
     json: Json = False,
     ray: Ray = None,
 ) -> None:
-    """Run an experiment into runs, a report and a lock; or check that it comes out again."""
+    """Run an experiment and write runs, a report and a lock; or check that its results are reproduced."""
     from ...experiments import Experiment
     from ...experiments.lock import Check
     from ...experiments.runner import LOCK

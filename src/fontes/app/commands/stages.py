@@ -30,7 +30,7 @@ def stages(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the reference.")] = False,
     json: Json = False,
 ) -> None:
-    """List what pipelines can be written with, or show the parameters of one part."""
+    """List the parts of pipelines, or show the parameters of one."""
     from ...core.part import stages as registry
     from ..output import print_json
 

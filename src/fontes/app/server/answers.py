@@ -40,7 +40,7 @@ class Body(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused or failed (RFC 9457)."""
+    """A refused or failed request (RFC 9457)."""
 
     type: str = Field("about:blank", description="Always about:blank: the status says what kind of problem it is.")
     title: str = Field(description="Name of the status.")

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/conversations", tags=["conversations"])
 
 
 class ConversationBody(Body):
-    """What the turns of a conversation are searched with."""
+    """Options of the searches of a conversation."""
 
     index: IndexName = None
     pipeline: PipelineName = None

@@ -39,7 +39,7 @@ def why(
     verify: Verify = False,
     json: Json = False,
 ) -> None:
-    """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
+    """Print a tree of the causes of an event, as documents state them, with sources. English only."""
     from ....causal import causes
     from ....core.errors import ParameterError
     from ...output import console, print_json, say

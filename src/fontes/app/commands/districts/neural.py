@@ -49,7 +49,7 @@ def encode(
     ray: Ray = None,
     json: Json = False,
 ) -> None:
-    """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
+    """Store documents' vectors with an index, for dense, late or learned sparse retrieval. An interrupted run resumes."""
     from ....neural.encoders.reading import reading
     from ....neural.sparse.splade import is_sparse
     from ...output import print_json, say

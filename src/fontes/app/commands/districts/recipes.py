@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
 
 @group.command("list")
 def list_(json: Json = False) -> None:
-    """The recipes that there are."""
+    """List the recipes."""
     from rich.table import Table
     from rich.text import Text
 
@@ -55,7 +55,7 @@ def list_(json: Json = False) -> None:
 
 @group.command()
 def show(name: Name, json: Json = False) -> None:
-    """What a recipe does, its parameters and what was published about it."""
+    """Show a recipe's description, parameters and published results."""
     from ....core.parameters import parameters
     from ....recipes import recipe
     from ....recipes.result import shown, written
@@ -134,7 +134,7 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a recipe on a collection, or on its sample, into a folder of runs with a report."""
+    """Run a recipe on a collection, or on its sample, and write runs and a report."""
     from ....recipes import recipe
     from ...output import print_json
     from ...progress import note, reporting

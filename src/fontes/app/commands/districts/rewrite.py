@@ -41,7 +41,7 @@ def chat(
     at: Annotated[str | None, typer.Option(help="resume: after this topic.", show_default="the last one of the file")] = None,
     json: Json = False,
 ) -> None:
-    """Ask one question after the other: each is searched with those before it in mind."""
+    """Hold a conversation: each question is searched in the context of the earlier ones."""
     from ....core import Topic
     from ....core.stage import steps
     from ....rewrite import Conversation

@@ -43,7 +43,7 @@ def cross_encoder(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
+    """Train a cross-encoder that reranks. After an interruption the same command resumes from the last checkpoint."""
     from .....train import train_cross_encoder
     from .....train.cross_encoder import Validation, settings_of
     from ....progress import reporting
@@ -98,7 +98,7 @@ def bi_encoder(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train an encoder for dense retrieval. Interrupted, the same command goes on from its last checkpoint."""
+    """Train an encoder for dense retrieval. After an interruption the same command resumes from the last checkpoint."""
     from .....datasets import qrels_of, topics_of
     from .....train import SearchValidation, train_bi_encoder
     from ....pipelines import open_index
@@ -141,7 +141,7 @@ def terms(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind but its checkpoints."""
+    """Train a term classifier for QuReTeC. An interrupted run leaves only its checkpoints."""
     from .....datasets import topics_of
     from .....train import train_terms
     from ....output import print_json
@@ -179,7 +179,7 @@ def rewriter(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a T5 that rewrites turns. Interrupted, the same command goes on from its last checkpoint."""
+    """Train a T5 that rewrites turns. After an interruption the same command resumes from the last checkpoint."""
     from .....datasets import topics_of
     from .....train import train_rewriter
     from ....progress import reporting
@@ -206,7 +206,7 @@ def causality(
     precision: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "float32",
     json: Json = False,
 ) -> None:
-    """Train the head of CausalEvidence: does a sentence report a cause?"""
+    """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
     from .....neural import SentenceEncoder
     from .....train.causality import labelled, measure_causality, train_causality
     from ....output import counted, print_json, say
