@@ -13,7 +13,7 @@ from support.word_encoder import Words
 
 import fontes as ft
 from fontes.causal import evidence as evidence_module
-from fontes.causal.head import CUE_SCALE, PROBE, SHIPPED, cue_features, cue_strength, shipped_head
+from fontes.causal.head import CUE_SCALE, SHIPPED, cue_features, cue_strength, shipped_head
 
 DOCS = {
     "fire": ft.Doc("fire", "The fire was caused by a spark. Nobody was hurt.", "Warehouse fire"),
@@ -88,12 +88,14 @@ def test_documents_below_the_depth_follow_in_the_order_that_they_had() -> None:
 
 def test_a_document_is_read_once_for_all_topics_weights_and_pools() -> None:
     encoder = Words()
+    head().check(encoder)  # asks for the probe, unless an earlier test has
+    encoder.asked.clear()
     given = run(spark={"fire": 2.0, "fair": 1.0}, fair={"fire": 2.0, "fair": 1.0})
     for weight in (0.1, 0.9):
         for pool in ("max", "top3", "noisy-or"):
             ft.causal.CausalEvidence(encoder, weight, pool, head=head())(given)
     sentences = ["Warehouse fire", "The fire was caused by a spark.", "Nobody was hurt."]
-    assert encoder.asked == [PROBE, *sentences, "The fair opened on Monday.", "Children rode the carousel."]
+    assert encoder.asked == [*sentences, "The fair opened on Monday.", "Children rode the carousel."]
 
 
 def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,8 +109,12 @@ def test_what_needs_aspects_of_a_topic_is_refused_and_the_nearest_is_named(name,
 
 
 @pytest.mark.parametrize(
-    "wrong", ["nDCG(judged_only=1)", "ERR(max_rel=0)", "SDCG(max_rel=2, min_rel=2)@5", "INST(max_rel=1, T=0)"]
+    "wrong",
+    [
+        *["nDCG(judged_only=1)", "Compat(normalize=1e999)", "SetP(relative='x')"],
+        *["ERR(max_rel=0)", "SDCG(max_rel=2, min_rel=2)@5", "INST(max_rel=1, T=0)"],
+    ],
 )
 def test_parameters_out_of_their_range_are_refused(wrong):
-    with pytest.raises(ParameterError, match=r"judged_only|max_rel|T of INST"):
+    with pytest.raises(ParameterError, match=r"judged_only|normalize|relative|max_rel|T of INST"):
         parse(wrong)

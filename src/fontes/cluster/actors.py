@@ -93,7 +93,7 @@ class Actors(Generic[H]):
         self.close()
 
     def close(self) -> None:
-        """End the actors."""
+        """End the actors: none if this process has left the cluster, where `kill` would start another Ray."""
         for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..core import InputError, ParameterError
-from .measure import Binary, Condensable, Measure, number, probability
+from .measure import Binary, Condensable, Measure, check_flag, number, probability
 from .ranks import FAR, Floats, Ints, Ranks, ratio
 
 
@@ -236,6 +236,7 @@ class Compatibility(Measure, name="Compat"):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "p", probability("p of Compat", self.p))
+        check_flag("the normalize of Compat", self.normalize)
 
     def values(self, ranks: Ranks) -> Floats:
         ideal = ranks.relevant(1)

@@ -152,11 +152,16 @@ class Condensable(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.judged_only, bool):
-            raise ParameterError(f"the judged_only of {self.name} is True or False, not {self.judged_only!r}")
+        check_flag(f"the judged_only of {self.name}", self.judged_only)
 
     def score(self, ranks: Ranks) -> NDArray[Any]:
         return self.values(ranks.condensed() if self.judged_only else ranks)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ParameterError, naming `name`, unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} is True or False, not {value!r}")
 
 
 def check_grade(name: str, value: Any, least: int = 1) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import ParameterError
-from .measure import Binary, Condensable, Measure, check_grade, number
+from .measure import Binary, Condensable, Measure, check_flag, check_grade, number
 from .ranks import Floats, Ints, Mask, Ranks, ratio
 
 
@@ -76,6 +76,10 @@ class SetPrecision(Condensable, Binary, name="SetP", aliases=("set_P",)):
     """
 
     relative: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag(f"the relative of {self.name}", self.relative)
 
     def values(self, ranks: Ranks) -> Floats:
         size = np.minimum(ranks.retrieved, self.depth)
