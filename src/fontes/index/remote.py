@@ -65,7 +65,6 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
 
 
 def _copy(source: Path, target: Path, overwrite: bool, progress: Report) -> None:
-    """Copies an index from a directory to another; see `copy_index`."""
     read_manifest(source)  # which says where there is no index
     ours, theirs = source.resolve(), target.resolve()
     if ours == theirs or ours in theirs.parents or theirs in ours.parents:
@@ -79,7 +78,7 @@ def _copy(source: Path, target: Path, overwrite: bool, progress: Report) -> None
 
 
 def _steadily(source: Path, work: Callable[[], None]) -> None:
-    """Does a piece of work on an index, once more where it failed because others have changed the index meanwhile."""
+    """Run `work`, and once more where a concurrent change of the index made it fail."""
     for left in reversed(range(ATTEMPTS)):
         before = (source / MANIFEST).read_bytes()
         try:
@@ -115,7 +114,7 @@ def local_copy(address: str) -> Path:
 
 
 def copies() -> Path:
-    """Where copies of indexes at addresses are."""
+    """Cache folder for copies of indexes at addresses."""
     return CACHE.folder
 
 
@@ -142,7 +141,7 @@ def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:
 
 
 def _fetch(address: str, place: Path, progress: Report) -> None:
-    """Copies what is missing; the manifest is put in its place when all that it names is there."""
+    """Copy missing files; the manifest is put in place last."""
     refuse_links(place)
     draft = place / FETCHED
     shutil.rmtree(draft, ignore_errors=True)
@@ -172,7 +171,7 @@ def _fetch(address: str, place: Path, progress: Report) -> None:
 
 
 def _manifest(address: str, draft: Path) -> dict[str, Any]:
-    """The manifest at an address, which is put into the draft."""
+    """Fetch the manifest at an address into the draft."""
     there = f"{address}/{MANIFEST}"
     try:
         _get(there, draft / MANIFEST)
