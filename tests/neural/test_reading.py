@@ -128,7 +128,8 @@ def test_late_and_sparse_models_tell_it_as_well(index: ft.Index, tmp_path: Path)
 
 def test_of_a_large_index_documents_are_sampled_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SAMPLE", 4)
-    monkeypatch.setattr(module, "BATCH", 3)
+    monkeypatch.setattr("fontes.index.facts.SAMPLE", 4)
+    monkeypatch.setattr("fontes.index.facts.BATCH", 3)
     index = ft.Index.build([Doc(f"{n}", text(40 if n % 3 == 0 else 3)) for n in range(10)], tmp_path / "x.index")
     read = reading(TransformerEncoder(tiny("bert"), max_length=32, **EXACT), index)
     assert read is not None

@@ -24,7 +24,7 @@ from fontes.neural import CrossEncoder
 from fontes.neural.models.hub import fingerprint
 from fontes.train import CrossEncoderSettings, Examples, Training, Validation, train_cross_encoder
 from fontes.train.cross_encoder import PRESETS, settings_of
-from fontes.train.runner import card as cards
+from fontes.train.runner.card import learning_curves
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -280,7 +280,7 @@ def test_the_card_says_what_was_trained_on_what(base: Path, tmp_path: Path) -> N
 def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> None:
     measured = [{"step": 100.0, "loss": 0.5, "RR@5": 0.4}, {"step": 200.0, "loss": 0.6, "RR@5": 0.7}]
     losses = np.linspace(1, 0.1, 200).tolist()
-    plot = cards.learning_curves(losses, measured, best=200)
+    plot = learning_curves(losses, measured, best=200)
     assert plot.caption == "the loss and RR@5 while training; the line marks step 200, which was chosen"
     loss, rank = plot.figure.axes
     assert (loss.get_ylabel(), rank.get_ylabel()) == ("loss", "RR@5")
@@ -288,7 +288,7 @@ def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> No
     assert len(drawn[0]) == 100
     assert drawn[0][0] == pytest.approx((losses[0] + losses[1]) / 2)
     assert list(drawn[1]) == [0.5, 0.6]
-    assert plot.to_bytes("svg") == cards.learning_curves(losses, measured, best=200).to_bytes("svg")
+    assert plot.to_bytes("svg") == learning_curves(losses, measured, best=200).to_bytes("svg")
 
 
 def test_the_licence_is_that_of_the_base(base: Path, tmp_path: Path) -> None:

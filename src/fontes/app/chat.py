@@ -1,4 +1,4 @@
-"""A conversation at a terminal or from a pipe: reads turns and commands line by line, and prints the answers."""
+"""Conversations at a terminal or through a pipe."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ HELP = {
 
 
 class ChatPrompt:
-    """Executes lines, which are turns or commands, and prints the results.
+    """Executes lines, turns or commands, and prints the results.
 
     Args:
         conversation: The conversation.
         index: The index whose documents are printed.
-        json: Whether to print a JSON object for each line.
-        file: File from which the conversation was resumed; `/save` without a name writes it.
+        json: Print a JSON object for each line.
+        file: File that the conversation was resumed from; the default of `/save`.
 
     Attributes:
         failures: Number of lines that failed.
@@ -58,7 +58,7 @@ class ChatPrompt:
         }
 
     def interactive(self) -> None:
-        """Reads lines at a prompt until Ctrl-D or /quit. Ctrl-C abandons the line or the running search."""
+        """Read lines at a prompt until Ctrl-D or /quit. Ctrl-C abandons the line or the running search."""
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  (gives input() its history)
         with interruptible():
@@ -74,7 +74,7 @@ class ChatPrompt:
                     return
 
     def piped(self) -> None:
-        """Reads standard input; prints each line before its answer. Raises FontesError on Ctrl-C."""
+        """Read standard input; print each line before its answer. Raises FontesError on Ctrl-C."""
         try:
             with interruptible(), reading("-") as source:
                 for _, line in source.texts():
@@ -88,7 +88,6 @@ class ChatPrompt:
             raise FontesError("interrupted") from None
 
     def _line(self, line: str) -> bool:
-        """Executes a line; whether the conversation continues."""
         if not line.strip():
             return True
         try:
@@ -167,7 +166,7 @@ class ChatPrompt:
 
 
 def answer_of(index: Index) -> Callable[[Ranking], str]:
-    """The function that gives the answer of a turn: the best document's text, or the best passage of a long one."""
+    """Return a function that answers a turn with the text of the best document, or its best passage if it is long."""
 
     def answer(hits: Ranking) -> str:
         text = index.doc(hits[0].id).text
@@ -181,7 +180,7 @@ def answer_of(index: Index) -> Callable[[Ranking], str]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Has Ctrl-C raise KeyboardInterrupt in the block."""
+    """Let Ctrl-C raise KeyboardInterrupt in the block."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -1,7 +1,7 @@
-"""The command line: `fontes`. Commands read and write files or, with "-", standard input and output, and pipe.
+"""The command line: `fontes`.
 
-Each module of `commands` is a command; a new one needs nothing here. Other packages, and the districts, bring commands by entry
-points of the group `fontes.commands`: the name of a command, and the `typer.Typer` that has it.
+Each module of `commands` is a command. Other packages, and the optional parts of Fontes, add commands by entry points of the
+group `fontes.commands`: the name of a command, and its `typer.Typer`.
 """
 
 from __future__ import annotations
@@ -41,18 +41,16 @@ def _options(
 
 
 def _place(entry: Any) -> tuple[int, str]:
-    """The place of a command in the help: that of its panel, and in there by name."""
     group = getattr(entry, "typer_instance", None)
     name = entry.name or entry.callback.__name__ if group is None else group.info.name
     return PANELS.index(entry.rich_help_panel) if entry.rich_help_panel in PANELS else len(PANELS), name
 
 
 def command_line(word: str = "") -> typer.Typer:
-    """The command line.
+    """Build the command line.
 
     Args:
-        word: The command that was typed. If there is a module or an entry point of this name, nothing else is imported, since
-            all commands take longer to import than a search.
+        word: The command that was typed. If it is known, only its module is imported: importing all takes longer than a search.
     """
     whole = typer.Typer(
         name="fontes",
@@ -87,7 +85,7 @@ def _groups(word: str) -> list[typer.Typer]:
 
 
 def main() -> NoReturn:
-    """Runs the command line on the process's arguments."""
+    """Run the command line on the process's arguments."""
     run(command_line(next((word for word in sys.argv[1:] if word not in EVERYWHERE), "")))
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: the commands and the Python of README, then the measures of four tasks on the stories that come along."""
+"""The demonstration: the examples of README, then measures of four tasks on the sample collection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INDEX = "harbour.index"
 SECTION = re.compile(r"^## What do you have\?\n(.*?)^## In Python\n", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?P<first>fontes [^#\n]+)|^\* \*\*(?P<title>[^*]+)\*\*.*?`(?P<command>fontes [^`]+)`", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n"  # that the conversation is given
+TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n"  # input of the conversation
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Step:
     """A command of README, or its Python.
 
     Args:
-        title: What README says in front of it.
+        title: The text before it in README.
         code: The command or the Python.
-        run: Does it, in the current folder.
+        run: Executes it in the current folder.
     """
 
     title: str
@@ -53,13 +53,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """A task of the harbour that is measured.
+    """A task of the sample collection.
 
     Args:
-        title: What one has, and what is looked for.
-        measures: By name.
-        pipelines: What is measured, as texts.
-        extras: What extras of the installation add.
+        title: Input and goal of the task.
+        measures: Names of the measures.
+        pipelines: Pipelines to measure, as texts.
+        extras: Additions by extras of the installation, by extra.
     """
 
     title: str
@@ -111,11 +111,11 @@ TASKS = {
 
 
 def run_demo(directory: Path | None, json: bool) -> None:
-    """Runs what README shows, and measures the four tasks of the harbour.
+    """Run the examples of README, and measure the four tasks of the sample collection.
 
     Args:
-        directory: Where indexes and runs are kept; None: nowhere.
-        json: Whether to print one JSON object in place of text.
+        directory: Folder that keeps indexes and runs; None: a temporary one.
+        json: Print one JSON object in place of text.
     """
     start = time.perf_counter()
     steps = []
@@ -125,7 +125,7 @@ def run_demo(directory: Path | None, json: bool) -> None:
         with chdir(folder):
             text = readme()
             for name in set(re.findall(r"[\w-]+\.index", text)):
-                with suppress(FontesError):  # what is no index is left to the command that is in the way of it
+                with suppress(FontesError):  # other folders are reported by the command itself
                     Index.open(name)
                     shutil.rmtree(name)
             for step in readme_steps(text):
@@ -149,7 +149,7 @@ def run_demo(directory: Path | None, json: bool) -> None:
 
 
 def readme() -> str:
-    """The text of README: that of a clone, or of an installed package its long description."""
+    """Text of README, from a clone or from the long description of the installed package."""
     beside = Path(__file__).parents[3] / "README.md"
     if beside.is_file() and (text := beside.read_text(encoding="utf-8")).startswith("# Fontes\n"):
         return text
@@ -157,7 +157,7 @@ def readme() -> str:
 
 
 def readme_steps(text: str) -> Iterator[Step]:
-    """The commands below "What do you have?" and the Python of README, in their order."""
+    """Yield the commands below "What do you have?" and the Python of README, in order."""
     section = SECTION.search(text)
     block = PYTHON.search(text)
     if section is None or block is None:
@@ -170,14 +170,14 @@ def readme_steps(text: str) -> Iterator[Step]:
 
 
 def _command(command: str) -> None:
-    """Runs a command in this process; a conversation gets its turns."""
+    """Run a command in this process, with turns as input for a conversation."""
     stdin = io.TextIOWrapper(io.BytesIO(TURNS.encode()), encoding="utf-8")
     with mock.patch.object(sys, "argv", shlex.split(command)), mock.patch.object(sys, "stdin", stdin), suppress(SystemExit):
         cli.main()
 
 
 def measured_tasks(index: Index) -> list[dict[str, Any]]:
-    """The measures of the pipelines of each task, with its extras and recipes, as JSON values."""
+    """Measure the pipelines of each task, with extras and recipes; JSON values."""
     results = []
     for name, task in TASKS.items():
         collection = getattr(harbour, name)

@@ -9,12 +9,12 @@ from itertools import pairwise
 
 @dataclass
 class Flags:
-    """The flags of the command that is running.
+    """Flags of the running command.
 
     Args:
-        debug: Errors show their traceback.
-        quiet: Nothing but results and errors is printed.
-        arguments: The command line, as it was typed.
+        debug: Show tracebacks of errors.
+        quiet: Print results and errors alone.
+        arguments: The command line, as typed.
     """
 
     debug: bool = False
@@ -29,12 +29,11 @@ ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
 
 
 def flags_first(arguments: list[str]) -> list[str]:
-    """The arguments with those that may stand anywhere brought to the front; what follows `--` stays as it is."""
+    """Move the flags that may stand anywhere to the front; arguments after `--` stay."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     own, rest = _with_values(arguments[:end]), arguments[end:]
     return [*(word for word in own if word in EVERYWHERE), *(word for word in own if word not in EVERYWHERE), *rest]
 
 
 def _with_values(arguments: list[str]) -> list[str]:
-    """The arguments, with an empty value for a `--ray` that no address follows."""
     return [f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word for word, after in pairwise([*arguments, ""])]

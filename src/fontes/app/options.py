@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by commands."""
 
 from __future__ import annotations
 
@@ -73,18 +73,18 @@ Analyzer = Annotated[
 
 
 def ray_of(ray: str | None) -> bool | str | None:
-    """What the option `Ray` means: an address, or True where none is given with it."""
+    """Value of the option `Ray`: an address, or True without one."""
     return True if ray == "" else ray
 
 
 def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Command]:
-    """Gives a command the options of the files that it reads: --encoding, --errors, and which columns hold the parts.
+    """Add the options of input files to a command: --encoding, --errors, and columns of the parts.
 
-    The command itself does not see them: files are read so while it runs.
+    The command does not get their values: they apply to all files that it reads.
 
     Args:
         *parts: "id", "title" or "text", each of which becomes an option.
-        of: What the parts are of: "documents" or "topics".
+        of: Kind of the records: "documents" or "topics".
     """
     several = f"The column, key or tag of the PART of {of}; several are joined."
     usual = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
@@ -120,10 +120,10 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
 
 
 def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Command]:
-    """Gives a command an option for each field of a dataclass, or for the fields named; it takes their values as `settings`.
+    """Add an option for each field of a dataclass, or for the fields named; the command gets them as `settings`.
 
-    Default and help of an option are the field's default and description. A boolean becomes a flag, and a tuple an option that
-    may be repeated. `metadata["options"]` renames an option; if it is empty, the field has none.
+    Default and help come from the field's default and description. A boolean becomes a flag, a tuple a repeatable option.
+    `metadata["options"]` renames an option, or leaves it out if empty; `metadata["range"]` bounds a number.
     """
     help_of, kinds = descriptions(settings), get_type_hints(settings)
     options: dict[str, tuple[Any, Any]] = {}
@@ -132,7 +132,9 @@ def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Comman
         if flags and (not names or field.name in names):
             repeated = kinds[field.name] == tuple[str, ...]
             kind = list[str] | None if repeated else kinds[field.name]
-            option = typer.Option(*flags, help=help_of[field.name], show_default=not repeated and field.default != "")
+            low, high = field.metadata.get("range", (None, None))
+            shown = not repeated and field.default != ""
+            option = typer.Option(*flags, help=help_of[field.name], show_default=shown, min=low, max=high)
             options[field.name] = Annotated[kind, option], None if repeated else field.default
 
     def decorated(command: Command) -> Command:
@@ -151,9 +153,9 @@ def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Comman
 
 
 def takes_settings(settings: type[Any], **help: str) -> Callable[[Command], Command]:
-    """Gives a command an option for each field of a pydantic class; those that are typed it takes as the dict `settings`.
+    """Add an option for each field of a pydantic class; the command gets those typed as the dict `settings`.
 
-    The help of an option is the first sentence of the field's description, or one of `help`; "None: …" in it says the default.
+    The help is the first sentence of the field's description, or one of `help`; "None: …" in it states the default.
     """
     help_of = descriptions(settings) | help
     options: dict[str, tuple[Any, Any]] = {}
@@ -180,7 +182,7 @@ def takes_settings(settings: type[Any], **help: str) -> Callable[[Command], Comm
 
 
 def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], without: str = "") -> None:
-    """Gives a function the signature of a command, with more options: annotation and default by name."""
+    """Give a function the signature of a command with more options: annotation and default by name."""
     hints = get_type_hints(command, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints[name])
@@ -196,7 +198,7 @@ def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], 
 
 
 def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
-    """The documents that the options `Corpus` or `Parts`, `Format` and those of `reads_files` name."""
+    """Read the documents that `Corpus` or `Parts`, `Format` and the options of `reads_files` specify."""
     from ..datasets import corpus_of
     from ..formats.corpus import join_corpora
     from ..formats.decoding import reading_of
@@ -210,7 +212,7 @@ Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the i
 
 Partial = Annotated[bool, typer.Option("--partial", help="Leave shards out that cannot be read, and say which.")]
 
-# What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
+# Options of pipelines, which `pipelines.retriever` takes.
 Pipeline = Annotated[
     str | None,
     typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),

@@ -1,4 +1,4 @@
-"""What commands print: for people on a terminal, JSON for programs."""
+"""Output of commands: text for terminals, JSON for programs."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ if TYPE_CHECKING:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # which `running.run` takes for what it is; rich would end the process with 1
+        raise BrokenPipeError  # handled by `running.run`; rich would end the process with 1
 
 
 console = _Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
 
 
 def say(text: str) -> None:
-    """Prints a line."""
+    """Print a line."""
     console.print(text, markup=False)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it belongs."""
+    """Format a number with its noun, in the plural if not one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def size(number: int) -> str:
-    """Bytes in kB or MB."""
+    """Format bytes as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.1f} kB"
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as one line of JSON."""
+    """Print a value as one line of JSON."""
     escaped = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
 
 
 def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
-    """Prints each document with its title and the best piece of its text, or the sentences picked of it, words marked.
+    """Print each document with its title and best snippet or selected sentences, matches highlighted.
 
     Args:
-        ranking: The hits; without any, a sentence says why.
-        index: The index that was searched.
-        stage: What it was searched with.
+        ranking: The hits; without any, a sentence gives the reason.
+        index: The index.
+        stage: The stage that searched.
     """
     if not len(ranking):
         say(_no_hits(ranking.topic, index, stage))
@@ -78,7 +78,7 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
 
 
 def print_evaluation(result: Evaluation, per_topic: bool) -> None:
-    """Prints the means, and each topic where `per_topic` says so."""
+    """Print the means, and the values of each topic if `per_topic`."""
     if per_topic:
         table = Table("topic", box=None)
         for measure in result:
@@ -91,19 +91,19 @@ def print_evaluation(result: Evaluation, per_topic: bool) -> None:
 
 
 def print_explanation(explanation: Explanation) -> None:
-    """Prints the tree."""
+    """Print the tree."""
     console.print(_branch(explanation, None))
 
 
 def print_change(path: Path, change: Change, done: str, seconds: float, json: bool) -> None:
-    """Prints what a change of an index did.
+    """Print a change of an index.
 
     Args:
         path: The index.
         change: The change.
-        done: It in words.
-        seconds: How long it took.
-        json: Print JSON in place of the words.
+        done: Description of the change.
+        seconds: Duration.
+        json: Print JSON instead.
     """
     if json:
         print_json({"path": str(path), **asdict(change), "seconds": round(seconds, 3)})
@@ -113,7 +113,7 @@ def print_change(path: Path, change: Change, done: str, seconds: float, json: bo
 
 
 def print_info(facts: dict[str, Any]) -> None:
-    """Prints what an index holds."""
+    """Print a description of an index."""
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
         if line := {"vectors": _vectors, "weights": _weights, "token_vectors": _token_vectors}.get(name):
@@ -126,13 +126,12 @@ def print_info(facts: dict[str, Any]) -> None:
 
 
 def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
-    """Why a search has no hits: the filter, the query's words, or the collection."""
     parts = list(walk(stage))
     filters = [str(where) for part in parts if (where := getattr(part, "where", None)) is not None]
     for where in filters:
         if not len(filter_of(index, where) or ()):
             return f"No document passes the filter {where!r}."
-    lexical = isinstance(parts[0], Lexical)  # others may put other words into the query
+    lexical = isinstance(parts[0], Lexical)  # other stages may change the words of the query
     passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""
     if not lexical:
         return f"No document{passing} was found."
@@ -160,7 +159,6 @@ def _branch(explanation: Explanation, above: Tree | None) -> Tree:
 
 
 def _vectors(facts: dict[str, Any]) -> str:
-    """The vectors of one encoder, in a line."""
     line = f"{facts['encoder']}: {facts['vectors']:,} of {facts['dim']} dimensions, {facts['dtype']}, {size(facts['bytes'])}"
     for searcher in facts["approximate"]:
         recall = ", ".join(f"{name} {value:.3f}" for name, value in searcher["recall"].items())
@@ -169,12 +167,10 @@ def _vectors(facts: dict[str, Any]) -> str:
 
 
 def _weights(facts: dict[str, Any]) -> str:
-    """The weights of terms by one encoder, in a line."""
     return f"{facts['encoder']}: {facts['postings']:,} of {counted(facts['terms'], 'term')}, {size(facts['bytes'])}"
 
 
 def _token_vectors(facts: dict[str, Any]) -> str:
-    """The token vectors of one model, in a line."""
     kept = f"{facts['nbits']} bits, {size(facts['bytes'])}"
     return f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {kept}"
 

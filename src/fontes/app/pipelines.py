@@ -1,4 +1,4 @@
-"""What commands search and rerank with: expressions, and the shorthands that stand for simple ones."""
+"""Pipelines of commands: expressions, and options for simple ones."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def retriever(
     where: str | None = None,
     **parameters: Any,
 ) -> Stage[Topics, Run]:
-    """The stage from topics to a run that the options of a command name.
+    """Build the stage from topics to a run that the options of a command specify.
 
     Args:
-        index: The index that is searched.
+        index: The index to search.
         pipeline: An expression; the others are None then.
-        model: bm25, tfidf, ql, dense or hybrid; bm25 where nothing is given.
-        encoder: The model of the encoder, for dense and hybrid.
-        where: A filter that every retriever of it has, beside those of their own.
-        **parameters: Parameters of the model; None for those that were not given.
+        model: bm25, tfidf, ql, dense or hybrid; bm25 by default.
+        encoder: Model of the encoder, for dense and hybrid.
+        where: Filter for every retriever, in addition to its own.
+        **parameters: Parameters of the model; None if not given.
 
     Raises:
-        ParameterError: The expression cannot be read, options do not go together, or there is no such model.
-        PipelineError: The expression does not go from topics to a run.
+        ParameterError: The expression is invalid, options conflict, or the model is unknown.
+        PipelineError: The expression is no stage from topics to a run.
     """
     from ..core import Run, Topics, expression
 
@@ -57,14 +57,14 @@ def retriever(
         stage = expression.pipeline(pipeline, index)
         stage.require(Topics, Run, "--pipeline")
         for part in walk(stage):
-            part.check_needs()  # before the first step works for long
+            part.check_needs()  # before a long first step
         return filtered(stage, where)
     model = model or "bm25"
     if model not in (*LEXICAL, *DENSE):
         raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
-    if model == "bm25":  # for which nothing else is looked at
+    if model == "bm25":  # needs no other option
         return filtered(index.bm25(**options), where)
     if model in LEXICAL:
         text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
@@ -75,7 +75,7 @@ def retriever(
 
 
 def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]:
-    """The stage with a filter on each of its retrievers, which are checked."""
+    """Return the stage with a filter on each of its retrievers, and check them."""
     if where is None:
         return stage
 
@@ -92,7 +92,7 @@ def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]
 
 
 def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics]:
-    """The stage from topics to topics that an expression describes, for what messages call `doing`; raises as `retriever`."""
+    """Build a stage from topics to topics; `doing` names it in messages. Raises as `retriever` does."""
     from ..core import Topics, expression
 
     stage = expression.pipeline(text, index)
@@ -101,7 +101,7 @@ def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics
 
 
 def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
-    """The text of the rewriter of turns that suits a stage; None for one that begins with a rewriter of its own."""
+    """Default rewriter of turns for a stage, as text; None if the stage begins with a rewriter."""
     from ..core import Topics
     from ..core.stage import steps
     from ..lexical import Lexical
@@ -112,7 +112,7 @@ def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
 
 
 def warm(stage: Stage[Topics, Run]) -> None:
-    """Loads all models and compiles all kernels, so that what is missing is said before the first question."""
+    """Load models and compile kernels, so that missing parts are reported before the first question."""
     from ..core import Topic, Turn
 
     turns = Turn("water"), Turn("why")
@@ -120,7 +120,7 @@ def warm(stage: Stage[Topics, Run]) -> None:
 
 
 def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run, Run]:
-    """The stage from run to run that an expression describes, for what messages call `doing`; raises as `retriever` does."""
+    """Build a stage from run to run; `doing` names it in messages. Raises as `retriever` does."""
     from ..core import Run, expression
 
     stage = expression.pipeline(text, index)
@@ -129,7 +129,7 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
 
 
 def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Report) -> Run:
-    """The run that a stage gives, on a cluster where the option `Ray` names one, in the precision in which models run here."""
+    """Apply a stage, on a cluster if the option `Ray` is given, in the default precision of models."""
     with work(ray=ray_of(ray)):
         actors = cluster()
         if actors is None:
@@ -145,14 +145,14 @@ def open_index(
     partial: bool = False,
     ray: bool | str | None = None,
 ) -> Index:
-    """The index at a path.
+    """Open the index at a path.
 
     Args:
         index: The path.
-        analyzer: What was typed for its analyzer, perhaps a function as "module:function", which is imported.
-        verify: Whether every file is read first.
-        partial: Whether shards that cannot be read are left out, which is said on standard error.
-        ray: Where actors search the shards of an index that has several; see `Index.open`.
+        analyzer: Analyzer as typed; a function "module:function" is imported.
+        verify: Read every file first.
+        partial: Leave out shards that cannot be read, with a message on standard error.
+        ray: Where actors search the shards; see `Index.open`.
 
     Raises:
         InputError: There is none, but one with a similar name.
@@ -173,7 +173,7 @@ def open_index(
 
 
 def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None:
-    """Says on standard error which shards an answer lacks."""
+    """Report on standard error the shards that an answer lacks."""
     from .output import counted
 
     for shard in missing:

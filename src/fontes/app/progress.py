@@ -1,4 +1,4 @@
-"""How far commands are, on standard error: a bar on a terminal, and else a line every ten seconds."""
+"""Progress on standard error: a bar on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .flags import flags
 
 @contextlib.contextmanager
 def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = False) -> Iterator[Report]:
-    """What shows progress while the block runs.
+    """Show progress while the block runs.
 
     Args:
         quiet: Show nothing, as `--quiet` does.
-        steps: Whether there is a line for each piece of work, where a command does several.
-        compiling: Whether the work is such as compiles the kernels where that was not done before; it is said then.
+        steps: Print a line for each piece of work, for commands with several.
+        compiling: Announce the compilation of kernels, if they are not cached.
 
     Yields:
-        The report to give to whatever takes long.
+        The report to pass to long operations.
     """
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     if quiet or flags.quiet:
@@ -40,13 +40,13 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
 
 
 def note(line: str) -> None:
-    """Prints a line to standard error, unless `--quiet` is given."""
+    """Print a line to standard error, unless `--quiet` is given."""
     if not flags.quiet:
         print(line, file=sys.stderr, flush=True)
 
 
 class Bar:
-    """A report that moves a bar, above which a finished piece of work leaves a line."""
+    """A progress report as a bar; finished pieces of work leave a line above it."""
 
     def __init__(self, progress: RichProgress, steps: bool) -> None:
         self.progress = progress
@@ -65,7 +65,6 @@ class Bar:
 
 
 def _compiled_before() -> bool:
-    """Whether Numba has kernels of ours in its cache."""
     from ..storage.compiled import load
     from ..text import tokenizers
 

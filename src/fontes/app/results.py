@@ -1,4 +1,4 @@
-"""Rankings as JSON values: what `fontes search --json`, `fontes chat --json` and the server give."""
+"""Rankings as JSON values, for `fontes search --json`, `fontes chat --json` and the server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
-    """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
+    """Return a ranking as JSON values; with `text`, also texts, metadata and snippets of the documents."""
     return rankings_as_json([ranking], text)[0]
 
 
 def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = True) -> list[dict[str, Any]]:
-    """Several rankings of one run as JSON values; see `ranking_as_json`. Snippets may be left out."""
+    """Return rankings of one run as JSON values; see `ranking_as_json`."""
     hits: list[list[dict[str, Any]]] = []
     if text and all(ranking.has_texts for ranking in rankings):
         docs = docs_of(rankings)
@@ -44,18 +44,17 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
 
 
 def has_rationales(ranking: Ranking) -> bool:
-    """Whether sentences were picked of the documents."""
+    """Whether sentences of the documents were selected."""
     return callable(getattr(ranking.documents, "rationales", None))
 
 
 def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
-    """The sentences that were picked of a document, in the order of its text."""
+    """Selected sentences of a document, in the order of its text."""
     documents: Any = ranking.documents
     return documents.rationales(ranking.topic.id, doc_id) if has_rationales(ranking) else []
 
 
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
-    """The pieces of all documents that fit the topics best."""
     pairs = [(ranking.topic.text, doc) for ranking, own in zip(rankings, docs, strict=True) for doc in own]
     snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
     if snippets_of is None:

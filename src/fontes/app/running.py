@@ -21,9 +21,9 @@ UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])  # of Click,
 
 
 def run(app: Callable[..., Any]) -> NoReturn:
-    """Runs the command line on the process's arguments and ends the process.
+    """Run the command line on the process's arguments and end the process.
 
-    Exit codes: 0 done, also where nothing matches; 1 an error in the input; 2 wrong usage.
+    Exit codes: 0 success, even without matches; 1 an error in the input; 2 wrong usage.
     """
     _open_streams()
     signal.signal(signal.SIGINT, _interrupt)
@@ -40,7 +40,7 @@ def run(app: Callable[..., Any]) -> NoReturn:
     except (FontesError, Interrupted) as error:
         _fail(str(error))
     except BrokenPipeError:
-        # The reader of our output has gone, as `head` does.
+        # The reader of our output has closed the pipe, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
@@ -48,10 +48,10 @@ def run(app: Callable[..., Any]) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Standard streams that are closed, as `<&-` does, become such as fail when they are used; messages go nowhere.
+    """Replace closed standard streams (`<&-`) by ones that fail on use; messages are discarded.
 
-    Python has None in their place, and the next file to be opened would get their number, which libraries write to. What
-    standard output cannot encode is written as an escape.
+    Python sets them to None, and the next opened file would get their number, to which libraries write. Characters that
+    standard output cannot encode are escaped.
     """
     for number, (name, wrong) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
         if getattr(sys, name) is None:
@@ -66,7 +66,7 @@ def _open_streams() -> None:
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
-    """Prints a warning; what was understood of a file is a line for the user."""
+    """Print a warning; notes on the format of a file are plain lines."""
     if not issubclass(category, InputWarning):
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
     elif not flags.quiet:
@@ -74,7 +74,7 @@ def _show(message: Warning | str, category: type[Warning], filename: str, lineno
 
 
 class Interrupted(BaseException):
-    """The user has interrupted the command. No KeyboardInterrupt, of which typer makes a silent exit."""
+    """The user has interrupted the command. Not a KeyboardInterrupt, after which typer exits silently."""
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Wrong usage of the command line as one sentence, with the corrected command where it is known."""
+"""Usage errors as one sentence, with the corrected command if it is known."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..storage.remote import address_of
 from .flags import flags
 
 OPTION = re.compile(r"--?[A-Za-z][\w-]*")
-TEXTS = ("query", "event", "text")  # arguments that are made of words
-MUST = re.compile(r"Input should be (.*?)(, unable .*)?")  # how pydantic says what a value must be
+TEXTS = ("query", "event", "text")  # arguments of several words
+MUST = re.compile(r"Input should be (.*?)(, unable .*)?")  # pydantic's messages
 EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
 def usage_sentence(error: Any, arguments: Sequence[str]) -> str:
-    """The problem of a command in one sentence; "" where the error is that there was nothing, and help was printed.
+    """Describe a usage error in one sentence; "" if no arguments were given and help was printed.
 
     Args:
         error: Click's UsageError.
-        arguments: The arguments of the process.
+        arguments: Arguments of the process.
     """
     context, message = error.ctx, _plain(str(error.message))
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -58,11 +58,11 @@ def usage_sentence(error: Any, arguments: Sequence[str]) -> str:
 
 
 def refuse_exchanged(index: Path, words: str | None) -> None:
-    """Raises InputError where the index stands behind the query.
+    """Raise InputError if the index follows the query.
 
     Args:
-        index: What was typed as the index.
-        words: What was typed as the query.
+        index: The argument for the index.
+        words: The argument for the query.
     """
     if words and not index.exists() and _is_index(Path(words)):
         exchanged = {words: str(index)}
@@ -71,7 +71,7 @@ def refuse_exchanged(index: Path, words: str | None) -> None:
 
 
 def refuse_misspelt(index: str | Path) -> None:
-    """Raises InputError where there is no such index, but one with a similar name beside it."""
+    """Raise InputError if there is no such index, but one with a similar name beside it."""
     path = Path(index)
     if address_of(index) is not None or path.exists():
         return
@@ -86,14 +86,14 @@ def refuse_misspelt(index: str | Path) -> None:
 
 
 def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
-    """The sentence for the words of a query without quotes, or "" where the command has no query."""
+    """Sentence about a query without quotes, or "" if the command has no query."""
     places = [one.name for one in context.command.params if one.param_type_name == "argument"]
     texts = [name for name in places if name in TEXTS]
     if not texts or not all(context.params.get(name) for name in places):
         return ""
     typed = [*(str(context.params[name]) for name in places), *extra.split()]
     if not _is_index(Path(typed[0])):
-        typed.sort(key=lambda word: not _is_index(Path(word)))  # an index that stands behind its query
+        typed.sort(key=lambda word: not _is_index(Path(word)))  # the index may follow the query
     after = len(places) - places.index(texts[0]) - 1  # arguments behind the text
     first, end = places.index(texts[0]), len(typed) - after
     line = [*typed[:first], " ".join(typed[first:end]), *typed[end:]]
@@ -107,7 +107,7 @@ def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
 
 
 def _command(change: Callable[[str], str]) -> str:
-    """The command that was typed, each of its words changed; "" where none was."""
+    """The typed command with each word changed; "" if no word was."""
     return shlex.join(["fontes", *map(change, flags.arguments)]) if flags.arguments else ""
 
 
@@ -124,6 +124,5 @@ def _similar(word: str, known: Sequence[str], otherwise: str) -> str:
 
 
 def _plain(message: str) -> str:
-    """A message as our own are: without a capital letter and a full stop."""
     text = " ".join(message.split()).removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -1,4 +1,4 @@
-"""Narratives, their keyphrases, and the queries made of them."""
+"""Narratives, their keyphrases, and queries built from them."""
 
 from .chains import causes
 from .cues import CUES

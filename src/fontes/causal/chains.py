@@ -1,4 +1,4 @@
-"""Chains of causes: what a collection says caused an event, what caused that, and so on."""
+"""Chains of causes of an event, as a collection states them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Terms = frozenset[str]
 
 MAX_EVENTS = 1000
-DEEPEST = 100  # one call is inside the other, and so are the branches of what is printed
-SAME = 0.5  # the share of the terms of two causes, weighted by idf, that both have where they say the same
-WEAK = 0.5  # what a weak cue counts
-MAX_PAIR_LENGTH = 5_000  # characters of two sentences, beyond which nothing around a pair counts
+DEEPEST = 100  # recursion limit, of the search and of printing
+SAME = 0.5  # minimum idf-weighted share of common terms of equal causes
+WEAK = 0.5  # factor of a weak cue's score
+MAX_PAIR_LENGTH = 5_000  # characters of two sentences; around longer ones nothing counts
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
-# What follows tells when something was, or what was said about.
+# Starts of adverbials of time and of the subjects of statements.
 BACKGROUND = re.compile(r"\b(?:during|about|regarding|concerning|since|before|despite)\b", re.IGNORECASE)
 ABOUT = re.compile(r"\s*(?:about|regarding|concerning)\b", re.IGNORECASE)
 PLACE = re.compile(
@@ -58,33 +58,31 @@ def causes(
     before: str | None = None,
     progress: Report = silent,
 ) -> Chain:
-    """The causes of an event, and theirs, as the documents of a collection state them.
+    """Return the stated causes of an event, and theirs, as a tree.
 
-    Documents are searched for the event and their `causal_pairs` read. The cause of a pair whose effect matches the event is a
-    cause of it, and becomes the next question, down to `depth`. The document has to speak of what happened; figures of speech
-    ("a flood of applications") say nothing, and sentences about what the event itself caused are left out. The task is that of
-    Datta, Greene, Ganguly, Roy and Mitra, "Where's the Why? In Search of Chains of Causes for Query Events" (AICS 2020); the
-    method is not.
+    Searches for the event and reads the `causal_pairs` of the retrieved documents. The cause of a pair whose effect matches the
+    event becomes a node and the next query, down to `depth`. A document must mention what happened; figures of speech ("a flood
+    of applications") and sentences about consequences of the event are ignored. The task is that of Datta, Greene, Ganguly, Roy
+    and Mitra, "Where's the Why? In Search of Chains of Causes for Query Events" (AICS 2020); the method is not.
 
-    Causes that say the same, because they share most of their terms, are one with several sources; one that says the same as
-    what is above it, or beside that, is left out, so that there are no cycles. The terms are those of the index's analyzer; of
-    a stage whose documents are in no index, English words, all of weight 1.
+    Causes that share most of their terms are merged into one with several sources. A cause that repeats a node above it, or a
+    sibling of one, is left out, so the tree has no cycles. Terms come from the index's analyzer; without an index, they are
+    English stems of weight 1.
 
     Args:
         stage: A retriever; or an index, for its `bm25()`.
-        event: What happened.
-        depth: How many causes are in a row.
-        breadth: How many causes an event has at most, the best first.
-        k: How many documents are read for each event.
-        overlap: How much of the event the effect must have: the share of the event's terms, weighted by idf, two of them at
-            least. What the sentence, the one before it and the document's title have counts half.
-        weak: Whether weak cues (after, following, amid) are read as well; their scores count half.
-        leads: How many documents to add to an event for which fewer causes than `breadth` are stated: the best of those
-            retrieved, with the sentence that is nearest to it. Nobody says that they are causes; only stated ones follow below
-            them.
-        before: Leads only from documents whose metadata `date` is earlier, in the form of the documents' own dates
-            (YYYY-MM-DD), and earlier than that of the document that they are below. Statements may come later: an inquiry.
-        progress: Is called by the retriever.
+        event: Description of the event.
+        depth: Maximum length of a chain.
+        breadth: Maximum number of causes of an event, best first.
+        k: Number of documents read for each event.
+        overlap: Minimum idf-weighted share of the event's terms in the effect, and at least two terms. Terms in the rest of the
+            sentence, the sentence before or the document's title count half.
+        weak: Also use weak cues (after, following, amid), at half the score.
+        leads: Number of documents to add to an event with fewer stated causes than `breadth`: the best retrieved, with their
+            sentence nearest to the event. Leads are not stated causes; only stated causes follow below them.
+        before: Take leads only from documents whose metadata `date` is earlier (YYYY-MM-DD, as in the documents), and earlier
+            than that of the document above. Statements may be later, such as those of an inquiry.
+        progress: Called by the retriever.
 
     Raises:
         ParameterError: A number is out of its range.
@@ -102,7 +100,7 @@ def causes(
 
 @dataclass(frozen=True)
 class _Question:
-    """An event to ask about: what it is, what to search for, how deep it is, and what is above it and beside that."""
+    """An event to ask about, with its query, its depth, and the terms of causes above it and their siblings."""
 
     event: str
     query: str
@@ -110,36 +108,33 @@ class _Question:
     depth: int = 1
     above: tuple[Terms, ...] = ()
     documents: frozenset[str] = frozenset()
-    leads: bool = True  # below a lead there are no leads
+    leads: bool = True  # leads have no leads below them
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A pair in a document, with its sentence and the terms of its parts; `around` are those beside the cause."""
+    """A pair in a document, with the terms of its parts; `around` are those beside the cause."""
 
     pair: CausalPair
     sentence: str
     cause: Terms
     effect: Terms
     around: Terms
-    sides: tuple[Terms, Terms]  # of the sentence: that of the cause, and that of the effect
+    sides: tuple[Terms, Terms]  # terms on the sides of cause and effect
     weak: bool
     denied: bool  # that the effect came about
 
     def has_cause_in(self, event: Terms, words: _Words) -> bool:
-        """Whether the event is on the side of the cause, so that the sentence tells what it led to."""
+        """Whether the event is on the side of the cause, so the sentence states a consequence of it."""
         cause, effect = self.sides
         return words.share(event, cause) > words.share(event, effect)
 
     def tells_effect_of(self, event: Terms, words: _Words) -> bool:
-        """Whether the cause itself is the event."""
         return words.share(event, self.cause) >= SAME and self.has_cause_in(event, words)
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A cause of an event, its terms, and the query of the question that it becomes."""
-
     cause: Cause
     terms: Terms
     query: str
@@ -147,8 +142,6 @@ class _Candidate:
 
 @dataclass
 class _Asker:
-    """Answers questions from a retriever, whose documents it reads once."""
-
     retriever: Stage[Topics, Run]
     depth: int
     breadth: int
@@ -160,7 +153,6 @@ class _Asker:
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
-        """The causes of an event, best first, each with its own."""
         run = self.retriever(Topic("1", question.query), progress=self.progress)
         if run.documents is None:
             raise InputError("this stage does not know its documents; a chain of causes needs a retriever over an index")
@@ -189,11 +181,10 @@ class _Asker:
         return replace(cause, causes=self.causes(below))
 
     def _stated(self, read: _Reading, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_Candidate]:
-        """The causes of pairs whose effect matches the event, those that say the same as one, best first."""
         words = read.words
         event, denied = words.event(text), NOT.search(text) is not None
         answers: list[tuple[float, Doc, _Statement]] = []
-        least = min(2, len(event))  # of several words, a single one in common may be any
+        least = min(2, len(event))  # one common word of several may be accidental
         happening = words.happening(text)
         for doc in docs:
             if not read.terms(f"{doc.title} {doc.text}") & happening:
@@ -226,7 +217,7 @@ class _Asker:
         return self.statements[key]
 
     def _leads(self, read: _Reading, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_Candidate]:
-        """The documents of the event that are earlier and not in the tree above it, as causes that nobody states."""
+        """Retrieved documents that are earlier than the event and not in the tree above it."""
         candidates = []
         for doc in docs:
             if doc.id in question.documents or (question.before is not None and not "" < _date(doc) < question.before):
@@ -244,7 +235,7 @@ class _Asker:
 
 @dataclass(frozen=True)
 class _Words:
-    """The terms of texts and their weights: by the index's analyzer and idf; else English stems, all of weight 1."""
+    """Terms and their weights: index analyzer and idf, or English stems of weight 1."""
 
     terms: Callable[[str], Terms]
     weights: Callable[[str], float]
@@ -269,16 +260,15 @@ class _Words:
         return cls(lambda text: frozenset(index.analyzer(text)), cache(weight), function)
 
     def event(self, text: str) -> Terms:
-        """The terms of an event: of its words those with a meaning of their own, or all where there is none."""
+        """Content terms of the event, or all of its terms if it has none."""
         terms = self.terms(text)
         return terms - self.function or terms
 
     def happening(self, text: str) -> Terms:
-        """The terms that say what happened, one of which a document about the event has.
+        """Terms that name the happening; a document about the event has one of them.
 
-        They are those before the first preposition ("fire" in "fire at the cannery"), and of these the last where it is a
-        participle ("closed" in "herring season closed"), with others for the same happening ("blaze"). All terms of the event
-        where there is no such part.
+        Those before the first preposition ("fire" in "fire at the cannery"); of these only the last if it is a participle
+        ("closed" in "herring season closed"); plus synonyms ("blaze"). All terms of the event if there are none.
         """
         first = PLACE.split(text.strip(), maxsplit=1)[0]
         ending = PARTICIPLE.search(first)
@@ -288,22 +278,20 @@ class _Words:
         return self.terms(text)
 
     def share(self, event: Terms, terms: Terms) -> float:
-        """The weight of the event's terms that are in `terms`, of the weight of all, 0 to 1."""
         whole = self.weight(event)
         return self.weight(event & terms) / whole if whole else 0.0
 
     def same(self, a: Terms, b: Terms) -> bool:
-        """Whether two texts say the same: half of the weight of the one is in the other, and of the other's in the one."""
+        """Whether each text has at least half of the other's weight."""
         return min(self.share(a, b), self.share(b, a)) >= SAME
 
     def weight(self, terms: Terms) -> float:
-        """The sum of the terms' weights, in a fixed order."""
         return sum(map(self.weights, sorted(terms)))
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """How documents are read for an event: figures of speech say nothing, unless the event is one."""
+    """Reads documents for an event; ignores figures of speech unless the event is one."""
 
     words: _Words
     figures: bool
@@ -313,11 +301,10 @@ class _Reading:
         return cls(words, literal(event) != event)
 
     def terms(self, text: str) -> Terms:
-        """The terms of a text of a document."""
         return self.words.terms(text if self.figures else literal(text))
 
     def effect(self, text: str) -> Terms:
-        """The terms of an effect, without what tells when it was or what was said about."""
+        """Terms of an effect, without adverbials of time and reported speech."""
         terms = self.terms(BACKGROUND.split(text, maxsplit=1)[0])
         return terms if terms or ABOUT.match(text) else self.terms(text)
 
@@ -345,7 +332,6 @@ def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
 
 
 def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
-    """The terms of a sentence on the side of the cause and on that of the effect."""
     cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
     if min(cause, effect) < 0 or len(sentence) > MAX_PAIR_LENGTH:
         return read.terms(pair.cause), read.terms(pair.effect)
@@ -358,13 +344,13 @@ def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _Candidate:
     said = answers[0][2]
     sources = tuple(Source(doc.id, doc.title, _date(doc), each.sentence, each.pair.cue, score) for score, doc, each in answers)
     cause = " ".join(said.pair.cause.split())
-    # "it was rusted": what "it" is stands in the effect, if anywhere near.
+    # "it was rusted": "it" most likely refers to the effect.
     query = f"{cause} {said.pair.effect}" if PRONOUN.search(cause) else cause
     return _Candidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), said.cause, query)
 
 
 def _nearest(read: _Reading, event: Terms, doc: Doc) -> tuple[str, float]:
-    """The sentence of a document with the largest share of the event, and how much of it the document has."""
+    """The sentence with the largest share of the event, and the share that the document has."""
     sentences = [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
     best = max(sentences, key=lambda sentence: read.words.share(event, read.terms(sentence)))
     return best, read.words.share(event, read.terms(f"{doc.title} {doc.text}"))

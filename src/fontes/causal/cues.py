@@ -1,4 +1,4 @@
-"""The English words and phrases that tie a cause to its effect, each with where the two stand."""
+"""English causal cues: words and phrases, and the positions of cause and effect."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import NamedTuple
 
 
 class Cue(NamedTuple):
-    """A way to say that one thing causes another.
+    """A phrase that states causation.
 
     Attributes:
-        name: As `CausalPair.cue` has it.
-        pattern: In lower case, for any case; a blank stands for white space.
-        cause: Where the cause stands: "before" the cue, "after" it, or, in what is after it, "first" or "second" of two parts,
-            which `between` parts.
+        name: Name, as in `CausalPair.cue`.
+        pattern: Pattern in lower case, matched in any case; a blank stands for white space.
+        cause: Position of the cause: "before" or "after" the cue, or "first" or "second" of two parts after it, which `between`
+            separates.
         example: A text with the cue.
-        gives: The cause and the effect in the example.
-        between: The pattern of what parts cause and effect where both are after the cue.
-        apart: Whether the cause is in the sentence before, where no clause of this one is before the cue ("consequently").
-        active: Whether it is a participle that is no cue after an article or a form of "to be": "the forced sale", "they were
-            forced".
-        weak: Whether it says as often that one thing came after another in time.
+        gives: Cause and effect in the example.
+        between: Pattern that separates cause and effect if both follow the cue.
+        apart: The cause is the sentence before if no clause precedes the cue ("consequently").
+        active: A participle that is no cue after an article or a form of "to be": "the forced sale", "they were forced".
+        weak: As often temporal as causal.
     """
 
     name: str
@@ -45,9 +44,9 @@ DEGREE = (
     r"(?:(?:main|major|leading|common|primary|principal|chief|root|underlying|direct|likely|real|most|biggest|sole|only|probable|"
     r"key) ){0,3}"
 )
-# "He locks the gate so that nobody can enter" tells of a purpose.
+# "He locks the gate so that nobody can enter" states a purpose.
 NO_MODAL = r"(?!(?: \S+){1,6} (?:may|might|can|could|should|would|will)\b)"
-# "After two years" and "after dark" tell when.
+# "After two years" and "after dark" are temporal.
 UNIT = r"(?:second|minute|hour|day|night|week|month|year|decade|season)s?"
 TIME = (
     r"(?:all|dark|sunset|sunrise|noon|midnight|midday|breakfast|lunch|dinner|christmas|easter|school|work|\d\S*|"
@@ -55,7 +54,7 @@ TIME = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november|"
     r"december)"
 )
-# "The ship is due to sail" tells no cause.
+# "The ship is due to sail" states no cause.
 PLANNED = (
     r"(?:be|begin|start|leave|arrive|open|close|take|hold|meet|go|come|retire|return|appear|expire|end|vote|play|sail|face)"
 )
@@ -300,7 +299,7 @@ CAUSE_APART = tuple(
     )
 )
 
-# What came first may have been the cause.
+# Temporal cues: the earlier event may be the cause.
 WEAK = (
     Cue(
         "after",

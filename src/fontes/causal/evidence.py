@@ -1,4 +1,4 @@
-"""Reranking by causal evidence: how likely a document reports a cause, mixed with how well it fits the topic."""
+"""Reranking by causal evidence: the likelihood that a document reports a cause, mixed with its relevance."""
 
 from __future__ import annotations
 
@@ -35,28 +35,26 @@ TOGETHER = 256  # documents whose sentences are encoded together
 class CausalEvidence(Reranker, name="causal_evidence"):
     """Reranks by how likely a document reports a cause: `bm25 % 100 >> CausalEvidence(encoder, weight=0.5)`.
 
-    Each sentence of a document, its title among them, gets the probability that it reports a cause; the document's likelihood
-    is pooled from its sentences. The new score is `weight` times the likelihood and 1 - `weight` times the run's score, both
-    brought to 0 to 1 for each topic, as `Reranker.interpolate` does it.
+    Each sentence, the title included, gets the probability that it reports a cause; the document's likelihood is pooled from
+    them. The new score is `weight` times the likelihood plus 1 - `weight` times the run's score, both scaled to 0 to 1 for each
+    topic, as in `Reranker.interpolate`.
 
-    Within a process the sentences of a document are read once, whatever the number of topics and weights.
+    The sentences of a document are classified once per process, for all topics and weights.
 
     Args:
-        encoder: Gives the sentences' vectors, for the classifier; a string is the model of a `SentenceEncoder`. None: no model;
-            a sentence counts 1 where `causal_pairs` has a cause of it that is not denied, and 0.5 where the cue is one of time
-            ("after").
-        weight: Of the likelihood, 0 to 1. 0 keeps the run's order; 1 leaves only the likelihood, which says nothing about the
-            topic.
+        encoder: Encodes sentences for the classifier; a string names the model of a `SentenceEncoder`. None: no model; a
+            sentence counts 1 if `causal_pairs` finds a cause that is not negated, 0.5 if only by a temporal cue ("after").
+        weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 leaves the likelihood alone.
         pool: "max": the likeliest sentence; "top3": the mean of the three likeliest; "noisy-or": 1 - Π (1 - p).
-        near: A sentence's probability is multiplied by its cosine with the topic's text to this power, so that sentences away
-            from the topic count less; 0: all count alike. None: 1 with an encoder, and 0 without, which has no cosine.
-        depth: Only so many documents of each topic are read; those after them follow in the order that they had.
+        near: Exponent of a sentence's cosine with the topic's text, by which its probability is multiplied; 0: no such factor.
+            None: 1 with an encoder, 0 without.
+        depth: Number of documents of each topic to rerank; the others follow in their order.
         head: The classifier over the encoder's vectors, or its file; None: the one of the package, for all-MiniLM-L6-v2.
-        sentences: How sentences are found: "rules", "nupunkt" or "spacy:MODEL".
+        sentences: Sentence splitter: "rules", "nupunkt" or "spacy:MODEL".
 
     Raises:
-        ParameterError: When it is called: a parameter is out of its range, or the head was trained over another encoder.
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
+        ParameterError: When called: a parameter is out of its range, or the head was trained over another encoder.
+        InputError: When called: the run does not know its documents, or a topic has no text.
     """
 
     encoder: Encoder | str | None = field(default=None, metadata={"string": "sentence_encoder"})
@@ -93,11 +91,11 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         super().check_needs()
 
     def document_text(self, doc: Doc) -> str:
-        """The document's title and text, which stay two sentences."""
+        """Title and text of the document, as separate sentences."""
         return f"{doc.title}\n\n{doc.text}".strip()
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The likelihood of each pair of a query and a document, 0 to 1, float32."""
+        """Likelihoods of pairs of a query and a document, 0 to 1, float32."""
         encoder, head = self._model()
         texts = list(dict.fromkeys(text for _, text in pairs))
         evidence: dict[str, Sentences] = {}
@@ -132,11 +130,11 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return f"{super().key()} {self.chosen_precision} {self.weight!r} {self.depth!r}"
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
-        """The likelihood of a document, sentence by sentence, the likeliest first.
+        """Explain the likelihood of a document, sentence by sentence, likeliest first.
 
         Args:
             query: The topic.
-            doc_id: The document itself, as `index.doc(id)` gives it.
+            doc_id: The document itself, as `index.doc(id)` returns it.
 
         Raises:
             PipelineError: The document is named by its id.
@@ -150,7 +148,6 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return Explanation(self._pooled(values), f"likelihood of a cause: {self.pool} of {len(values)} sentences", parts)
 
     def _explained(self, evidence: Sentences, n: int, value: float) -> Explanation:
-        """What sentence `n` of a document counts, `value`, with its cues."""
         cues = "; ".join(f"{'not ' * pair.negated}'{pair.cue}'" for pair in evidence.pairs(n))
         label = f"{evidence.text(n)}  [{cues or 'no cue'}]"
         if not self._power:
@@ -168,7 +165,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return self.near if self.near is not None else 0.0 if self.encoder is None else 1.0
 
     def _model(self) -> tuple[Encoder | None, CausalHead | None]:
-        """The encoder and the head, which is checked against it; None for both without an encoder."""
+        """The encoder and its checked head; None for both without an encoder."""
         self.check()
         encoder = self._encoder
         if encoder is None:
@@ -186,7 +183,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return dict(zip(queries, unit(encoder.encode_queries(queries)), strict=True))
 
     def _near(self, evidence: Sentences, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """The probabilities of a document's sentences, less for those away from the topic."""
+        """Probabilities of a document's sentences, scaled by their cosine with the topic."""
         if query is None or evidence.vectors is None:
             return evidence.probabilities
         cosines = np.clip(evidence.vectors.astype(np.float32) @ query, 0, 1)
@@ -194,7 +191,6 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return values
 
     def _pooled(self, values: NDArray[np.float32]) -> float:
-        """The likelihood of a document, from what its sentences count."""
         if not len(values):
             return 0.0
         if self.pool == "noisy-or":
@@ -203,7 +199,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
 
 
 def _followed(reranked: Run, whole: Run) -> Run:
-    """The documents of `reranked`, and after them the others of `whole` as they were, with scores -1, -2, …"""
+    """The documents of `reranked`, then the others of `whole` in their order, with scores -1, -2, …"""
     scores = np.empty(whole.rows, dtype=np.float32)
     for start, (topic_id, ranking) in zip(whole.bounds.tolist(), whole.items(), strict=False):
         first = reranked[topic_id]
@@ -218,12 +214,12 @@ LIMIT = 128 * 2**20  # bytes of remembered documents: some 16,000 of ten sentenc
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """The sentences of a document.
+    """Sentences of a document.
 
     Args:
-        texts: The text of each sentence.
-        probabilities: That each reports a cause, float32 (n,).
-        vectors: Of the sentences, float16 (n, dim); None without an encoder.
+        texts: Text of each sentence.
+        probabilities: Probability that each reports a cause, float32 (n,).
+        vectors: Vectors, float16 (n, dim); None without an encoder.
     """
 
     texts: tuple[str, ...]
@@ -234,7 +230,7 @@ class Sentences:
         return " ".join(self.texts[n].split())
 
     def pairs(self, n: int) -> list[CausalPair]:
-        """The causes and effects that sentence `n` states, those with cues of time among them."""
+        """Causal pairs that sentence `n` states, by weak cues too."""
         return causal_pairs(self.texts[n], weak=True)
 
     @property
@@ -244,8 +240,6 @@ class Sentences:
 
 
 class _Memory:
-    """The sentences of the documents that were asked for last."""
-
     def __init__(self) -> None:
         self._recent: OrderedDict[bytes, Sentences] = OrderedDict()
         self._bytes = 0
@@ -270,13 +264,13 @@ _memory = _Memory()
 
 
 def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, how: str) -> list[Sentences]:
-    """The sentences of documents, in the order of the documents; those that are new are encoded together.
+    """Return the sentences of documents, in order; new ones are encoded together.
 
     Args:
         texts: The documents.
-        encoder: Gives the sentences' vectors; without it and its head the probabilities are `cue_strength`.
+        encoder: Encodes sentences; without encoder and head the probabilities are `cue_strength`.
         head: The classifier over the vectors.
-        how: How sentences are found: see `sentence_spans`.
+        how: Sentence splitter; see `sentence_spans`.
     """
     model = f"{encoder.fingerprint} {getattr(encoder, 'precision', '')} {head.fingerprint}" if encoder and head else "cues"
     keys = [_key(f"{model}\0{how}\0{text}") for text in texts]

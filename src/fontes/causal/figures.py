@@ -10,9 +10,9 @@ class Figure(NamedTuple):
     """A figure of speech.
 
     Attributes:
-        pattern: The pattern, for any case; its group "word" is what is not meant literally.
+        pattern: Pattern, matched in any case; its group "word" is the figurative word.
         example: A text with the figure.
-        literal: A text with the word in its own sense, which the pattern leaves alone.
+        literal: A text with the word in its literal sense, which the pattern does not match.
     """
 
     pattern: str
@@ -20,7 +20,7 @@ class Figure(NamedTuple):
     literal: str
 
 
-# What comes in a flood and is no water.
+# Nouns after "a flood of" other than water.
 THINGS = (
     r"(?:\w+ ){0,2}(?:(?!(?:waters?|rains?|tides?|waves?|rivers?|years?|\w+ss)\b)[a-z]+s|interest|support|criticism|mail|"
     r"praise|money|news|information|abuse|anger|protest|applause|laughter|emotion)\b"
@@ -85,7 +85,7 @@ FIGURES = (
     ),
 )
 
-# Words of one happening: a document that has one of them may speak of it.
+# Synonyms of happenings.
 HAPPENINGS = (
     "flood floods flooded flooding inundated submerged water waters sea tide deluge",
     "fire fires blaze burn burns burned burning burnt flames ablaze smoke gutted arson",
@@ -110,14 +110,14 @@ FIGURE = [re.compile(figure.pattern, re.IGNORECASE) for figure in FIGURES]
 
 
 def literal(text: str) -> str:
-    """The text with blanks in the place of words that are figures of speech, as long as before."""
+    """Blank out figurative words; the length of the text stays."""
     for pattern in FIGURE:
         text = pattern.sub(_blanked, text)
     return text
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """The match without the words that its groups name, or without all of it where it names none."""
+    """The match without its named groups, or blanks alone if it has none."""
     named = [name for name, value in match.groupdict().items() if value is not None]
     whole, start = match[0], match.start()
     for name in named:

@@ -1,4 +1,4 @@
-"""A filter after the search: documents that state a cause and an effect which the topic speaks of."""
+"""A filter that keeps documents which state a cause and an effect related to the topic."""
 
 from __future__ import annotations
 
@@ -31,28 +31,25 @@ FAILING = ("drop", "below")
 
 @dataclass(frozen=True)
 class CausalFilter(Stage[Run, Run], name="causal_filter"):
-    """Keeps the documents with a pair of a cause and an effect that the topic speaks of: the filter that Dalal, Gupta and
-    Binaei ("A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval", CAIR 2021) tried and dropped.
+    """Keeps documents with a causal pair related to the topic: the filter that Dalal, Gupta and Binaei ("A Semantic Search
+    Pipeline for Causality-driven Adhoc Information Retrieval", CAIR 2021) tried and dropped.
 
-    A document passes when one of its `causal_pairs`, which is not negated, has at least `overlap` terms in common with the
-    title on one side, and with the keyphrases of the narrative on the other. Title and text of the document are read.
+    A document passes if one of the `causal_pairs` of its title and text is not negated, shares at least `overlap` terms with
+    the topic's title on one side, and as many with the keyphrases of the narrative on the other.
 
-    The title and the narrative are those of the topic from which a rewritten topic came (`origin`). Without a narrative, or
-    where it leaves no keyphrase, the title stands for the keyphrases, as in `CausalKeywords`. A run that does not know its
-    documents is an InputError.
+    Title and narrative are those of the topic before rewriting (`origin`). If the narrative is missing or has no keyphrase, the
+    title stands for the keyphrases, as in `CausalKeywords`. A run that does not know its documents raises InputError.
 
     Args:
-        roles: "published": its cause with the title and its effect with the keyphrases. "swapped": its effect with the title,
-            as one would expect where the title is the event whose causes are sought, and its cause with the keyphrases.
-            "either": one or the other.
-        overlap: How many different terms of either side.
-        failing: What becomes of the documents that fail. "drop" leaves them out; "below" puts them below those that pass, in
-            the order that they had: the first gets the lowest score of those less 1, the next less 2, and so on; where none
-            passes, nothing changes.
+        roles: "published": cause with title, effect with keyphrases. "swapped": effect with title, cause with keyphrases, as
+            one would expect if the title is the event whose causes are sought. "either": one or the other.
+        overlap: Minimum number of different terms on either side.
+        failing: Treatment of documents that fail. "drop" removes them. "below" puts them below those that pass, in their order,
+            with the lowest score of those less 1, less 2, and so on; if none passes, nothing changes.
         weak: Whether pairs by weak cues count as well; see `causal_pairs`.
-        sentences: How sentences are found in documents and narratives: "rules", "nupunkt" or "spacy:MODEL".
-        topicrank: How keyphrases are extracted from the narrative; a string is the tagger of a `TopicRank`.
-        analyzer: Makes the terms of title, keyphrases, causes and effects; English words without stop words, by their stems.
+        sentences: Sentence splitter for documents and narratives: "rules", "nupunkt" or "spacy:MODEL".
+        topicrank: Extractor of keyphrases from the narrative; a string is the tagger of a `TopicRank`.
+        analyzer: Makes the terms of titles, keyphrases, causes and effects; English stems without stop words.
     """
 
     roles: str = "published"
@@ -95,11 +92,11 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
 
     def check_needs(self) -> None:
         sentences(self.sentences)
-        Analyzer.of(self.analyzer)("a")  # raises where its library or model is not there
+        Analyzer.of(self.analyzer)("a")  # raises if its library or model is missing
         super().check_needs()
 
     def key(self) -> str | None:
-        """The class, its parameters and the version of the sentences' model: see `Part.key`."""
+        """Cache key: class, parameters and version of the sentence model; see `Part.key`."""
         key = super().key()
         return None if key is None else f"{key} {version_of(self.sentences)}"
 
@@ -116,11 +113,10 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
 
 
 def _below(run: Run, passing: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The scores of a run, float32, those of the rows that fail below the others of their topic."""
     scores = run.scores.astype(np.float64)
     for a, b in pairwise(run.bounds.tolist()):
         best, failing = scores[a:b][passing[a:b]], ~passing[a:b]
         if len(best) and failing.any():
-            step = max(1.0, abs(float(best.min())) * 2**-22)  # more than what float32 tells apart
+            step = max(1.0, abs(float(best.min())) * 2**-22)  # above the precision of float32
             scores[a:b][failing] = best.min() - step * np.arange(1, failing.sum() + 1)
     return scores.astype(np.float32)

@@ -1,4 +1,4 @@
-"""A trained answer to "does this sentence report a cause?": a logistic regression over a sentence's vector and its cues."""
+"""Classifier of sentences that report a cause: logistic regression over a sentence's vector and its cues."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 SHIPPED = Path(__file__).with_name("cnc_v2.json")
 PROBE = "The bridge was closed because its cables had rusted, and so the ferry runs again."
-NEARLY = 0.05  # how far the probe's vector may be from the one in training; 16 bits move it by less than 0.045
-CUE_SCALE = 0.5  # a cue's length beside that of a sentence's vector, which is 1
+NEARLY = 0.05  # maximum distance of the probe's vector from training; 16-bit precision moves it by less than 0.045
+CUE_SCALE = 0.5  # value of a cue feature; sentence vectors have length 1
 CUE_FEATURES = ("any cue", "cue other than of time", "denied cue")
 
 Floats = NDArray[np.float64]
@@ -34,16 +34,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CausalHead:
-    """A logistic regression: the probability that a sentence reports a cause, from its vector and its cues.
+    """Logistic regression for the probability that a sentence reports a cause.
 
     Args:
-        encoder: The name of the encoder that it was trained over.
+        encoder: Name of the encoder that it was trained over.
         weights: One for each dimension of the encoder's vectors.
         cues: One for each of `CUE_FEATURES`, which `cue_features` finds in the sentence's text.
-        bias: What is added.
-        threshold: From which probability on a sentence is said to report a cause.
-        probe: The vector of the sentence `PROBE`, by which another encoder is told apart.
-        card: What it was trained on and how well it did, in plain values.
+        bias: Intercept.
+        threshold: Minimum probability at which a sentence is said to report a cause.
+        probe: Vector of the sentence `PROBE`, which tells encoders apart.
+        card: Training data and results, as plain values.
     """
 
     encoder: str
@@ -56,7 +56,7 @@ class CausalHead:
 
     @classmethod
     def load(cls, path: str | Path) -> CausalHead:
-        """The head in a file that `save` wrote.
+        """Load a head that `save` wrote.
 
         Raises:
             InputError: The file is anything else, or cannot be read.
@@ -79,7 +79,7 @@ class CausalHead:
         return head
 
     def save(self, path: str | Path) -> None:
-        """Writes the head as JSON, the same bytes for the same head.
+        """Write the head as JSON; equal heads give equal bytes.
 
         Raises:
             InputError: The file cannot be written.
@@ -90,15 +90,15 @@ class CausalHead:
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits of all numbers."""
+        """32 hexadecimal digits, a hash of all numbers."""
         numbers = np.array([*self.weights, *self.cues, self.bias, self.threshold, *self.probe])
         return hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()
 
     def probabilities(self, vectors: NDArray[np.float32], cues: Floats) -> NDArray[np.float32]:
-        """The probability of each sentence, float32 (n,).
+        """Probability of each sentence, float32 (n,).
 
         Args:
-            vectors: Of the sentences, (n, dim), each of length 1.
+            vectors: Vectors of the sentences, (n, dim), of length 1.
             cues: Their `cue_features`, float64 (n, 3).
         """
         logits = vectors @ np.array(self.weights) + cues @ np.array(self.cues) + self.bias
@@ -115,7 +115,7 @@ class CausalHead:
         return self.probabilities(sentence_vectors(encoder, sentences), cue_features(sentences))
 
     def check(self, encoder: Encoder) -> None:
-        """Raises ParameterError where the encoder is not the one that the head was trained over."""
+        """Raise ParameterError if the head was trained over another encoder."""
         loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._checked(encoder))
 
     def _checked(self, encoder: Encoder) -> bool:
@@ -131,19 +131,19 @@ class CausalHead:
 
 @cache
 def shipped_head() -> CausalHead:
-    """The head that comes with the package: all-MiniLM-L6-v2, trained on the Causal News Corpus, version 2 (CC0)."""
+    """The head of the package: all-MiniLM-L6-v2, trained on the Causal News Corpus, version 2 (CC0)."""
     return CausalHead.load(SHIPPED)
 
 
 def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
-    """The vectors of sentences, scaled to length 1, float32 (n, dim)."""
+    """Vectors of sentences, scaled to length 1, float32 (n, dim)."""
     from ..neural.encoders.base import unit
 
     return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))
 
 
 def cue_features(sentences: Sequence[str]) -> Floats:
-    """What `causal_pairs` finds in each sentence, float64 (n, 3): `CUE_SCALE` for each of `CUE_FEATURES` that is there."""
+    """Features from the `causal_pairs` of each sentence, float64 (n, 3): `CUE_SCALE` for each of `CUE_FEATURES` present."""
     features = np.zeros((len(sentences), len(CUE_FEATURES)))
     for row, sentence in zip(features, sentences, strict=True):
         strength, denied = cue_strength(sentence)
@@ -152,9 +152,9 @@ def cue_features(sentences: Sequence[str]) -> Floats:
 
 
 def cue_strength(sentence: str) -> tuple[float, bool]:
-    """Strength with which a sentence's cues state a cause, and whether one of them is denied.
+    """Strength of a sentence's cues, and whether one of them is negated.
 
-    1: by a connective or a verb; 0.5: only by a word that tells of time as often (after, following, amid); 0: not at all.
+    1 for a connective or a verb, 0.5 for weak cues alone (after, following, amid), 0 for none.
     """
     pairs = causal_pairs(sentence, weak=True)
     denied = any(pair.negated for pair in pairs)

@@ -9,18 +9,18 @@ from ..text.sentences import ABBREVIATION, GAP, sentence_spans
 
 
 class Irrelevance(NamedTuple):
-    """A way to say that something is irrelevant.
+    """A phrase that declares something irrelevant.
 
     Attributes:
-        pattern: The pattern, for any case.
-        example: A clause with it.
+        pattern: Pattern, matched in any case.
+        example: A clause with the phrase.
     """
 
     pattern: str
     example: str
 
 
-# What may stand between "not" and the word that it denies. Not any word: "documents that do not mention it are relevant".
+# Words allowed between "not" and the word that it negates. Not any word: "documents that do not mention it are relevant".
 BETWEEN = (
     r"(?:(?:be|been|being|as|to|of|any|at|all|in|itself|themselves|alone|really|directly|strictly|necessarily|usually|generally|"
     r"automatically|sufficiently|considered|deemed|judged|regarded|counted|treated|seen|taken) ){0,4}"
@@ -116,7 +116,7 @@ IRRELEVANT = (
 
 SAYS_IRRELEVANT = re.compile("|".join(f"(?:{each.pattern})" for each in IRRELEVANT), re.IGNORECASE)
 
-# Where a sentence falls into clauses of which each can be judged by itself.
+# Boundaries of clauses that can be judged by themselves.
 CLAUSE = re.compile(
     r"\s*[;:]\s+|,?\s+(?:but|whereas|while|however|yet|(?<!even )(?:although|though)(?=[^;]*\b(?:relevant|of interest)\b))\s+|"
     r",\s+and\s+|\s+[-–—]\s+|"
@@ -148,16 +148,16 @@ OPENS = re.compile(
 
 
 def relevant_part(narrative: str, sentences: str = "rules") -> str:
-    """A narrative without what it says about irrelevant documents; empty where it says nothing else.
+    """Return a narrative without its description of irrelevant documents; may be empty.
 
-    A sentence that none of `IRRELEVANT` matches stays, without its exceptions. Of one that does, the clauses without a match
-    stay, where they can stand by themselves: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." An
-    exception turns round: "not relevant unless X" leaves X, and "X is relevant unless Y", or "X other than Y is relevant",
-    leaves X. The patterns are English.
+    Sentences without a match of `IRRELEVANT` stay, without their exceptions. Of the others, the clauses without a match stay if
+    they can stand alone: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." Exceptions are inverted:
+    "not relevant unless X" leaves X; "X is relevant unless Y" and "X other than Y is relevant" leave X. The patterns are
+    English.
 
     Args:
-        narrative: The narrative of a topic.
-        sentences: How sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
+        narrative: Narrative of a topic.
+        sentences: Sentence splitter: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
 
     Raises:
         ParameterError: `sentences` is none of these.
@@ -168,14 +168,14 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
 
 
 def says_irrelevant(clause: str) -> bool:
-    """Whether a clause says that something is irrelevant."""
+    """Whether a clause declares something irrelevant."""
     return SAYS_IRRELEVANT.search(clause.strip().replace("’", "'")) is not None
 
 
 def _sentences(text: str, how: str) -> list[str]:
     if how != "rules":
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, how)]
-    # Unlike other texts, narratives have lines that are broken anywhere, and words with which their sentences begin.
+    # Unlike other texts, narratives have hard line breaks, and typical first words of sentences.
     whole: list[str] = []
     for piece in GAP.split(text):
         piece = " ".join(piece.split())
@@ -195,7 +195,7 @@ def _relevant(sentence: str) -> str:
             parts.append(_without_exception(clause))
             continue
         exception = EXCEPTION.search(clause)
-        if exception is not None:  # what is left when the clause is turned round
+        if exception is not None:  # the inverted clause
             parts.append(
                 RESUMES.split(clause[exception.end() :], maxsplit=1)[0] if _before(clause, exception) else _tail(clause)
             )
@@ -203,7 +203,7 @@ def _relevant(sentence: str) -> str:
 
 
 def _before(clause: str, exception: re.Match[str]) -> bool:
-    """Whether the exception stands before what is irrelevant: "anything other than X is not relevant"."""
+    """Whether the exception precedes the irrelevant part: "anything other than X is not relevant"."""
     return not says_irrelevant(clause[: exception.start()])
 
 
@@ -222,7 +222,7 @@ def _without_exception(clause: str) -> str:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """The clauses of a sentence; what has no verb stays with the clause that follows it, or the one before."""
+    """Clauses of a sentence; a part without a verb joins the next clause, or the last."""
     clauses: list[str] = []
     pending = ""
     for part in CLAUSE.split(sentence):

@@ -1,4 +1,4 @@
-"""Pairs of a cause and an effect that an English text states, found by connectives and patterns."""
+"""Causal pairs of an English text, found by connectives and patterns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Maybe = list[Span | None]
 
 
 class CausalPair(NamedTuple):
-    """That one thing caused another, as a sentence says it.
+    """A cause and its effect, as a sentence states them.
 
     Attributes:
-        cause: The cause, as the text has it, word for word; what is part of neither, such as the cue, is left out.
+        cause: The cause, verbatim, without the cue.
         effect: The effect, likewise.
-        cue: The name of the cue in `CUES`.
-        start: Where the sentence with the cue begins, in characters of the text.
-        end: Where it ends.
+        cue: Name of the cue in `CUES`.
+        start: Start of the sentence with the cue, in characters of the text.
+        end: Its end.
         negated: Whether the sentence denies it: "not because of", "did not cause", "no link between".
     """
 
@@ -35,17 +35,16 @@ class CausalPair(NamedTuple):
 
 
 def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> list[CausalPair]:
-    """The causes and effects that a text states by one of `CUES`, in the order of the cues in the text.
+    """Return the causal pairs that a text states by one of `CUES`, in the order of the cues.
 
-    Cause and effect reach from the cue to the next cue or to the end of the clause. One that stands in the sentence before, as
-    in "The pump failed. This led to a flood", is that whole sentence. There is no parser behind it and no model: where
-    a clause begins is told from punctuation and conjunctions. The cues are English, and so a text in another language has no
-    pairs. The time is linear in the length of the text.
+    Cause and effect extend from the cue to the next cue or the end of the clause; in "The pump failed. This led to a flood" the
+    cause is the whole sentence before. Clause boundaries are found by punctuation and conjunctions, without a parser or a
+    model. The cues are English; texts in other languages have no pairs. Linear time in the length of the text.
 
     Args:
         text: The text.
-        sentences: How sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
-        weak: Whether the cues that tell of time as often as of causes are used as well: after, following, amid.
+        sentences: Sentence splitter: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
+        weak: Also use cues that are as often temporal as causal: after, following, amid.
 
     Raises:
         ParameterError: `sentences` is none of these.
@@ -76,9 +75,9 @@ PLAIN: dict[int, int | str] = {
     **{n: n + 32 for n in range(65, 91)},
     **dict.fromkeys(map(ord, "\t\n\r\f\v\u00a0"), " "),
     ord("’"): "'",
-}  # each as long as what it replaces
+}  # of equal length
 
-# Where a clause ends, before and after a cue.
+# Clause boundaries before and after a cue.
 PUNCTUATION = r"[;:?!]|\s[-–—]+\s|—|\.(?=\s)|[\"“”()]"
 JOINT = r",\s(?:and|but|yet|while|whereas|although|though|however)\b|\bbut\b"
 SAYING = (
@@ -96,7 +95,7 @@ WORD = re.compile(r"[^\W_]+")
 SAID = re.compile(rf"{SAYING}$")
 
 EDGES = " ,.;:!?-–—'\"‘“”()[]*"
-# What belongs to the cue and not to the cause or effect, at the end or the beginning of either.
+# Joining words at the edges of a cause or effect, which are part of the cue.
 TAIL = frozenset(
     """
     which that who is are was were be been being has have had having may might can could will would shall should must do does
@@ -131,14 +130,14 @@ REACH = 80  # characters before a cue in which a negation is looked for
 
 @dataclass(frozen=True)
 class _Place:
-    """A cue in a sentence, between the cues before and after it or the ends of the sentence.
+    """A cue in a sentence, between the neighbouring cues.
 
     Args:
         plain: The text in lower case.
         cue: The cue.
-        bounds: Where the cue before it ends, where it begins and ends, and where the next begins.
-        earlier: The sentence before, where the cue is the first of its own.
-        shared: The effect that the cue before it has, where its cause is after it too.
+        bounds: End of the previous cue, start and end of this one, start of the next.
+        earlier: The sentence before, if the cue is the first of its own.
+        shared: Effect of the previous cue, if its cause follows it too.
         last: Whether no other cue follows.
     """
 
@@ -150,7 +149,7 @@ class _Place:
     last: bool
 
     def sides(self) -> tuple[Side, Side] | None:
-        """Spans of the cause and of the effect, each in one piece or two; None where there is no cause or no effect."""
+        """Spans of the cause and of the effect, each in one or two pieces; None if one is missing."""
         if self.cue.between:
             cause, effect = self._two_parts()
         elif self.cue.apart:
@@ -161,7 +160,6 @@ class _Place:
         return known if all(known) else None
 
     def negated(self) -> bool:
-        """Whether the sentence denies that the one causes the other."""
         left, start, end, right = self.bounds
         before = self.plain[max(left, start - REACH) : start]
         if self.cue.cause == "before" and not self.cue.name.endswith(CLAUSAL) and NOTHING.match(self.plain, end, right):
@@ -211,14 +209,14 @@ class _Place:
         return (first, second) if self.cue.cause == "first" else (second, first)
 
     def _subject(self, left: int, start: int) -> Span | None:
-        """The clause before a cue, or where it is only a pronoun what the pronoun stands for: the clause or sentence before."""
+        """The clause before a cue; if it is a pronoun, the clause or sentence before that."""
         clause, ended = self._clause_before(left, start, TAIL | JOINTS)
         if clause and self.plain[slice(*clause)] not in PRONOUNS:
             return clause
         return _trimmed(self.plain, left, ended) if ended and ended > left else self.earlier
 
     def _clause_before(self, left: int, start: int, tail: frozenset[str]) -> tuple[Span | None, int]:
-        """The clause that ends where the cue begins, and where what is before the clause ends; 0 if nothing is."""
+        """The clause that ends at the cue, and the end of what precedes the clause, or 0."""
         end = _without_tail(self.plain, left, start, tail)
         begin = ended = 0
         for boundary in LEFT.finditer(self.plain, left, end):
@@ -232,14 +230,14 @@ class _Place:
 
 
 def _trimmed(text: str, start: int, end: int) -> Span | None:
-    """The span without white space, punctuation and joining words at its edges; None where no word is left."""
+    """The span without punctuation and joining words at its edges; None if no word is left."""
     start = _without_head(text, start, end)
     end = _without_tail(text, start, end, JOINTS)
     return (start, end) if end > start else None
 
 
 def _without_head(text: str, start: int, end: int) -> int:
-    """Where the first word begins that is more than a joint."""
+    """Start of the first word that is not a joining word."""
     while start < end:
         if text[start] in EDGES:
             start += 1
@@ -252,7 +250,6 @@ def _without_head(text: str, start: int, end: int) -> int:
 
 
 def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
-    """Where the last word ends that is not in `tail`."""
     while end > start:
         if text[end - 1] in EDGES:
             end -= 1
@@ -267,7 +264,6 @@ def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
 
 @cache
 def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
-    """All cues in one pattern, with the cue of each of its groups."""
     cues = tuple(cue for cue in CUES if weak or not cue.weak)
     groups = []
     for cue in cues:
@@ -278,7 +274,7 @@ def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
 
 
 def _is_cue(plain: str, match: re.Match[str], cues: tuple[Cue, ...]) -> bool:
-    """Whether what has the pattern of a cue may be one after what is before it."""
+    """Whether a match can be a cue after the words before it."""
     start = match.start()
     return not (cues[(match.lastindex or 1) - 1].active and NO_SUBJECT.search(plain, max(0, start - 12), start))
 

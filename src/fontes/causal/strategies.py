@@ -1,4 +1,4 @@
-"""Queries of a topic with a narrative: its causal keywords, the narrative, or title and narrative."""
+"""Queries from narratives: causal keywords, the narrative, or title and narrative."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..text.sentences import check_way, sentences
 from .narratives import relevant_part
 from .topicrank import Phrases, TopicRank
 
-# Words of narratives that speak of documents and not of what is in them.
+# Words of narratives about documents, not their content.
 # fmt: off
 META = (
     "document", "documents", "article", "articles", "report", "reports", "story", "stories", "item", "items", "text", "texts",
@@ -27,18 +27,17 @@ META = (
 
 @dataclass(frozen=True)
 class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
-    """Makes queries of narratives: the keyphrases of their relevant parts, as for the lexical index of "A Semantic Search
+    """Queries with the keyphrases of the relevant part of the narrative, as for the lexical index of "A Semantic Search
     Pipeline for Causality-driven Adhoc Information Retrieval" (CAIR 2021).
 
-    A topic without a narrative, or whose narrative leaves no keyphrase, keeps its text, which is its title. The topic before is
-    the `origin` of the new one.
+    A topic without a narrative or keyphrases keeps its text, the title. The new topic's `origin` is the old one.
 
     Args:
-        topicrank: How keyphrases are extracted; a string is the tagger of a `TopicRank`.
-        n: How many keyphrases, the best first; None: all.
-        sentences: How `relevant_part` finds sentences: "rules", "nupunkt" or "spacy:MODEL".
-        without: Words in lower case that keyphrases lose, and with their last word are lost: `fontes.causal.META` has those
-            that speak of documents ("relevant articles"). None by default, since the paper searches for all keyphrases.
+        topicrank: Extractor of keyphrases; a string is the tagger of a `TopicRank`.
+        n: Number of keyphrases, best first; None: all.
+        sentences: Sentence splitter of `relevant_part`: "rules", "nupunkt" or "spacy:MODEL".
+        without: Words in lower case to remove from keyphrases; a keyphrase of such words alone is dropped. `fontes.causal.META`
+            has those about documents ("relevant articles"). None by default: the paper uses all keyphrases.
     """
 
     topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})
@@ -63,7 +62,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
         super().check_needs()
 
     def key(self) -> str | None:
-        """The class, its parameters and the version of the sentences' model: see `Part.key`."""
+        """Cache key: class, parameters and version of the sentence model; see `Part.key`."""
         key = super().key()
         return None if key is None else f"{key} {version_of(self.sentences)}"
 
@@ -74,10 +73,10 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
 
 @dataclass(frozen=True)
 class Narrative(Stage[Topics, Topics], name="narrative"):
-    """Searches the narrative of each topic; a topic without one keeps its text.
+    """Searches with the narrative of each topic; a topic without one keeps its text.
 
     Args:
-        relevant: Whether what the narrative says about irrelevant documents is left out, as `relevant_part` does.
+        relevant: Leave out what the narrative says about irrelevant documents, as `relevant_part` does.
     """
 
     relevant: bool = False
@@ -88,10 +87,10 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
 
 @dataclass(frozen=True)
 class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
-    """Searches each topic's text, which is its title, and then its narrative.
+    """Searches with each topic's text, the title, followed by its narrative.
 
     Args:
-        relevant: Whether what the narrative says about irrelevant documents is left out, as `relevant_part` does.
+        relevant: Leave out what the narrative says about irrelevant documents, as `relevant_part` does.
     """
 
     relevant: bool = False

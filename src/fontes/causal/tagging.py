@@ -1,4 +1,4 @@
-"""Words with their parts of speech and sentences: spaCy's taggers, a function of one's own, or none."""
+"""Part-of-speech tagging and sentences: spaCy, a function, or none."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ FUNCTION_WORDS = frozenset(
 
 
 def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
-    """The tokens of each text: by a function, by the spaCy model of that name, or, for "stopwords", all tagged "X".
+    """Yield the tokens of each text, from a function, a spaCy model or, for "stopwords", all tagged "X".
 
     Raises:
         ParameterError: There is no such model.
-        MissingExtraError: The model is one of spaCy's, which is not installed.
+        MissingExtraError: spaCy is not installed.
     """
     if callable(tagger):
         return (list(tagger(text)) for text in texts)
@@ -59,7 +59,7 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
 
 @cache
 def spacy_tagger(model: str) -> Any:
-    """The part of a spaCy pipeline that tags words and finds sentences. Words with hyphens stay whole, as in pke."""
+    """The tagging and sentence-splitting parts of a spaCy pipeline. Hyphenated words stay whole, as in pke."""
     advice = ", or take tagger='stopwords', which needs no model"
     pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED, advice)
     if not {"tagger", "morphologizer"} & set(pipeline.pipe_names):

@@ -1,4 +1,4 @@
-"""TopicRank: the keyphrases of a text, by a random walk over groups of similar noun phrases."""
+"""TopicRank: keyphrases by a random walk over groups of similar noun phrases."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PUNCTUATION = frozenset(string.punctuation)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A phrase that may be a keyphrase.
+    """A candidate keyphrase.
 
     Args:
-        stems: The stems of its words.
-        words: The words of its first occurrence.
-        offsets: Where it occurs, in tokens.
+        stems: Stems of its words.
+        words: Words of its first occurrence.
+        offsets: Positions of its occurrences, in tokens.
     """
 
     stems: tuple[str, ...]
@@ -45,27 +45,26 @@ class TopicRank(Part, name="topicrank"):
     """Keyphrase extraction by topics (Bougouin, Boudin and Daille, "TopicRank: Graph-Based Topic Ranking for Keyphrase
     Extraction", IJCNLP 2013).
 
-    1. Candidates are the longest runs of nouns and adjectives in a sentence. Those with a stop word, a sign other than a
-       hyphen, a word of one letter, fewer than three letters or more than `max_words` words are left out, as pke does.
-    2. Topics are clusters of candidates, by the share of stems that two have in common (Jaccard).
-    3. Topics form a complete graph. An edge weighs the sum, over each pair of occurrences of their candidates, of 1 / gap.
-    4. A random walk scores the topics, by power iteration from equal scores; they sum up to 1.
-    5. One candidate stands for its topic.
+    1. Candidates are the longest runs of nouns and adjectives in a sentence. As in pke, those with a stop word, a sign other
+    than a hyphen, a word of one letter, fewer than three letters or more than `max_words` words are dropped.
+    2. Topics are clusters of candidates, by the share of common stems (Jaccard).
+    3. Topics form a complete graph. The weight of an edge is the sum of 1 / gap over all pairs of occurrences.
+    4. A random walk scores the topics, by power iteration from equal scores; the scores sum to 1.
+    5. One candidate represents each topic.
 
     Args:
-        tagger: Step 1. A spaCy model by name; a function from a text to (word, universal part of speech, number of the
-            sentence); or "stopwords": longest runs without stop words, for where there is no model, which is not the published
-            method.
-        pos: Step 1. The parts of speech of which candidates consist; without a meaning for "stopwords".
+        tagger: Step 1. Name of a spaCy model; a function from a text to (word, universal part of speech, number of the
+            sentence); or "stopwords": longest runs without stop words, which needs no model and is not the published method.
+        pos: Step 1. Parts of speech of candidates; unused for "stopwords".
         stopwords: Step 1. None: the model's own; for a function and for "stopwords" an English list.
-        max_words: Step 1. The most words of a candidate.
+        max_words: Step 1. Maximum number of words of a candidate.
         stemmer: Step 2. One of Snowball's (PyStemmer): "porter", "german", …; None: words in lower case.
-        similarity: Step 2. Clusters are joined as long as they are at least this similar; pke's threshold of 0.74 is 0.26.
-        linkage: Step 2. How the similarity of clusters is taken: "average", "complete" or "single".
+        similarity: Step 2. Minimum similarity of clusters to be joined; pke's threshold of 0.74 is 0.26.
+        linkage: Step 2. Similarity of clusters: "average", "complete" or "single".
         gap: Step 3. "pke": between the end of the first occurrence and the start of the second; "paper": between their starts.
-        damping: Step 4. The probability of following an edge.
-        tolerance: Step 4. When to stop: the scores change by less than this a topic, all together.
-        represent: Step 5. "first": the candidate that occurs first; "frequent": the one that occurs most, of equals the first.
+        damping: Step 4. Probability of following an edge.
+        tolerance: Step 4. Stop when the total change is below this value times the number of topics.
+        represent: Step 5. "first": the candidate that occurs first; "frequent": the most frequent one, on ties the first.
     """
 
     tagger: str | Tagger = "en_core_web_sm"
@@ -81,14 +80,14 @@ class TopicRank(Part, name="topicrank"):
     represent: str = "first"
 
     def keyphrases(self, text: str, n: int | None = None) -> Phrases:
-        """The keyphrases of a text.
+        """Return the keyphrases of a text.
 
         Args:
             text: The text.
-            n: How many, the best; None: all.
+            n: Number of keyphrases; None: all.
 
         Returns:
-            (phrase in lower case, score), best first; of equals the first in the text.
+            (phrase in lower case, score), best first; ties in the order of the text.
 
         Raises:
             ParameterError: A parameter is out of its range.
@@ -98,12 +97,12 @@ class TopicRank(Part, name="topicrank"):
         return next(self.batch([text], n))
 
     def batch(self, texts: Iterable[str], n: int | None = None) -> Iterator[Phrases]:
-        """`keyphrases` of many texts, in their order, which is quicker than one by one."""
+        """Yield the `keyphrases` of each text; faster than one by one."""
         self._check(n)
         return (self.rank(tokens, n) for tokens in tagged(self.tagger, texts))
 
     def rank(self, tokens: Sequence[Token], n: int | None = None) -> Phrases:
-        """The keyphrases of a text whose words are already tagged: (word, part of speech, number of the sentence)."""
+        """Return the keyphrases of a tagged text: (word, part of speech, number of the sentence)."""
         self._check(n)
         candidates = self.candidates(tokens)
         if not candidates:
@@ -115,7 +114,7 @@ class TopicRank(Part, name="topicrank"):
         return [(" ".join(best[i].words), float(scores[i])) for i in order[:n]]
 
     def candidates(self, tokens: Sequence[Token]) -> list[Candidate]:
-        """Step 1: the candidates, in the order of their stems."""
+        """Step 1: candidates, in the order of their stems."""
         stop = self._stopwords()
         occurrences: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
         for start, words in self._runs(tokens, stop):
@@ -130,7 +129,7 @@ class TopicRank(Part, name="topicrank"):
         return candidates
 
     def topics(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-        """Step 2: the candidates in clusters."""
+        """Step 2: clusters of candidates."""
         from scipy.cluster.hierarchy import fcluster, linkage
         from scipy.sparse import csr_array
         from scipy.spatial.distance import squareform
@@ -148,12 +147,12 @@ class TopicRank(Part, name="topicrank"):
             distances[i] = 1 - common / (sizes[i] + sizes - common)
         np.fill_diagonal(distances, 0)
         tree = linkage(squareform(distances, checks=False), method=self.linkage)
-        # What is added is for means that are equal to the threshold but for rounding.
+        # The addition allows for rounding of means equal to the threshold.
         labels = fcluster(tree, t=1 - self.similarity + 1e-9, criterion="distance")
         return [[candidates[i] for i in np.flatnonzero(labels == label).tolist()] for label in range(1, labels.max() + 1)]
 
     def graph(self, topics: Sequence[Sequence[Candidate]]) -> NDArray[np.float64]:
-        """Step 3: the weights of the edges, topics x topics, symmetric, 0 on the diagonal."""
+        """Step 3: edge weights, (topics, topics), symmetric, 0 on the diagonal."""
         places = [[(o, len(c.stems)) for c in topic for o in c.offsets] for topic in topics]
         starts = np.array([start for topic in places for start, _ in topic], dtype=np.float64)
         lengths = np.array([length for topic in places for _, length in topic], dtype=np.float64)
@@ -165,13 +164,13 @@ class TopicRank(Part, name="topicrank"):
             gaps = np.abs(starts[here, None] - starts)
             if self.gap == "pke":
                 gaps -= np.where(starts[here, None] < starts, lengths[here, None], lengths) - 1
-            np.maximum(gaps, 1, out=gaps)  # an occurrence and itself: on the diagonal, which is not used
+            np.maximum(gaps, 1, out=gaps)  # of an occurrence to itself, on the unused diagonal
             np.add.at(weights, of[here], np.add.reduceat(1 / gaps, bounds, axis=1))
         np.fill_diagonal(weights, 0)
         return weights
 
     def walk(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Step 4: the scores of the topics (PageRank; Mihalcea and Tarau 2004 for weighted edges)."""
+        """Step 4: scores of the topics (PageRank; Mihalcea and Tarau 2004 for weighted edges)."""
         number = len(weights)
         sums = weights.sum(axis=1, keepdims=True)
         moves = np.divide(weights, sums, out=np.full_like(weights, 1 / number), where=sums > 0)
@@ -183,7 +182,7 @@ class TopicRank(Part, name="topicrank"):
         return scores
 
     def key(self) -> str | None:
-        """The class, its parameters and the version of the tagger's model; None with a tagger that is a function."""
+        """Cache key: class, parameters and version of the tagger's model; None for a function."""
         key = super().key()
         return None if key is None else f"{key} {version_of(str(self.tagger))}"
 
@@ -198,7 +197,6 @@ class TopicRank(Part, name="topicrank"):
         return min(topic, key=lambda c: c.offsets[0])
 
     def _runs(self, tokens: Sequence[Token], stop: frozenset[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """The longest runs of words that may be in a candidate, in lower case, with the position of the first."""
         run: list[str] = []
         sentence = None
         for i, (word, pos, number) in enumerate(tokens):
@@ -214,7 +212,6 @@ class TopicRank(Part, name="topicrank"):
             yield len(tokens) - len(run), tuple(run)
 
     def _is_phrase(self, words: tuple[str, ...], stop: frozenset[str]) -> bool:
-        """Whether the words may be a keyphrase: the filter of pke."""
         return (
             len(words) <= self.max_words
             and len("".join(words)) >= 3

@@ -1,4 +1,4 @@
-"""A chain of causes: an event, the tree of its causes, and the sources of each."""
+"""Chains of causes: an event, the tree of its causes, and their sources."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Source:
     Args:
         doc_id: The document.
         title: Its title.
-        date: Its metadata `date`; empty where it has none.
-        sentence: The sentence, or of a lead the one that is nearest to the event.
-        cue: The name of the cue in `fontes.causal.CUES`; empty for a lead.
-        score: How well what the sentence says of effects matches the event, 0 to 1.
+        date: Its metadata `date`, or empty.
+        sentence: The sentence; of a lead, the one nearest to the event.
+        cue: Name of the cue in `fontes.causal.CUES`; empty for a lead.
+        score: Match of the stated effect with the event, 0 to 1.
     """
 
     doc_id: str
@@ -31,14 +31,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause, where it is said, and its own causes.
+    """A cause, its sources and its own causes.
 
     Args:
-        text: What the cause is, in the words of its best source.
+        text: The cause, in the words of its best source.
         score: 1 less the product of 1 - score of its sources: above 0, at most 1.
-        sources: Where it is said, the best first.
-        causes: Its own causes, the best first.
-        lead: Whether no sentence says that it is a cause: it is only an earlier document, retrieved for the event.
+        sources: Its sources, best first.
+        causes: Its own causes, best first.
+        lead: Whether it is only an earlier document retrieved for the event, and not a stated cause.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Cause:
     lead: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """The cause with what is below it as plain dicts, for JSON."""
+        """The cause and its causes as plain dicts, for JSON."""
         return {
             "cause": self.text,
             "score": self.score,
@@ -60,11 +60,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """An event and the tree of its causes; false where it has none.
+    """An event and the tree of its causes; false if it has none.
 
     Args:
         event: The event.
-        causes: Its causes, the best first, each with its own.
+        causes: Its causes, best first.
     """
 
     event: str
@@ -75,7 +75,7 @@ class Chain:
         return sum(1 for _ in self.all())
 
     def all(self) -> Iterator[Cause]:
-        """Every cause of the tree, each before those below it."""
+        """Yield all causes, parents first."""
         waiting = list(reversed(self.causes))
         while waiting:
             cause = waiting.pop()
@@ -87,7 +87,7 @@ class Chain:
         return {"event": self.event, "causes": [cause.to_dict() for cause in self.causes]}
 
     def _repr_html_(self) -> str:
-        """The tree, which folds, for notebooks: each cause with its score and, unfolded, its sources and its own causes."""
+        """The tree for notebooks, which folds: causes with scores, sources and their own causes."""
         if not self.causes:
             return f"<div><b>{escape(self.event)}</b>: no causes</div>"
         causes = "".join(_html(cause, open_=True) for cause in self.causes)

@@ -1,4 +1,4 @@
-"""Runs side by side: statistics of their differences, and the report of them in many forms."""
+"""Comparison of runs: statistics of their differences, and reports in several formats."""
 
 from .curves import plot_measures
 from .report import Candidates, Report, System, SystemRun, report_of

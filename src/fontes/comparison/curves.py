@@ -1,4 +1,4 @@
-"""Measures against k, the number of documents that are looked at: as values, and as a plot."""
+"""Curves of measures against the cutoff k."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DEFAULT = ("P", "R", "SetF", "RR")
-ALL = 20  # up to here each k is drawn
+ALL = 20  # greatest k with every value drawn
 DEPTHS = sorted({k * int(power) for power in 10 ** np.arange(6) for k in (1, 2, 3, 4, 5, 6, 7, 8, 9)} | {15, 150, 1500})
 RESAMPLES = 2_000
-PANEL = 2.5  # inches: the height of a row of panels
+PANEL = 2.5  # height of a row of panels in inches
 NAMES = {"P": "precision", "R": "recall", "SetF": "F1", "RR": "reciprocal rank", "Complete": "one evidence set is complete"}
 
 
 def against_k(ranks: Ranks, measure: Measure, ks: Iterable[int]) -> Floats:
-    """The values of a measure at each k, float64: a row for each topic, and a column for each k."""
+    """Return the values of a measure at each k, float64, (topics, ks)."""
     return np.stack([np.asarray((measure @ k).score(ranks), dtype=np.float64) for k in ks], axis=1)
 
 
@@ -43,20 +43,20 @@ def plot_measures(
     bands: bool = True,
     seed: int = 0,
 ) -> Plot:
-    """Measures of runs against k, a panel for each measure and a line for each run, over all judged topics.
+    """Plot measures of runs against k over all judged topics, one panel per measure and one line per run.
 
     Args:
         runs: By name of the system, anything that `Run.of` accepts.
         qrels: Anything that `Qrels.of` accepts.
         measures: As for `evaluate`, without cutoffs: P, R, SetF (F1), RR, nDCG, Complete, …
         k: The greatest k. Up to 20 each k is drawn; beyond, the axis is logarithmic.
-        bands: Whether the lines have 95% bootstrap intervals (BCa, 2,000 samples of the topics) around them.
-        seed: Of the bootstrap.
+        bands: Whether to draw 95% bootstrap intervals (BCa, 2,000 samples of the topics).
+        seed: Seed of the bootstrap.
 
     Raises:
         InputError: A run cannot be read, or does not belong to the judgments.
         ParameterError: There is no run, a measure is unknown, has a cutoff or takes none, or k is below 2.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is not installed.
     """
     chosen = _without_cutoff(measures)
     if check_whole("k", k) < 2:

@@ -1,4 +1,4 @@
-"""Runs side by side on the same judgments: `report_of`, and the report of their means, tests and rankings."""
+"""Report of a comparison: means, tests and rankings of runs on the same judgments."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json":
 
 @dataclass(frozen=True)
 class Candidates:
-    """The documents that a reranker read.
+    """Documents that a reranker read.
 
     Args:
-        depth: The greatest number of a topic.
-        recall: Their recall, which the reranker cannot exceed.
+        depth: Their greatest number per topic.
+        recall: Their recall, an upper bound for the reranker.
     """
 
     depth: int
@@ -48,8 +48,8 @@ class System:
         run: Its run.
         evaluation: The measures of the run.
         description: The text of its stage, or its file.
-        seconds: Seconds a topic of all its steps; None where not measured.
-        candidates: Those of the last reranker; None for a pipeline that does not end in one.
+        seconds: Seconds per topic of all steps; None if not measured.
+        candidates: Candidates of the last reranker; None for a pipeline that does not end in one.
         cached: Whether the run was read from the cache.
     """
 
@@ -64,18 +64,18 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The result of `compare`: `print` shows it, `to_markdown` and others give it in other forms, `save` writes it.
+    """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
 
     Args:
         systems: Name to `System`.
         measures: The measures, in the given order.
         judged: Judged@k for each measure that has one.
-        topics: All judged topics, in the order of the qrels, with their texts where known.
+        topics: All judged topics in the order of the qrels, with their texts if known.
         qrels: The judgments.
-        values: For each measure its values, float64, (topics, systems); see `per_topic`.
-        intervals: For each measure and system the bootstrap interval of the mean.
+        values: Values of each measure, float64, (topics, systems); see `per_topic`.
+        intervals: Bootstrap interval of the mean, by measure and system.
         comparisons: A `Comparison` for each measure and tested pair of systems.
-        baseline: The system that the others were tested against; None where all pairs were.
+        baseline: The baseline of the tests; None where all pairs were tested.
         testing: Test, correction, alpha and seed.
     """
 
@@ -91,7 +91,7 @@ class Report:
     testing: Testing
 
     def with_documents(self, documents: Documents) -> Report:
-        """A copy whose runs know the text of their documents, which `to_html` shows.
+        """Return a copy whose runs know the text of their documents, which `to_html` shows.
 
         Args:
             documents: An index, for example; runs that know their documents keep them.
@@ -109,23 +109,23 @@ class Report:
         return replace(self, systems=systems)
 
     def mean(self, system: str, measure: str | Measure) -> float:
-        """The mean of a system, or the sum for counts."""
+        """Return the mean of a system, or the sum for counts."""
         return self.systems[system].evaluation[measure]
 
     def per_topic(self, measure: str | Measure) -> dict[str, dict[str, float]]:
-        """Topic id to system to value.
+        """Return the values by topic id and system.
 
         Raises:
-            KeyError: The systems were not compared by this measure.
+            KeyError: The measure is not in the report.
         """
         rows = self.values[parse(measure)].tolist()
         return {topic: dict(zip(self.systems, row, strict=True)) for topic, row in zip(self.topics, rows, strict=True)}
 
     def comparison(self, system: str, against: str, measure: str | Measure) -> Comparison:
-        """The test of a system against another.
+        """Return the test of a system against another.
 
         Raises:
-            KeyError: There was none, or only the other way round.
+            KeyError: The pair was not tested in this direction.
         """
         parsed = parse(measure)
         for one in self.comparisons:
@@ -134,21 +134,21 @@ class Report:
         raise KeyError((system, against, str(parsed)))
 
     def best(self, measure: Measure) -> set[str]:
-        """The systems with the highest mean as it is shown; none for counts of what there is, and with a single system."""
+        """Return the systems with the highest mean, rounded as shown; empty for counts and for a single system."""
         if measure.name in ("NumRet", "NumRel", "Judged") or len(self.systems) < 2:
             return set()
         means = {name: round(self.mean(name, measure), 4) for name in self.systems}
         return {name for name, mean in means.items() if mean == max(means.values())}
 
     def beaten(self, system: str, measure: Measure) -> list[str]:
-        """The systems than which this one is significantly better."""
+        """Return the systems that this one is significantly better than."""
         tests = [c for c in self.comparisons if c.measure == measure and c.significant]
         ours = {c.against for c in tests if c.system == system and c.difference > 0}
         theirs = {c.system for c in tests if c.against == system and c.difference < 0}
         return [name for name in self.systems if name in ours | theirs]
 
     def to_dict(self) -> dict[str, Any]:
-        """All but runs, texts and judgments, as JSON values; None for what is no number."""
+        """Return everything except runs, texts and judgments as JSON values, with None for NaN and infinity."""
         from importlib.metadata import version
 
         return {
@@ -167,11 +167,11 @@ class Report:
         }
 
     def to_json(self) -> str:
-        """`to_dict` in JSON."""
+        """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     def to_csv(self) -> str:
-        """One line for each measure, system and test of that system; columns are empty where there is nothing to say."""
+        """Return CSV with one line per measure, system and test of that system."""
         out = io.StringIO()
         lines = [line for m in self.measures for name in self.systems for line in self._lines(m, name)]
         writer = csv.DictWriter(out, list(lines[-1]), restval="", lineterminator="\n")
@@ -180,7 +180,7 @@ class Report:
         return out.getvalue()
 
     def to_markdown(self) -> str:
-        """Tables in Markdown: means, best ones in bold; then the tests."""
+        """Return Markdown tables of means (the best in bold) and tests."""
         return report_text.markdown(self)
 
     def to_latex(self, *, label: str = "tab:comparison") -> str:
@@ -192,18 +192,18 @@ class Report:
         return report_text.latex(self, label)
 
     def to_html(self, path: str | Path | None = None, *, depth: int = 10, snippet: int = 200) -> str:
-        """One page without other files and network: sortable tables, tests, curves, differences and rankings by topic.
+        """Return a self-contained page: sortable tables, tests, curves, differences and rankings by topic.
 
-        Beyond 300,000 ranked documents the last topics lack rankings, and beyond 3,000,000 characters texts are shorter; the
-        page says so.
+        Beyond 300,000 ranked documents the last topics lack rankings, and beyond 3,000,000 characters texts are cut; the page
+        says so.
 
         Args:
             path: The file to write the page to as well.
-            depth: Documents of each ranking in the page, from 1 up.
-            snippet: Characters of each document, title included, where a run knows its documents; from 0 up.
+            depth: Documents of each ranking, from 1 up.
+            snippet: Characters of each known document, title included, from 0 up.
 
         Raises:
-            ParameterError: `depth` or `snippet` is out of its range.
+            ParameterError: `depth` or `snippet` is out of range.
             InputError: The file cannot be written.
         """
         from ..storage.files import write
@@ -215,14 +215,14 @@ class Report:
         return page
 
     def save(self, path: str | Path, form: str | None = None) -> None:
-        """Writes the report.
+        """Write the report to a file.
 
         Args:
             path: The file.
             form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
 
         Raises:
-            ParameterError: There is no such form.
+            ParameterError: The form is unknown.
             InputError: The file cannot be written.
         """
         from ..storage.files import plain_name, write
@@ -252,7 +252,6 @@ class Report:
         }
 
     def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
-        """One line for each test of the system, or one for its mean alone."""
         system = self.systems[name]
         low, high = json_values(self.intervals[measure][name])
         line = {
@@ -274,7 +273,6 @@ class Report:
         return [{**line, **test} for test in tests]
 
     def _repr_html_(self) -> str:
-        """HTML for a notebook."""
         return report_text.notebook(self)
 
     def __str__(self) -> str:
@@ -288,7 +286,7 @@ class Report:
 
 
 def json_values(value: Any) -> Any:
-    """A copy as JSON values, with None for NaN and infinity."""
+    """Return a copy as JSON values, with None for NaN and infinity."""
     if isinstance(value, Mapping):
         return {key: json_values(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -303,8 +301,8 @@ class SystemRun:
     Args:
         run: The run.
         description: The text of its stage, or its file.
-        seconds: Seconds of all steps for all topics; None where not measured.
-        candidates: The run that the last reranker read, where there was one.
+        seconds: Seconds of all steps for all topics; None if not measured.
+        candidates: The run that the last reranker read, if any.
         cached: Whether the run was read from the cache.
     """
 
@@ -332,7 +330,7 @@ def report_of(
         runs: By name of the system, anything that `Run.of` accepts, or a `SystemRun`.
         qrels: Anything that `Qrels.of` accepts.
         measures: As for `evaluate`.
-        topics: Topics whose texts the report shows, where the runs do not know them.
+        topics: Topics with texts to show, for runs that do not know them.
         baseline: The system to test the others against; None tests all pairs.
         testing: By default the t-test with Holm's correction.
 
@@ -371,7 +369,7 @@ def report_of(
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
-    """Places of the systems to test: each against the baseline, or against those before it."""
+    """Pairs of systems to test: each against the baseline, or against those before it."""
     if baseline is None:
         return [(i, j) for i in range(len(names)) for j in range(i)]
     if baseline not in names:
@@ -384,7 +382,7 @@ def _depth(run: Run) -> int:
 
 
 def _judged_at(measure: Measure, deepest: int) -> Measure | None:
-    """Judged at the cutoff of the measure; where it has none, at the end of the longest ranking. None for counts."""
+    """Judged at the measure's cutoff or else at the deepest ranking; None for counts."""
     if measure.summed or measure.name == "Judged":
         return None
     ranks = measure.cutoff if isinstance(measure.cutoff, int) else deepest
@@ -403,7 +401,6 @@ def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) 
 
 
 def _with_texts(qrels: Qrels, sources: Iterable[Topics]) -> Topics:
-    """The judged topics, with their texts from the first source that knows them."""
     known: dict[str, Topic] = {}
     for source in sources:
         for topic in source.values():

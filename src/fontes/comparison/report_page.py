@@ -1,4 +1,4 @@
-"""A report as one page of HTML: the tables are made here, the rest by the page's own script from data inside the page."""
+"""HTML page of a report: tables rendered here, the rest by the page's script from embedded data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
-    """The page with the best `depth` documents of each ranking and `snippet` characters of each; see `Report.to_html`."""
+    """Return the page with `depth` documents of each ranking and `snippet` characters of each; see `Report.to_html`."""
     from importlib.metadata import version
 
     data = PageData.of(report, depth, snippet)
@@ -67,12 +67,12 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """The hash for the page's policy, which runs no script but its own."""
+    """Script hash for the page's content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _json(values: object) -> str:
-    """JSON for a script element: a "<" inside could end the element."""
+    """JSON for a script element, with "<" escaped so that it cannot end the element."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -91,7 +91,7 @@ def _means(report: Report) -> str:
     below: dict[tuple[int, int], str] = {}
     for column, header in enumerate(table.header):
         measure = None if column in table.beside else by_name.get(header)
-        if measure is None or measure.summed:  # intervals are those of means, and counts are summed
+        if measure is None or measure.summed:  # counts are summed, and intervals are of means
             continue
         for row, name in enumerate(report.systems):
             low, high = report.intervals[measure][name]
@@ -164,35 +164,35 @@ def _cell(cell: ResultCell, column: int, table: ResultTable, below: str) -> str:
     return f'<td class="{kind}">{text}{raised}{small}</td>' if kind else f"<td>{text}{raised}{small}</td>"
 
 
-ROWS = 300_000  # ranked documents in a page, of all topics and systems; about 2 MB
+ROWS = 300_000  # ranked documents in a page over all topics and systems; about 2 MB
 TEXT = 3_000_000  # characters of documents' texts in a page
-RELEVANT = 20  # relevant documents of a topic that are listed with their ranks
-TOPIC = 2_000  # characters of a topic, and as many as TEXT in all
+RELEVANT = 20  # relevant documents listed per topic
+TOPIC = 2_000  # characters per topic, and at most TEXT in all
 RECALLS = [i / 20 for i in range(21)]
 AT_K: dict[str, Measure] = {"Recall": R, "Precision": P, "F1": SetF, "RR": RR, "nDCG": nDCG, "Success": Success}
 
 
 @dataclass(frozen=True)
 class PageData:
-    """The contents of a page besides its tables.
+    """Contents of a page besides its tables.
 
     Args:
-        values: The values of the JSON in the page:
+        values: The page's JSON:
 
             systems    [letter, name] of each
             measures   [name, decimals] of each
-            pair       the two systems that are shown first
+            pair       the two systems shown first
             topics     [id, text] of each
             values     by measure, system and topic, to 6 decimals
-            curves     recalls, precision by system; ks, at ([name of a measure, values by system] for each)
+            curves     recalls, precision by system; ks, at ([measure name, values by system] for each)
             depth      the number of documents of each ranking
-            docs       ids of documents; others refer to them by their place
-            texts      [title, text] of each document, or 0; empty where all are unknown
+            docs       document ids; others refer to them by position
+            texts      [title, text] of each document, or 0; empty if all are unknown
             rankings   of each topic: lists (documents by system), grades ([document, grade] of those in the lists), relevant
-                       ([document, grade, rank by system, 0 where not retrieved]) and count (the number of relevant documents);
-                       where sentences were picked of documents, picked (by system, by document, [number, text] of each)
+                       ([document, grade, rank by system, 0 if not retrieved]) and count (the number of relevant documents);
+                       where sentences were picked, picked (by system, by document, [number, text] of each)
 
-        left_out: Sentences that say what is not in the page.
+        left_out: Sentences that say what the page omits.
     """
 
     values: dict[str, Any]
@@ -200,7 +200,7 @@ class PageData:
 
     @classmethod
     def of(cls, report: Report, depth: int, snippet: int) -> PageData:
-        """The data for a page with the best `depth` documents and `snippet` characters of each."""
+        """Return the data for a page with `depth` documents and `snippet` characters of each."""
         depth = check_whole("the depth of a page", depth)
         snippet = check_whole("the snippet of a page", snippet, 0)
         names = list(report.systems)
@@ -242,7 +242,7 @@ class PageData:
 
 
 def _pair(report: Report, names: list[str]) -> list[int]:
-    """The best system by the first measure and the baseline; without a baseline, the best and the next."""
+    """Best system by the first measure and the baseline, or without one the two best."""
     measure = report.measures[0]
     best = sorted(range(len(names)), key=lambda i: -report.mean(names[i], measure))
     if report.baseline is not None:
@@ -271,7 +271,6 @@ def _at_k(report: Report) -> dict[str, Measure]:
 
 
 def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, docs: dict[str, int]) -> list[dict[str, Any]]:
-    """The rankings of the first `shown` topics. Documents are added to `docs`."""
     lists = [_tops(report, name, depth) for name in report.systems]
     by_qrels = np.stack([r.by_qrels for r in ranks.values()], axis=1)
     places = np.where(by_qrels == FAR, 0, by_qrels + 1)
@@ -298,7 +297,7 @@ def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, d
 
 
 def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[str], pickers: list[Any]) -> int:
-    """Adds the sentences picked of documents to the rankings; returns the number of topics for which there was space."""
+    """Add picked sentences to the rankings; return the number of topics that fit."""
     if not any(pickers):
         return len(rankings)
     characters = 0
@@ -321,7 +320,7 @@ def _tops(report: Report, name: str, depth: int) -> dict[str, list[str]]:
 
 
 def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
-    """[title, text] of each document, cut to `length` characters; 0 for unknown ones; empty where all are unknown."""
+    """[title, text] of each document, cut to `length` characters; 0 for unknown ones; empty if all are unknown."""
     docs: dict[str, Doc] = {}
     sources: list[Documents] = []
     for system in report.systems.values():
@@ -334,7 +333,6 @@ def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
 
 
 def _known(source: Documents, ids: list[str]) -> Iterable[Doc]:
-    """The documents that the source has: runs may name deleted ones."""
     try:
         return source.docs(ids)
     except InputError:
@@ -352,7 +350,7 @@ def _title_and_text(doc: Doc, length: int) -> list[str]:
 
 
 def _cut(text: str, length: int) -> str:
-    """The beginning of a text, at most `length` characters, white space folded, with an ellipsis where it goes on."""
+    """Cut a text to `length` characters with an ellipsis, and fold its white space."""
     start = " ".join(text[: 4 * length].split())
     if len(start) <= length and 4 * length >= len(text):
         return start
@@ -362,7 +360,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def _numbers(values: Any) -> list[Any]:
-    """Numbers to 6 decimals, whole ones without a point, which makes the page smaller."""
+    """Round to 6 decimals, and write whole numbers without a point to save space."""
     if values.ndim > 1:
         return [_numbers(row) for row in values]
     return [int(v) if v == int(v) else v for v in np.round(np.nan_to_num(values), 6).tolist()]

@@ -1,4 +1,4 @@
-"""A report in text: for a terminal, in Markdown, in LaTeX, for a notebook."""
+"""Reports as text, Markdown, LaTeX and notebook HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
 RAISED = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
-MAX_COMPARISONS = 60  # comparisons that are printed; a table of more is for programs
+MAX_COMPARISONS = 60  # printed comparisons; larger tables are for programs
 NOTHING = "–"
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -32,7 +32,7 @@ LATEX = {
 
 @dataclass(frozen=True)
 class ResultCell:
-    """A value of a table: its text, the letters of significantly worse systems, and whether it is bold."""
+    """A table cell: its text, the letters of significantly worse systems, and whether it is bold."""
 
     text: str
     letters: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class ResultCell:
 
     @property
     def raised(self) -> str:
-        """The letters as superscripts."""
+        """Letters as superscripts."""
         return "".join(self.letters).translate(RAISED)
 
 
@@ -49,10 +49,10 @@ class ResultTable:
     """Rows of cells under a header.
 
     Args:
-        header: The names of the columns.
+        header: The column names.
         rows: The cells of each row.
-        names: The number of first columns that hold names; the others hold numbers.
-        beside: Columns of less weight.
+        names: The number of leading columns that hold names; the others hold numbers.
+        beside: Columns shown with less emphasis.
     """
 
     header: tuple[str, ...]
@@ -62,19 +62,19 @@ class ResultTable:
 
 
 def plain(report: Report) -> str:
-    """The report in characters of one width."""
+    """Return the report as plain text."""
     return "".join(text for text, _ in _pieces(report))
 
 
 def rich(report: Report) -> Any:
-    """The report for a terminal: the same, with the best values and significant tests in bold."""
+    """Return the report for a terminal, with the best values and significant tests in bold."""
     from rich.text import Text
 
     return Text.assemble(*_pieces(report))
 
 
 def markdown(report: Report) -> str:
-    """The report in Markdown."""
+    """Return the report in Markdown."""
     parts = [_markdown(means_table(report))]
     if report.comparisons:
         parts.append(_markdown(tests_table(report, letters=False)))
@@ -105,7 +105,7 @@ def latex(report: Report, label: str) -> str:
 
 
 def notebook(report: Report) -> str:
-    """The report in HTML for a notebook: the means, what they stand on, and the tests folded in."""
+    """Return the report in HTML for a notebook, with the tests folded in."""
     lines = "".join(f"<li>{escape(note)}</li>" for note in notes(report))
     means = f"{_html(means_table(report))}<ul>{lines}</ul>"
     if not report.comparisons:
@@ -115,7 +115,7 @@ def notebook(report: Report) -> str:
 
 
 def means_table(report: Report, beside: bool = True) -> ResultTable:
-    """A row for each system: its letter, its name, its means; with `beside` also what is judged, candidates and seconds."""
+    """Return a table with a row of means per system; `beside` adds judged, candidates and seconds."""
     labels = letters_of(report)
     columns: list[tuple[str, list[ResultCell], bool]] = []
     shown: set[Measure] = set()
@@ -144,7 +144,7 @@ def means_table(report: Report, beside: bool = True) -> ResultTable:
 
 
 def tests_table(report: Report, *, letters: bool) -> ResultTable:
-    """A row for each comparison; with `letters`, the systems are called by them."""
+    """Return a table with a row per comparison; `letters` replaces the systems' names."""
     labels = letters_of(report)
     fixed = report.testing.applied_correction == "none"
     rows = []
@@ -166,12 +166,12 @@ def tests_table(report: Report, *, letters: bool) -> ResultTable:
 
 
 def superscript(cell: ResultCell) -> str:
-    """The letters of a cell in HTML."""
+    """Return the letters of a cell in HTML."""
     return f"<sup>{' '.join(map(escape, cell.letters))}</sup>" if cell.letters else ""
 
 
 def notes(report: Report) -> list[str]:
-    """Notes under the tables: tests, topics, and anything unusual about them."""
+    """Return the notes under the tables: tests, topics, and anything unusual."""
     lines = []
     if report.comparisons:
         testing = f"{report.testing}, p ≤ {report.testing.alpha:g}"
@@ -196,7 +196,7 @@ def notes(report: Report) -> list[str]:
 
 
 def disagreements(report: Report) -> str:
-    """Which intervals of differences contradict their p, and how both were computed; empty where none does."""
+    """Return a note on difference intervals that contradict their p, or an empty string."""
     apart = [c for c in report.comparisons if not math.isnan(c.low) and (c.low > 0 or c.high < 0) != c.significant]
     if not apart:
         return ""
@@ -225,7 +225,7 @@ def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Re
 
 
 def letters_of(report: Report) -> dict[str, str]:
-    """The letter of each system: a, b, …; a2, b2, … from the second round on."""
+    """Return the letter of each system: a, b, …; a2, b2, … from the second round on."""
     rounds = {name: divmod(place, len(LETTERS)) for place, name in enumerate(report.systems)}
     return {name: LETTERS[letter] + (str(turn + 1) if turn else "") for name, (turn, letter) in rounds.items()}
 
@@ -245,7 +245,6 @@ def _signed(effect: float) -> str:
 
 
 def _pieces(report: Report) -> Iterator[tuple[str, str]]:
-    """Pieces of text, each with its style."""
     yield from _aligned(means_table(report))
     more: list[str] = []
     if len(report.comparisons) > MAX_COMPARISONS:
@@ -257,7 +256,7 @@ def _pieces(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
-    """The lines of a table, in pieces with styles; superscripts stand right of the columns of digits."""
+    """Lines of a table in styled pieces; superscripts stand right of the digits."""
     columns = list(zip(*table.rows, strict=True))
     raised = [max(len(cell.raised) for cell in column) for column in columns]
     widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]

@@ -1,7 +1,7 @@
-"""Is a difference more than chance: paired tests, corrections for many tests, intervals and effect sizes.
+"""Statistics of paired differences: tests, corrections for multiple tests, intervals and effect sizes.
 
-`differences` is a matrix, float64, with a row for each topic and a column for each pair of systems (and measure) compared.
-Results have one number a column. NaN stands for what cannot be told, such as the t-test of a single topic.
+`differences` is float64, (topics, pairs), with a column for each pair of systems and measure. Results have one number per
+column; NaN means undefined, as in the t-test of a single topic.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..core import ParameterError
 
 Floats = NDArray[np.floating[Any]]
 
-DIGITS = 12  # differences that are equal in these decimals count as equal
-EXACT_WILCOXON = 50  # topics with a difference up to which the distribution is counted out
-EXACT_FISHER = 16  # topics up to which all signs are tried
+DIGITS = 12  # decimals in which differences are compared
+EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution
+EXACT_FISHER = 16  # greatest number of topics for which all signs are tried
 BLOCK = 1 << 21  # numbers in a block of resamples: 16 MiB
-PART = 1 << 17  # of them that are drawn at a time, for the cache of a processor
+PART = 1 << 17  # numbers drawn at a time, to fit the processor's cache
 
 
 def t_test(differences: Floats) -> tuple[Floats, Floats]:
-    """The paired t-test (Student 1908), two-sided: t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom.
+    """Paired t-test (Student 1908), two-sided: t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom.
 
     Args:
         differences: The differences, (topics, pairs).
@@ -43,16 +43,16 @@ def t_test(differences: Floats) -> tuple[Floats, Floats]:
 
 
 def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
-    """The signed rank test (Wilcoxon 1945), two-sided.
+    """Wilcoxon's signed rank test (Wilcoxon 1945), two-sided.
 
-    Differences of 0 are left out, equal ones share their mean rank. Up to 50 differences the distribution is counted out,
-    beyond it is taken as normal, with the variance corrected for ties.
+    Differences of 0 are dropped and ties share their mean rank. Up to 50 differences p is exact; beyond, it uses the normal
+    approximation with the variance corrected for ties.
 
     Args:
         differences: The differences, (topics, pairs).
 
     Returns:
-        The smaller of the two sums of ranks, and p, of each column. p is 1 where no difference is left.
+        The smaller sum of ranks, and p, of each column. p is 1 where no difference is left.
     """
     results = [_wilcoxon(column[column != 0]) for column in np.round(differences, DIGITS).T]
     return np.array([w for w, _ in results]), np.array([p for _, p in results])
@@ -61,9 +61,9 @@ def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
 def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> tuple[Floats, Floats]:
     """Fisher's randomisation test (Fisher 1935; Smucker, Allan and Carterette 2007), two-sided.
 
-    Under the hypothesis of no difference, each topic's difference could as well have the other sign. Up to 16 topics all
-    signs are tried, and p is exact. Beyond, `permutations` random ones are, the same for all columns, and
-    p = (b + 1) / (permutations + 1), where b of them give at least the mean observed (Phipson and Smyth 2010).
+    Under the null hypothesis the sign of each topic's difference is random. Up to 16 topics all signs are tried, and p is
+    exact. Beyond, `permutations` random ones are, shared by all columns, and p = (b + 1) / (permutations + 1), where b of
+    them give at least the observed mean (Phipson and Smyth 2010).
 
     Args:
         differences: The differences, (topics, pairs).
@@ -76,7 +76,7 @@ def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> t
     n = len(differences)
     total = 1 << n if n <= EXACT_FISHER else permutations
     sums = differences.sum(axis=0)
-    least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # for sums that differ by rounding alone
+    least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # tolerance for rounding
     reached = np.zeros(differences.shape[1], dtype=np.int64)
     for signs in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
         reached += (np.abs(2 * (signs @ differences) - sums) >= least).sum(axis=0)
@@ -87,10 +87,9 @@ def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> t
 def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True) -> tuple[Floats, Floats]:
     """Tukey's honestly significant differences: the studentized range of pairs of systems.
 
-    q = |mean_i - mean_j| / sqrt(V / n). With `blocks`, V is what is left after the means of systems and of topics are taken
-    out, with (m - 1)(n - 1) degrees of freedom, as is right where all systems have the same topics (Carterette 2012; Sakai
-    2018). Without, topics are taken as different ones for each system: V is the variance within systems, with m(n - 1)
-    degrees of freedom, which finds less.
+    q = |mean_i - mean_j| / sqrt(V / n). With `blocks`, V is the residual variance after system and topic means, with
+    (m - 1)(n - 1) degrees of freedom, for systems on the same topics (Carterette 2012; Sakai 2018). Without, V is the variance
+    within systems, with m(n - 1) degrees of freedom, which has less power.
 
     Args:
         values: The values, (topics, systems), of all m systems.
@@ -120,17 +119,17 @@ def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True)
 
 
 def corrected(p: Floats, method: str) -> Floats:
-    """The p-values of one family of tests, raised so that many tests do not make differences out of chance.
+    """Correct the p-values of one family of tests for multiple testing.
 
-    "bonferroni" multiplies by their number; "holm" (Holm 1979) does as much for the family with fewer misses; "bh" (Benjamini
-    and Hochberg 1995) bounds the share of false findings instead; "none" leaves them.
+    "bonferroni" and the more powerful "holm" (Holm 1979) control the familywise error rate; "bh" (Benjamini and Hochberg
+    1995) controls the false discovery rate.
 
     Args:
         p: The p-values, (tests,). NaN stays, and is not counted.
         method: "holm", "bonferroni", "bh" or "none".
 
     Raises:
-        ParameterError: There is no such correction.
+        ParameterError: The correction is unknown.
     """
     result = np.array(p, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(result))
@@ -150,14 +149,14 @@ def corrected(p: Floats, method: str) -> Floats:
 
 
 def bootstrap(values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0) -> tuple[Floats, Floats]:
-    """For each column the lower and upper end of the bootstrap interval of its mean: `interval` of `resampled`."""
+    """Return the ends of each column's bootstrap interval of the mean: `interval` of `resampled`."""
     return interval(values, resampled(values, resamples, seed), confidence)
 
 
 def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
-    """The means of each column in samples of the topics, drawn with replacement.
+    """Return the means of each column in bootstrap samples of the topics.
 
-    All columns have the same samples, so the means of differences are the differences of these means.
+    All columns share the samples, so the means of differences are the differences of these means.
 
     Args:
         values: The values, (topics, columns).
@@ -184,15 +183,15 @@ def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
 
 
 def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """The intervals of the means of columns: BCa, bias-corrected and accelerated (Efron 1987).
+    """BCa (bias-corrected and accelerated) intervals of column means (Efron 1987).
 
     Args:
         values: The values, (topics, columns).
-        means: The means of the columns in samples, as `resampled` gives them.
-        confidence: The share of samples that the interval covers.
+        means: The means of the columns in samples, from `resampled`.
+        confidence: The coverage of the interval.
 
     Returns:
-        The lower and the upper end for each column. A column without spread has its mean as interval; NaN with a single topic.
+        The lower and the upper end for each column. A constant column has its mean as interval; NaN with a single topic.
     """
     from scipy.special import ndtr, ndtri
 
@@ -203,7 +202,7 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
     constant = _same(centred)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
-    margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means that are equal but for rounding count half
+    margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means equal up to rounding count half
     bias = ndtri(((means < mean - margin).sum(axis=0) + (means <= mean + margin).sum(axis=0)) / (2 * len(means)))
     shares = []
     for z in ndtri([(1 - confidence) / 2, (1 + confidence) / 2]):
@@ -221,7 +220,7 @@ def d_z(differences: Floats) -> Floats:
         differences: The differences, (topics, pairs).
 
     Returns:
-        One number a column: 0 where all differences are 0; NaN where they are all the same, or for a single topic.
+        One number per column: 0 where all differences are 0; NaN where they are all equal, or for a single topic.
     """
     return _effect(differences, deviation(differences))
 
@@ -229,7 +228,7 @@ def d_z(differences: Floats) -> Floats:
 def hedges_g(system: Floats, against: Floats) -> Floats:
     """Hedges' g: the mean difference in standard deviations of the values, J * mean(a - b) / sqrt((sd_a² + sd_b²) / 2).
 
-    J = 1 - 3 / (4 (n - 1) - 1) takes out the bias of small samples (Hedges 1981; for paired values Borenstein et al. 2009,
+    J = 1 - 3 / (4 (n - 1) - 1) corrects the bias of small samples (Hedges 1981; for paired values Borenstein et al. 2009,
     equation 4.22, and Cumming 2012). Unlike d_z it does not grow with the correlation of the two systems.
 
     Args:
@@ -237,7 +236,7 @@ def hedges_g(system: Floats, against: Floats) -> Floats:
         against: The values b of the other.
 
     Returns:
-        One number a column: 0 where all differences are 0; NaN where nothing varies, or for a single topic.
+        One number per column: 0 where all differences are 0; NaN where nothing varies, or for a single topic.
     """
     n = len(system)
     spread = np.sqrt((deviation(system) ** 2 + deviation(against) ** 2) / 2)
@@ -245,7 +244,7 @@ def hedges_g(system: Floats, against: Floats) -> Floats:
 
 
 def deviation(values: Floats) -> Floats:
-    """The standard deviation of each column, with n - 1; NaN with a single row."""
+    """Standard deviation of each column, with n - 1; NaN with a single row."""
     if len(values) < 2:
         return np.full(values.shape[1], np.nan)
     result: Floats = values.std(axis=0, ddof=1)
@@ -253,7 +252,6 @@ def deviation(values: Floats) -> Floats:
 
 
 def _same(differences: Floats) -> NDArray[np.bool_]:
-    """Whether each column holds nothing but 0."""
     return np.asarray(np.all(np.round(differences, DIGITS) == 0, axis=0))
 
 
@@ -285,7 +283,7 @@ def _wilcoxon(differences: Floats) -> tuple[float, float]:
 
 
 def _signs(n: int, total: int, seed: int, rows: int) -> Iterator[Floats]:
-    """Blocks of 0 and 1, `total` rows of n in all: which topics keep their sign. All 2^n rows where that is the total."""
+    """Blocks of 0 and 1, (total, n) in all: the signs of the topics; all 2^n rows for few topics."""
     generator = np.random.default_rng(seed)
     for start in range(0, total, rows):
         count = min(rows, total - start)
@@ -309,11 +307,10 @@ def kappa(table: Sequence[Sequence[int]] | NDArray[np.int64], weights: str = "")
         weights: Of disagreements: "" for equal ones; "linear" or "quadratic" by the distance of the grades.
 
     Returns:
-        1 for judges who always agree, 0 for agreement by chance. NaN where both give the same single grade to all, or without
-        documents.
+        1 for perfect agreement, 0 for chance; NaN without documents, or if both judges give every document the same grade.
 
     Raises:
-        ParameterError: There are no such weights.
+        ParameterError: The weights are unknown.
     """
     if weights not in WEIGHTS:
         raise ParameterError(f"there are no weights '{weights}' of kappa; there are linear and quadratic, and '' for none")

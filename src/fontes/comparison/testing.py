@@ -1,4 +1,4 @@
-"""The tests between systems: how they are done, and what each finds."""
+"""Significance tests between systems, and their results."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ TESTS = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
 PERMUTATIONS = 100_000
 RESAMPLES = 10_000
-COLUMNS = 500  # pairs whose resamples are in memory at a time: 40 MB
+COLUMNS = 500  # pairs whose resamples are in memory together: 40 MB
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Testing:
-    """How differences between systems are tested.
+    """Settings of the significance tests.
 
     Args:
         test: "t" (paired t-test), "wilcoxon" (signed ranks), "fisher" (randomisation), each two-sided, or "tukey" (honestly
             significant differences, topics as blocks).
         correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
             corrects by itself.
-        alpha: The corrected p up to which a difference is significant; intervals cover 1 - alpha.
-        seed: Of randomisation (100,000 permutations) and bootstrap (10,000 resamples): the same seed, the same numbers.
+        alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
+        seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
 
     Raises:
-        ParameterError: A name is unknown, or a number out of its range.
+        ParameterError: A name is unknown, or a number out of range.
     """
 
-    __test__ = False  # pytest takes every class whose name starts with Test for a test
+    __test__ = False  # keeps pytest from collecting the class
 
     test: str = "t"
     correction: str = "holm"
@@ -64,16 +64,16 @@ class Testing:
 
     @property
     def applied_correction(self) -> str:
-        """The correction after the test."""
+        """Correction applied after the test."""
         return "none" if self.test == "tukey" else self.correction
 
     def test_all(
         self, values: Sequence[Floats], pairs: Sequence[tuple[int, int]], differences: Floats
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Tests all pairs of systems by all measures.
+        """Test all pairs of systems by all measures.
 
         Args:
-            values: For each measure its values, (topics, systems).
+            values: Values of each measure, (topics, systems).
             pairs: The pairs of systems, by their columns.
             differences: The differences of each pair, (topics, pairs of all measures).
 
@@ -99,9 +99,9 @@ class Testing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The test of a system against another, by one measure.
+    """Test of a system against another, by one measure.
 
-    Values that a single topic cannot give are NaN, and never significant.
+    Values that are undefined for a single topic are NaN, and never significant.
 
     Args:
         measure: The measure.
@@ -111,7 +111,7 @@ class Comparison:
         low: The lower end of the bootstrap interval of the difference.
         high: The upper end.
         statistic: The test's: t, W, the mean difference (Fisher) or q (Tukey).
-        p: The p-value of the test.
+        p: The p-value.
         corrected: The p-value after the correction.
         d_z: Cohen's d_z, the mean difference in standard deviations of the differences.
         hedges_g: Hedges' g, the mean difference in standard deviations of the values.
@@ -140,12 +140,12 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """The values of all systems by all measures side by side, and their means in bootstrap samples of the topics.
+    """Values of all systems by all measures, and their means in bootstrap samples of the topics.
 
     Args:
         measures: The measures.
         names: The names of the systems.
-        values: float64, a row for each topic, and for each measure a column for each system.
+        values: float64, (topics, measures x systems), the systems of a measure side by side.
         resampled: The means of the columns, a row for each sample.
     """
 
@@ -156,18 +156,18 @@ class PairedValues:
 
     @classmethod
     def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> PairedValues:
-        """The columns of each measure's values (topics by systems), with samples drawn by `seed`."""
+        """Return the columns of each measure's values, (topics, systems), with samples drawn by `seed`."""
         columns = np.concatenate(list(values.values()), axis=1)
         return cls(tuple(values), names, columns, statistics.resampled(columns, RESAMPLES, seed))
 
     def intervals(self, alpha: float) -> dict[Measure, dict[str, tuple[float, float]]]:
-        """For each measure and system the interval of the mean that covers 1 - alpha."""
+        """Return the 1 - alpha interval of the mean, by measure and system."""
         low, high = statistics.interval(self.values, self.resampled, 1 - alpha)
         ends = iter(zip(low.tolist(), high.tolist(), strict=True))
         return {measure: {name: next(ends) for name in self.names} for measure in self.measures}
 
     def comparisons(self, pairs: list[tuple[int, int]], testing: Testing) -> tuple[Comparison, ...]:
-        """The tests of these pairs of systems, by their places in `names`, for each measure."""
+        """Return the tests of these pairs of systems (positions in `names`) for each measure."""
         if not pairs:
             return ()
         number = len(self.names)
@@ -198,7 +198,7 @@ class PairedValues:
         return tuple(Comparison(*side, **dict(zip(columns, row, strict=True))) for side, row in zip(sides, rows, strict=True))
 
     def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
-        """The intervals, some columns at a time to bound the memory."""
+        """Intervals, computed in blocks of columns to bound memory."""
         parts = []
         for start in range(0, len(ours), COLUMNS):
             part = slice(start, start + COLUMNS)

@@ -1,4 +1,4 @@
-"""Values, the algebra of stages, texts of pipelines, registries, progress and errors. Needs numpy alone."""
+"""Core values, stages, pipeline expressions, registries, progress and errors. Needs numpy alone."""
 
 from .errors import FontesError, IndexFormatError, InputError, MissingExtraError, ParameterError, PipelineError
 from .expression import pipeline, tunable

@@ -1,4 +1,4 @@
-"""Checks of parameters and of ids that every room needs."""
+"""Shared checks of parameters and ids."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """`value` as an int.
+    """Return `value` as an int.
 
     Args:
-        name: What the message calls it.
+        name: Its name in the message.
         value: Anything.
-        least: The least number that will do.
-        most: The greatest one; None where there is none.
+        least: The minimum.
+        most: The maximum, or None.
 
     Raises:
         ParameterError: It is no whole number from `least` to `most`.
@@ -32,15 +32,15 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
 
 
 def string_of(value: Any, what: str, where: str) -> str:
-    """An id, or the text of a topic: a string, or a whole number, which stands for its digits.
+    """Return an id or topic text: a string, or the digits of a whole number.
 
     Args:
         value: Anything.
-        what: What the message calls it, such as "document id".
-        where: What it stands in, such as "FILE, line 7".
+        what: Its name in the message, such as "document id".
+        where: Its location, such as "FILE, line 7".
 
     Raises:
-        InputError: It is neither; 7.0 is no id, for nobody can say whether "7" or "7.0" is meant.
+        InputError: It is neither; 7.0 is ambiguous between "7" and "7.0".
     """
     if isinstance(value, str):
         return str(value)
@@ -58,11 +58,11 @@ def string_of(value: Any, what: str, where: str) -> str:
 
 
 def grade_of(value: Any) -> int:
-    """A grade, of a number or of the digits of one.
+    """Return a grade from a number or its digits.
 
     Raises:
         TypeError: It is no number.
-        ValueError: It is none that is whole, or is written in another way than with at most 18 digits.
+        ValueError: It is not whole, or not written with at most 18 digits.
         OverflowError: It is infinite.
     """
     if isinstance(value, str):
@@ -75,11 +75,11 @@ def grade_of(value: Any) -> int:
 
 
 def real(value: Any) -> float:
-    """A number, of a number or of a text: Python's own reader takes underscores and the digits of every script as well.
+    """Return a float from a number or a text, without the underscores and other scripts' digits that `float` accepts.
 
     Raises:
         TypeError: It is neither a number nor a text.
-        ValueError: It is none, or too great for a float.
+        ValueError: It is not numeric, or too great for a float.
     """
     if isinstance(value, str) and ("_" in value or not value.isascii()):
         raise ValueError(f"'{value[:40]}' is not a number")
@@ -90,5 +90,5 @@ def real(value: Any) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is what a table has where there is nothing: None, NaN, or pandas' NA and NaT."""
+    """Whether a table cell is missing: None, NaN, or pandas' NA and NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value))

@@ -1,4 +1,4 @@
-"""Dates in metadata: ISO dates as microseconds since 1970, and back."""
+"""Conversion of ISO dates in metadata to microseconds since 1970, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST, LAST = ((day.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) fo
 
 
 def date_of(text: str) -> int | None:
-    """An ISO date, or date and time, in microseconds since 1970, by UTC where no zone is written; None for other text."""
+    """Parse an ISO date or datetime to microseconds since 1970, UTC by default; None for other text."""
     if not DATE.fullmatch(text):
         return None
     try:
@@ -23,6 +23,6 @@ def date_of(text: str) -> int | None:
 
 
 def date_text(microseconds: int) -> str:
-    """The date, with its time where it is not midnight, of what `date_of` gives."""
+    """Format microseconds since 1970 as a date, with the time unless it is midnight."""
     moment = EPOCH + timedelta(microseconds=microseconds)
     return moment.date().isoformat() if moment.time() == EPOCH.time() else moment.isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Files at the edge: whoever reads them registers here, so that values can be made from a path wherever they are taken."""
+"""Registry of file readers, so that values can be made from a path wherever they are accepted."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ readers: dict[str, Callable[..., Any]] = {}
 
 
 def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
-    """The value in the file at `path`.
+    """Read a value from the file at `path`.
 
     Args:
         kind: "corpus", "topics", "qrels" or "run".
         path: A file, "-" for standard input, or a folder in BEIR's form.
-        **options: What the reader takes beside the path, such as a split.
+        **options: Other arguments of the reader, such as a split.
 
     Raises:
         InputError: The file cannot be read.
-        ParameterError: Nothing that reads this kind is installed.
+        ParameterError: No reader of this kind is installed.
     """
     if kind not in readers:
         for point in entry_points(group=GROUP):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-MAX_MESSAGE = 2_000  # characters of a message
+MAX_MESSAGE = 2_000  # greatest length of a message
 BREAKS = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -22,7 +22,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class FontesError(Exception):
     """Base of all errors that Fontes raises on purpose.
 
-    A message may hold pieces of files: it is kept to one line of 2,000 characters, and control characters in it are escaped.
+    A message is limited to one line of 2,000 characters, with control characters escaped, as it may quote files.
 
     Args:
         message: The sentence.
@@ -39,23 +39,23 @@ class FontesError(Exception):
 
     @classmethod
     def of_lines(cls, lines: Iterable[str]) -> Self:
-        """The error that says several things, a line for each, which is kept as a message of its own would be."""
+        """Return an error with several messages, one per line, each limited like a single message."""
         error = cls()
         super(FontesError, error).__init__("\n".join(str(FontesError(line)) for line in lines))
         return error
 
 
 class InputError(FontesError, ValueError):
-    """A file, a line, a topic or a document that cannot be used."""
+    """An unusable file, line, topic or document."""
 
     @classmethod
     def at(cls, path: object, line: int, problem: str) -> InputError:
-        """The error for `problem` in line `line` (counted from 1) of the file `path`."""
+        """Return the error for a problem in a line (counted from 1) of a file."""
         return cls(f"{path}, line {line}: {problem}")
 
 
 class InputWarning(UserWarning):
-    """An interpretation of a file that may be wrong, such as its encoding."""
+    """A doubtful interpretation of a file, such as its encoding."""
 
 
 class ParameterError(FontesError, ValueError):
@@ -63,11 +63,11 @@ class ParameterError(FontesError, ValueError):
 
 
 class PipelineError(FontesError, TypeError):
-    """Stages that do not fit together, or a stage that was given the wrong kind of value."""
+    """Stages that do not fit together, or a wrong kind of input to a stage."""
 
 
 class IndexFormatError(FontesError):
-    """A directory that is not an index, or one that is damaged or of another format version."""
+    """A directory that is no index, or an index that is damaged or of another format version."""
 
 
 class MissingExtraError(FontesError, ImportError):
@@ -75,5 +75,5 @@ class MissingExtraError(FontesError, ImportError):
 
     @classmethod
     def of(cls, library: str, extra: str, purpose: str) -> MissingExtraError:
-        """The error for a missing `library`, which `pip install fontes[extra]` brings."""
+        """Return the error for a missing `library`, installed by `pip install fontes[extra]`."""
         return cls(f"{purpose} needs {library}, which is not installed: pip install 'fontes[{extra}]'")

@@ -1,7 +1,7 @@
-"""Pipelines as text: the one parser of expressions such as `bm25(k1=0.9, b=0.4) % 100 >> cross_encoder("MODEL")`.
+"""Parser of pipeline expressions such as `bm25(k1=0.9, b=0.4) % 100 >> cross_encoder("MODEL")`.
 
-A text is read by Python's `ast` and never evaluated. Of the language there are names of registered parts, calls, literals,
-signed numbers, tuples and lists of these, and the operators `>>`, `%`, `*` and `+`.
+Text is parsed by Python's `ast` and never evaluated. It may contain names of registered parts, calls, literals, signed numbers,
+tuples and lists, and the operators `>>`, `%`, `*` and `+`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .run import Run
 from .stage import Stage, check_depth
 from .where import DEEPEST, GREATEST, PythonText
 
-MAX_TEXT = 20_000  # characters of a text
+MAX_TEXT = 20_000  # greatest length of a text
 TUNE = "tune"
 AnyStage = Stage[Any, Any]
 
@@ -28,21 +28,20 @@ AnyStage = Stage[Any, Any]
 def pipeline(
     text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None, systems: Mapping[str, Any] | None = None
 ) -> AnyStage:
-    """The stage that a text describes.
+    """Return the stage of an expression.
 
     Args:
-        text: An expression, such as `0.7 * bm25() + 0.3 * dense("all-MiniLM-L6-v2")`; what `repr` of a stage prints.
+        text: An expression, such as `0.7 * bm25() + 0.3 * dense("all-MiniLM-L6-v2")`, or the `repr` of a stage.
         index: The index that stages work on.
-        indexes: Several indexes by name, of which a stage names its own: `bm25(index="title")`. The first is used where none is
-            named.
-        systems: Stages, or runs, that the text may speak of by name.
+        indexes: Several indexes by name, chosen by a stage as in `bm25(index="title")`; the first is the default.
+        systems: Stages or runs that the text may name.
 
     Returns:
-        The stage, whose joins have been checked.
+        The stage, with its joins checked.
 
     Raises:
-        ParameterError: The text is not such an expression, or has names or parameters that do not exist; the message names the
-            place, and the nearest known name.
+        ParameterError: The expression is invalid, or has unknown names or parameters; the message gives the place and the
+            nearest known name.
         PipelineError: Stages do not fit together.
     """
     stage = _Builder(text, index, indexes, systems).built()
@@ -52,22 +51,21 @@ def pipeline(
 
 
 def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = None) -> Any:
-    """What a text describes, be it a stage, another part such as an encoder, or a fusion of runs; otherwise as `pipeline`."""
+    """Return the stage, other part (such as an encoder) or fused run of an expression; otherwise as `pipeline`."""
     return _Builder(text, index, None, systems).built()
 
 
 def tunable(
     text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None
 ) -> tuple[Callable[..., AnyStage], dict[str, Any]]:
-    """A text in which some parameters are `tune()`, `tune(0.3, 0.9)`, `tune(0.3, 0.9, 0.1)` or `tune([…])`.
+    """Parse an expression in which some parameters are `tune()`, `tune(0.3, 0.9)`, `tune(0.3, 0.9, 0.1)` or `tune([…])`.
 
     Returns:
-        A function that makes the stage from the parameters' values, by their paths, such as `bm25__k1` (`bm25_2__k1` in the
-        second part of that name), whose defaults are the parameters' own; and the space: for each path (low, high),
-        (low, high, step) or a list of values.
+        A function that makes the stage from parameter values by path, such as `bm25__k1` (`bm25_2__k1` in the second part of
+        that name), with the parts' defaults; and the space: (low, high), (low, high, step) or a list of values for each path.
 
     Raises:
-        ParameterError: As `pipeline`; and where nothing is to be tuned, or no range is known of a parameter.
+        ParameterError: As `pipeline`; and if nothing is tuned, or a parameter has no known range.
     """
     first = _Builder(text, index, indexes, None, values={})
     if not isinstance(stage := first.built(), Stage):
@@ -86,8 +84,6 @@ def tunable(
 
 
 class _Builder(PythonText):
-    """Makes what one text describes."""
-
     noun, example, longest, counted = "pipeline", "bm25() % 100 >> rm3() >> bm25()", MAX_TEXT, "pipeline, column"
 
     def __init__(
@@ -216,7 +212,6 @@ class _Builder(PythonText):
         return {key: self._argument(label, known, key, keyword.value)}
 
     def _argument(self, label: str, known: Mapping[str, Any], name: str, node: ast.expr) -> Any:
-        """The value of a parameter, checked; `label` is what the part is called in paths."""
         parameter = known[name]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE:
             return self._tuned(f"{label}__{parameter.name}", parameter, node)
@@ -274,7 +269,7 @@ class _Builder(PythonText):
         return part
 
     def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
-        """What a part makes of runs that are there already, where it can: `fuse(a, b)` over runs."""
+        """Apply a part to runs that exist already, if it can: `fuse(a, b)` over runs."""
         of_runs = getattr(cls, "of_runs", None)
         runs = values.pop(cls.variadic)
         if of_runs is None or not all(isinstance(run, Run) for run in runs):
@@ -288,7 +283,7 @@ class _Builder(PythonText):
         return nearest(name, [*self._systems, *stages])
 
     def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
-        """As `PythonText.error`; an error from further inside keeps its own place."""
+        """As `PythonText.error`; inner errors keep their own place."""
         return kind(problem) if problem.startswith("pipeline, ") else super().error(place, problem, kind)
 
 

@@ -1,4 +1,4 @@
-"""Corrections of filters that cannot be read: habits of SQL and of search boxes, put into the grammar of filters."""
+"""Suggestions for invalid filters, from habits of SQL and search boxes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .dates import DATE, date_of
 
-MAX_TEXT = 2_000  # characters of a text that is corrected
+MAX_TEXT = 2_000  # greatest length of a corrected text
 TOKEN = re.compile(
     rf"""(?P<column>metadata\[\s*(?:"[^"]*"|'[^']*')\s*\])"""
     r"""|(?P<quoted>"[^"]*"|'[^']*'|“[^”]*”|‘[^’]*’)"""
@@ -24,7 +24,7 @@ TRUTH = {"true": "True", "yes": "True", "1": "True", "false": "False", "no": "Fa
 
 
 class _Token(NamedTuple):
-    """A piece of a filter: a "column", a "value", a "comparison", a "word" of the grammar, or an "other" sign."""
+    """A token of a filter: a "column", "value", "comparison", "word" of the grammar, or "other" sign."""
 
     kind: str
     text: str
@@ -34,13 +34,13 @@ class _Token(NamedTuple):
 
 
 def corrected(text: str, columns: Mapping[str, str]) -> str | None:
-    """The filter that was perhaps meant, which may be none either; None where no habit is in the text.
+    """Return the filter that was probably meant (possibly still invalid), or None if no known habit applies.
 
-    `=`, `:`, `<>`, `&&` and `AND` become signs and words of the grammar; dates and words that are no columns become constants
-    of the type of the column that they are compared with; a name that is nearly that of a column becomes it.
+    Replaces `=`, `:`, `<>`, `&&` and `AND` by the grammar's signs and words, dates and unknown words by constants of the
+    compared column's type, and misspelled names by the nearest column.
 
     Args:
-        text: A text that is no filter.
+        text: An invalid filter.
         columns: The type of each column by name.
     """
     if len(text) > MAX_TEXT:
@@ -112,7 +112,7 @@ def _comparison(column: str, kind: str, sign: str, value: str) -> str:
 
 
 def _constant(value: str, kind: str) -> str:
-    """A constant as a column of this type is compared with it; the value as it is where it cannot be one."""
+    """Constant in the type of its column, or the unchanged value if it does not convert."""
     quoted = json.dumps(value, ensure_ascii=False)
     if kind == "boolean":
         return TRUTH.get(value.lower(), value)
@@ -124,11 +124,9 @@ def _constant(value: str, kind: str) -> str:
 
 
 def _name(column: str) -> str:
-    """The name of a column, also of one that is written `metadata["name"]`."""
     return column[len("metadata[") : -1].strip()[1:-1] if column.startswith("metadata[") else column
 
 
 def _spaced(words: list[str]) -> Iterator[str]:
-    """Words with blanks between them, but not inside of brackets."""
     for before, word in zip(["(", *words], words, strict=False):
         yield word if before in ("(", "[") or word in (")", "]", ",") else f" {word}"

@@ -16,12 +16,12 @@ from .values import Topics
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FunctionStage(Stage[Any, Any]):
-    """A function as a stage: what `stage` makes. It has no text, and its runs are not kept on disk.
+    """A function as a stage, made by `stage`. It has no text, and its runs are not kept on disk.
 
     Args:
         function: From topics or a run to topics or a run, or to anything that `Topics.of` or `Run.of` accepts.
-        input: What it takes: Topics or Run.
-        output: What it gives.
+        input: Its input: Topics or Run.
+        output: Its output: Topics or Run.
     """
 
     function: Callable[[Any], Any]
@@ -59,18 +59,18 @@ def stage(
     function: None = None, *, takes: type[Any] = ..., gives: type[Any] = ...
 ) -> Callable[[Callable[[Any], Any]], FunctionStage]: ...
 def stage(function: Callable[[Any], Any] | None = None, *, takes: type[Any] = Topics, gives: type[Any] = Run) -> Any:
-    """A stage made from a function, directly or as a decorator.
+    """Make a stage from a function, directly or as a decorator.
 
     Args:
-        function: From what the stage takes to what it gives, or to anything that `Topics.of` or `Run.of` accepts.
+        function: From `takes` to `gives`, or to anything that `Topics.of` or `Run.of` accepts.
         takes: Topics or Run.
         gives: Topics or Run.
 
     Returns:
-        The stage; without `function` a decorator that makes it: `@ft.stage(takes=ft.Run, gives=ft.Run)`.
+        The stage; without `function` a decorator: `@ft.stage(takes=ft.Run, gives=ft.Run)`.
 
     Raises:
-        PipelineError: The stage would take or give something else.
+        PipelineError: `takes` or `gives` is something else.
     """
     for kind in (takes, gives):
         if kind is not Topics and kind is not Run:

@@ -1,4 +1,4 @@
-"""Values as HTML, for notebooks. All text is escaped."""
+"""HTML of values for notebooks. All text is escaped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .stage import Stage
     from .values import Explanation
 
-TOPICS = 20  # of a run that are shown
-HITS = 10  # of a ranking
+TOPICS = 20  # shown topics of a run
+HITS = 10  # shown hits of a ranking
 BOX = (
     "display:inline-block;border:1px solid #0b7a75;border-radius:6px;padding:4px 8px;margin:2px;"
     "vertical-align:middle;font-family:monospace"
@@ -25,12 +25,12 @@ ARROW = '<span style="margin:0 4px">→</span>'
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool = False) -> str:
-    """A table. Columns of text are aligned left; those of numbers as notebooks align all cells, right.
+    """Return a table; text columns are aligned left, numbers right.
 
     Args:
-        header: The names of the columns.
+        header: The column names.
         rows: The cells.
-        safe: Whether the cells are HTML already; else they are escaped.
+        safe: Whether the cells are HTML already and are not escaped.
     """
     cells = [[str(value) for value in row] for row in rows]
     columns = list(zip(*cells, strict=True)) or [()] * len(header)
@@ -44,7 +44,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool = 
 
 
 def of_run(run: Run) -> str:
-    """The topics of a run, each with its first hits, which have their titles where the run knows its documents."""
+    """Return the topics of a run with their first hits, and titles where the documents are known."""
     blocks: list[str] = []
     for topic_id in list(run)[:TOPICS]:
         ranking = run[topic_id]
@@ -59,7 +59,7 @@ def of_run(run: Run) -> str:
 
 
 def of_ranking(ranking: Ranking, hits: int = HITS) -> str:
-    """The first hits of a ranking, with titles and snippets where the documents are known."""
+    """Return the first hits of a ranking, with titles and snippets where the documents are known."""
     shown = ranking[:hits]
     documents = ranking.documents
     if documents is None or not ranking.has_texts:
@@ -74,7 +74,7 @@ def of_ranking(ranking: Ranking, hits: int = HITS) -> str:
 
 
 def of_explanation(explanation: Explanation, open_: bool = True) -> str:
-    """The tree, which folds."""
+    """Return a collapsible tree."""
     line = f"<b>{explanation.value:.6g}</b> {escape(explanation.label)}"
     if not explanation.parts:
         return f'<div style="margin-left:1em">{line}</div>'
@@ -83,7 +83,7 @@ def of_explanation(explanation: Explanation, open_: bool = True) -> str:
 
 
 def boxes(stage: Stage[Any, Any]) -> str:
-    """A pipeline: a box for each step, one inside the other where a step is made of stages."""
+    """Return a pipeline as nested boxes, one per step."""
     return f"<div>{ARROW.join(_box(step) for step in _steps(stage))}</div>"
 
 

@@ -1,4 +1,4 @@
-"""The names under which tables, DataFrames and JSON objects hold ids, texts, grades and scores."""
+"""Field names for ids, texts, grades and scores in tables, DataFrames and JSON objects."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SCORE = ("score",)
 
 
 def plain(name: object) -> str:
-    """A name without what writers differ in: case, and whether words are joined by "_", "-" or a space."""
+    """Normalize a name: ignore case, "_", "-" and spaces between words."""
     return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
 def find(present: Collection[Any], sought: Sequence[str]) -> Any:
-    """The first of `sought` that is among the names that are `present`, as it is spelled there, or None."""
+    """Return the first of `sought` among the `present` names, in its present spelling, or None."""
     for name in sought:
         if name in present:
             return name
@@ -32,5 +32,5 @@ def find(present: Collection[Any], sought: Sequence[str]) -> Any:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a sentence: "a, b or c"."""
+    """Join names as in "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

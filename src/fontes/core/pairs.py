@@ -1,4 +1,4 @@
-"""Several runs side by side: the (topic, document) pairs that they have together, and where each run's rows are in them."""
+"""Union of several runs as (topic, document) pairs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ LOW = np.uint64(0xFFFFFFFF)
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The union of several runs. Takes 4 bytes a pair and 8 a row; making it, some 40 bytes a row.
+    """Union of several runs. Takes 4 bytes per pair and 8 per row; some 40 bytes per row during construction.
 
     Attributes:
         runs: The runs.
-        topics: Those of all runs: the first run's in its order, then those that the second adds, and so on.
+        topics: Topics of all runs: the first run's in order, then those that the second adds, and so on.
         ids: A table of document ids.
         bounds: int64, (topics + 1,): topic i has the pairs bounds[i] to bounds[i + 1], in ascending order of the document ids.
-        codes: int32, (pairs,): the document of each pair, as a position in `ids`.
-        numbers: For each run, int64, (its topics,): where in `topics` each of its topics is.
-        places: For each run, int64, (its rows,): the pair of each of its rows.
+        codes: int32, (pairs,): document of each pair, as a position in `ids`.
+        numbers: For each run, int64, (its topics,): position of its topics in `topics`.
+        places: For each run, int64, (its rows,): pair of each row.
     """
 
     runs: tuple[Run, ...]
@@ -45,17 +45,17 @@ class Pairs:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Pairs:
-        """The union of at least one run."""
+        """Return the union of at least one run."""
         topics, numbers = _topics(runs)
         ids, codes = _codes(runs)
         total = np.zeros(len(topics), dtype=np.int64)
-        before = []  # for each run and topic, how many rows the runs before it have
+        before = []  # for each run and topic, the number of rows of earlier runs
         for run, own in zip(runs, numbers, strict=True):
             before.append(total[own])
             total[own] += np.diff(run.bounds)
         starts = np.concatenate([[0], np.cumsum(total)])
         keys = np.empty(starts[-1], dtype=np.uint64)
-        rows = []  # of each run, among those of all runs by topic
+        rows = []  # positions of each run's rows among those of all runs, by topic
         for run, own, ahead, docs in zip(runs, numbers, before, codes, strict=True):
             within = np.arange(run.rows) + np.repeat(ahead - run.bounds[:-1], np.diff(run.bounds))
             rows.append(within + np.repeat(starts[own], np.diff(run.bounds)))
@@ -77,15 +77,15 @@ class Pairs:
 
     @property
     def sizes(self) -> Ints:
-        """For each topic the number of its pairs."""
+        """Number of pairs of each topic."""
         return np.diff(self.bounds)
 
     def of_topics(self, values: NDArray[Any]) -> NDArray[Any]:
-        """For each pair the value of its topic."""
+        """Repeat the value of each topic for its pairs."""
         return np.repeat(values, self.sizes)
 
     def order(self, scores: NDArray[np.float32]) -> Ints:
-        """The pairs by topic, and for each topic from the best to the worst in the one order, by scores without NaN."""
+        """Return the order of the pairs by topic, then best first, for scores without NaN."""
         first = self.of_topics(self.bounds[:-1])
         within = np.arange(len(self)) - first  # ascends with the document ids
         keys = ~order_keys(scores, within.astype(np.uint32))
@@ -93,7 +93,7 @@ class Pairs:
         return first + (~keys & LOW).astype(np.int64)
 
     def run(self, scores: Floats, provenance: dict[str, Any]) -> Run:
-        """The run with these scores, one a pair, in the one order.
+        """Return the run with these scores, one per pair.
 
         Raises:
             InputError: A score is NaN; the message names topic and document.
@@ -111,7 +111,6 @@ class Pairs:
 
 
 def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
-    """The topics of all runs, with text where a run has it, and for each run the positions of its topics."""
     if all(run.topics is runs[0].topics for run in runs):
         return runs[0].topics, [np.arange(len(runs[0]))] * len(runs)
     topics: dict[str, Topic] = {}
@@ -127,7 +126,7 @@ def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
 
 
 def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
-    """One table of document ids, and for each run its documents as positions in it."""
+    """Merged table of document ids, and each run's documents as positions in it."""
     tables = [run.ids for run in runs]
     if all(table is tables[0] for table in tables):
         return tables[0], [run.codes for run in runs]
@@ -141,14 +140,13 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
 
 
 def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The codes that the run uses, and for each row which of them it has."""
-    if run.rows < len(run.ids) // 8:  # as for one topic of a large index, where a pass over the table is the longer way
+    if run.rows < len(run.ids) // 8:  # few rows of a large table: avoid a pass over the table
         return np.unique(run.codes, return_inverse=True)
     used = np.bincount(run.codes, minlength=len(run.ids)) > 0
     return np.flatnonzero(used), (np.cumsum(used) - 1)[run.codes]
 
 
 def _sort_each(keys: NDArray[np.uint64], bounds: Ints) -> None:
-    """Sorts the keys of each topic in place: many short arrays take a fraction of the time that one long array takes."""
+    """Sort the keys of each topic in place; many short sorts are much faster than a long one."""
     for start, end in itertools.pairwise(bounds.tolist()):
         keys[start:end].sort()

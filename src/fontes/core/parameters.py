@@ -1,4 +1,4 @@
-"""The parameters of a part as its class has them: types and defaults from its fields, descriptions from its docstring."""
+"""Parameters of a part: types and defaults from its class's fields, descriptions from its docstring."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Parameter:
 
     Args:
         name: Its name.
-        kind: Its type, as the class has it.
-        default: Its default; `dataclasses.MISSING` where it must be given.
-        description: What the docstring says of it.
-        string: The name of the part that a plain string makes here; empty where there is none.
-        range: What is tried where a text says `tune()`: (low, high, step), (low, high) or a list; None where nothing is known.
+        kind: Its annotated type.
+        default: Its default; `dataclasses.MISSING` if required.
+        description: Its description in the docstring.
+        string: Name of the part made from a plain string; empty for none.
+        range: Search range of `tune()`: (low, high, step), (low, high) or a list; None if unknown.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """Whether it has no default."""
         return self.default is dataclasses.MISSING
 
     def checked(self, value: Any) -> Any:
-        """The value as the part takes it: a string is made a part where this parameter is one.
+        """Return the checked value, converting a string to a part if needed.
 
         Raises:
             ParameterError: The value is of another type.
@@ -69,7 +69,7 @@ class Parameter:
 
 
 def parameters(cls: type[Any]) -> dict[str, Parameter]:
-    """The parameters of a part's class by name, in the order of its constructor; an index is none."""
+    """Return the parameters of a part's class by name, in constructor order, without indexes."""
     described = descriptions(cls)
     return {
         field.name: Parameter(
@@ -86,7 +86,7 @@ def parameters(cls: type[Any]) -> dict[str, Parameter]:
 
 
 def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:
-    """ "; did you mean k1=1.2?" where a parameter cannot have a value that one with a longer name can; else nothing."""
+    """Return "; did you mean k1=1.2?" if only a longer-named parameter can take the value, else an empty string."""
 
     def takes(parameter: Parameter) -> bool:
         try:
@@ -102,13 +102,13 @@ def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:
 
 
 def summary(cls: type[Any]) -> str:
-    """The first sentence of a class's docstring, in one line."""
+    """Return the first sentence of a class's docstring, in one line."""
     paragraph = (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " ")
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])", paragraph)[0]
 
 
 def signature(cls: type[Part]) -> tuple[str, str]:
-    """What a stage takes and gives, by name; two empty strings for a part that is no stage, "any" for what it is joined to."""
+    """Return the names of a stage's input and output: "any" if they depend on the joined stage, "" for other parts."""
     if not issubclass(cls, Stage):
         return "", ""
     takes, gives = (getattr(kind, "__name__", "any").replace("Any", "any") for kind in cls._types)
@@ -116,7 +116,7 @@ def signature(cls: type[Part]) -> tuple[str, str]:
 
 
 def descriptions(cls: type[Any]) -> dict[str, str]:
-    """What the docstrings of a class and its bases say of their arguments, each description in one line."""
+    """Return argument descriptions from the docstrings of a class and its bases, each in one line."""
     described: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         described.update(_entries(inspect.cleandoc(base.__dict__.get("__doc__") or "")))
@@ -124,7 +124,7 @@ def descriptions(cls: type[Any]) -> dict[str, str]:
 
 
 def _entries(docstring: str) -> Iterator[tuple[str, str]]:
-    """The entries of `Args:`, or of a base class `Attributes:`, in a docstring of Google's style."""
+    """Entries of `Args:`, or of a base class's `Attributes:`, in a Google-style docstring."""
     lines = iter(docstring.splitlines())
     if not any(line.strip() in ("Args:", "Attributes:") for line in lines):
         return

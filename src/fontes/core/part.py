@@ -1,7 +1,7 @@
-"""`Part`: what pipelines are made of, with a name, parameters, and the text that makes it again.
+"""`Part`: building block of pipelines, with a name, parameters, and an expression that recreates it.
 
-A part is a frozen dataclass whose constructor stores its parameters and does nothing else. Stages are parts, and so is what
-they are given: encoders, models, keyphrase extractors. Trees of parts are walked in this module alone.
+A part is a frozen dataclass whose constructor only stores its parameters. Stages are parts, and so are their encoders, models
+and keyphrase extractors. Only this module walks trees of parts.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Names = Mapping[int, str]
 class Part:
     """Something with a name, parameters and a text.
 
-    A subclass is a frozen dataclass. `class BM25(Lexical, name="bm25")` registers it under a name, by which texts, files and
-    the command line know it; its docstring's `Args:` describe the parameters.
+    A subclass is a frozen dataclass. `class BM25(Lexical, name="bm25")` registers it under a name for expressions, files and
+    the command line; its docstring's `Args:` describe the parameters.
     """
 
     name: ClassVar[str] = ""
@@ -42,23 +42,23 @@ class Part:
             stages.add(name, cls)
 
     def __post_init__(self) -> None:
-        """Puts the newest state of an `Index` in the place of the index: a part reads one state for good."""
+        """Replace an `Index` by its newest state, so that the part reads one state throughout."""
         if "index" in getattr(type(self), "__dataclass_fields__", ()):
             object.__setattr__(self, "index", state_of(getattr(self, "index")))  # noqa: B009  # a field of some parts alone
 
     def params(self) -> dict[str, Any]:
-        """The parameters by name. A string that stands for a part, as a field's metadata may allow, comes as that part."""
+        """Return the parameters by name, with strings converted to parts where the field allows it."""
         return {field.name: as_part(getattr(self, field.name), field) for field in fields(type(self))}
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with other parameters.
+        """Return a copy with other parameters.
 
         Args:
-            **changes: Parameters of this part; or, with two underscores, of parts inside it: `rerank__max_length` for the
-                part in the field `rerank`, or for every part inside that is called so.
+            **changes: Parameters of this part, or with two underscores of inner parts: `rerank__max_length` for the part in the
+                field `rerank`, or for every inner part of that name.
 
         Raises:
-            ParameterError: There is no such parameter.
+            ParameterError: The parameter is unknown.
         """
         known = self.params()
         own = {key: value for key, value in changes.items() if key in known}
@@ -81,12 +81,12 @@ class Part:
         return changed
 
     def __getstate__(self) -> dict[str, Any]:
-        """The parameters alone: values that were worked out from them stay in this process."""
+        """Return the parameters alone, without cached values."""
         known = getattr(type(self), "__dataclass_fields__", vars(self))
         return {name: value for name, value in vars(self).items() if name in known}
 
     def parts(self) -> tuple[Part, ...]:
-        """The parts directly inside this one, in the order of its fields; those of a tuple one by one."""
+        """Return the direct inner parts in field order, flattening tuples."""
         return tuple(
             part
             for value in self.params().values()
@@ -95,20 +95,19 @@ class Part:
         )
 
     def map(self, function: Callable[[Part], Part], known: dict[int, tuple[Part, Part]] | None = None) -> Part:
-        """The same tree with `function` applied to each part, the innermost first.
+        """Apply `function` to each part of the tree, innermost first.
 
         Args:
-            function: Gives the part that takes the place of another.
-            known: Parts and what has taken their place, by the identity of the former, so that a part that occurs several
-                times, here or in other trees that are mapped with the same dict, stays one.
+            function: Returns the replacement of a part.
+            known: Replacements by the identity of the part, so that a shared part stays one, also across trees.
         """
         known = {} if known is None else known
-        if id(self) not in known:  # the part itself is kept too, or another one could get its identity
+        if id(self) not in known:  # keeps the part alive, so that its id is not reused
             known[id(self)] = (self, function(self._mapped(lambda part: part.map(function, known))))
         return known[id(self)][1]
 
     def _mapped(self, function: Callable[[Part], Part]) -> Self:
-        """A copy with `function` applied to the parts directly inside; this part itself where nothing changes."""
+        """Copy with `function` applied to the direct inner parts; the part itself if nothing changes."""
         changes: dict[str, Any] = {}
         for key, value in self.params().items():
             if isinstance(value, Part):
@@ -124,27 +123,27 @@ class Part:
         return dataclasses.replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     def check(self) -> None:
-        """Raises ParameterError for parameters that make no sense, as far as that can be told before any work is done."""
+        """Raise ParameterError for invalid parameters, as far as known before any work."""
 
     def check_needs(self) -> None:
-        """Raises FontesError where something is not here that the part needs when it runs: a model, a library, a file."""
-        getattr(self, "fingerprint", None)  # what has one has looked at the content of its model
+        """Raise FontesError if a model, library or file needed at run time is missing."""
+        getattr(self, "fingerprint", None)  # the fingerprint covers the content of the model
 
     def prepare(self, progress: Report) -> None:
-        """Builds what is lacking before a run, such as the documents' vectors; by default the parts inside do.
+        """Build what is missing before a run, such as document vectors; by default calls the inner parts.
 
         Args:
-            progress: Is called with how far that is.
+            progress: Called with the progress.
         """
         for part in self.parts():
             part.prepare(progress)
 
     def key(self) -> str | None:
-        """What this part does, in a string that is the same in every process: its class and its parameters.
+        """Return a process-independent identity of class and parameters, the cache key of runs, or None (not cached).
 
-        By it runs are kept on disk. None, which means that they are not kept, for a class outside of Fontes, whose code may
-        change, and where a parameter is anything but a number, a string, None, a tuple of such, a part with a key, or an object
-        with a `fingerprint`, such as an index. A part of your own may return a string that changes whenever its results could.
+        None for a class outside Fontes, whose code may change, and for parameters other than numbers, strings, None, tuples of
+        such, parts with a key, and objects with a `fingerprint`, such as an index. Your own part may return a string that
+        changes whenever its results could.
         """
         cls = type(self)
         if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
@@ -155,15 +154,15 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The expression that makes this part again, over the same indexes.
+        """Expression that recreates this part over the same indexes.
 
         Raises:
-            PipelineError: The part, or one inside it, has no text: it was made from a function, or its class has no name.
+            PipelineError: The part or an inner one has no text, as it was made from a function or its class has no name.
         """
         return self.written(index_names(self), strict=True)
 
     def shown(self) -> dict[str, Any]:
-        """The parameters that the text shows: the required ones, and those that change results and are not the default."""
+        """Return the parameters in the text: required ones, and non-default ones that change results."""
         shown = {}
         for field in fields(type(self)):
             value = getattr(self, field.name)
@@ -172,7 +171,7 @@ class Part:
         return shown
 
     def written(self, names: Names, *, strict: bool) -> str:
-        """The text with these names of indexes; without `strict` a part that has none is written as its class."""
+        """Return the text with these index names; unless `strict`, a part without text is written as its class."""
         if strict and not self.name:
             raise PipelineError(f"{type(self).__name__} has no text: its class is registered under no name")
         shown = self.shown()
@@ -193,7 +192,6 @@ class Part:
 
     @property
     def _label(self) -> str:
-        """What messages call this part."""
         return self.name or type(self).__name__
 
     @cached_property
@@ -204,13 +202,13 @@ class Part:
         return self._shown_text
 
 
-DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
+DECLARATION = re.compile(r'^class \w+\((?!Recipe\b)[^)]*\bname="(\w+)"', re.MULTILINE)
 stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 
 def fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
-    """The fields of a part's class that its constructor takes, in its order: those that are given by keyword last."""
+    """Return the constructor's fields of a part's class in order, keyword-only ones last."""
     known: tuple[dataclasses.Field[Any], ...] = _fields_of(cls)
     return known
 
@@ -223,25 +221,25 @@ _fields_of: Any = lru_cache(None)(_sorted_fields)
 
 
 def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
-    """The value of a field; the part that it stands for, where it is a string and the field's metadata names such a part."""
+    """Return the value of a field, converting a string to a part if the field's metadata names one."""
     string = field.metadata.get("string")
     return stages[string](value) if string and isinstance(value, str) else value  # type: ignore[call-arg]
 
 
 def state_of(index: Any) -> Any:
-    """The state that an `Index` has now; what is no such index as it is."""
+    """Return the current state of an `Index`; anything else unchanged."""
     return getattr(index, "state", index)
 
 
 def walk(part: Part) -> Iterator[Part]:
-    """A part and all that are inside it, from the outside in."""
+    """Yield a part and all inner parts, outermost first."""
     yield part
     for inner in part.parts():
         yield from walk(inner)
 
 
 def indexes_of(part: Part) -> dict[str, Any]:
-    """The indexes that a part works on, by name: the name of their folder, with a number where two have the same."""
+    """Return the indexes of a part by folder name, numbered if names clash."""
     indexes: dict[str, Any] = {}
     for inner in walk(part):
         index = getattr(inner, "index", None)
@@ -257,7 +255,7 @@ def indexes_of(part: Part) -> dict[str, Any]:
 
 
 def index_names(part: Part) -> Names:
-    """The names of the indexes in a text; none where there is one index alone, which need not be named."""
+    """Return the names of the indexes in a text; empty for a single index."""
     indexes = indexes_of(part)
     return {id(index): name for name, index in indexes.items()} if len(indexes) > 1 else {}
 
@@ -271,7 +269,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _short(value: Any, field: dataclasses.Field[Any] | None) -> str | None:
-    """A part that a plain string makes in this field, as that string."""
+    """The plain string that makes this part in the field, if any."""
     if field is None or not isinstance(value, Part) or value.name != field.metadata.get("string") or not value.name:
         return None
     shown = list(value.shown().items())
@@ -306,7 +304,6 @@ def _literal(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """A parameter in a string that is the same in every process, or None."""
     if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):
@@ -316,6 +313,6 @@ def _key(value: Any) -> str | None:
         known = [key for key in keys if key is not None]
         return f"({', '.join(known)})" if len(known) == len(keys) else None
     if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
-        return None  # the index knows the name of its analyzer's function, not what it does
+        return None  # the index knows only the name of its analyzer's function
     fingerprint = getattr(value, "fingerprint", None)
     return f"{type(value).__qualname__} {fingerprint}" if isinstance(fingerprint, str) else None

@@ -1,4 +1,4 @@
-"""Precision of the models in a part: parts that leave theirs open, as "auto", run in the one that suits the machine."""
+"""Precision of models whose precision is "auto", which depends on the machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ P = TypeVar("P")
 
 
 def settled(part: P, precisions: Mapping[str, str] | None = None) -> P:
-    """The part with its models in the precision in which they run here, as when they are to run in the same elsewhere.
+    """Return the part with its models fixed to the precision used here, for use elsewhere.
 
     Args:
-        part: The part; anything else stays as it is.
+        part: The part; anything else is returned unchanged.
         precisions: The result of `precisions_of`; by default that of this part.
     """
     if not isinstance(part, Part):
@@ -29,7 +29,7 @@ def settled(part: P, precisions: Mapping[str, str] | None = None) -> P:
 
 
 def precisions_of(part: Part) -> dict[str, str]:
-    """By the fingerprint of each model that leaves its precision open, the one in which it runs here. Loads these models."""
+    """Return the precision used here by each model with "auto", by fingerprint. Loads these models."""
     models: Iterator[Any] = filter(_is_open, walk(part))
     return {model.fingerprint: model.chosen_precision.partition(" ")[0] for model in models}
 

@@ -1,4 +1,4 @@
-"""How far a long piece of work is: the one channel by which builds, encoding, reranking, training and recipes tell it."""
+"""Progress reports of builds, encoding, reranking, training and recipes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a piece of work is.
+    """State of a piece of work.
 
     Args:
-        task: What is being done: "indexing", "encoding".
-        done: How many units are done.
-        total: How many there are, where that is known.
-        seconds: How long the work has taken so far.
-        unit: What is counted, in the plural.
-        part: The part of the work that is done, from 0 to 1, where it is known from something other than the count, such as the
-            bytes that were read.
-        before: How many of the units an earlier run has done, which was interrupted.
-        note: What else there is to say, such as the loss of a training.
+        task: The task: "indexing", "encoding".
+        done: Number of finished units.
+        total: Total number of units, if known.
+        seconds: Elapsed time.
+        unit: Name of the units, in the plural.
+        part: Fraction done, from 0 to 1, if known from something other than the count, such as bytes read.
+        before: Units done by an earlier, interrupted run.
+        note: Further information, such as the loss of a training.
     """
 
     task: str
@@ -34,19 +33,19 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """The part of the work that is done, from 0 to 1; None where nobody knows how much there is."""
+        """Fraction done, from 0 to 1; None if the total is unknown."""
         if self.part is not None:
             return self.part
         return self.done / self.total if self.total else None
 
     @property
     def rate(self) -> float:
-        """Units a second."""
+        """Units per second."""
         return (self.done - self.before) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at the same rate; None where that cannot be told."""
+        """Estimated remaining time at the same rate; None if unknown."""
         fraction = self.fraction
         if not fraction or self.done <= self.before:
             return None
@@ -54,11 +53,11 @@ class Progress:
 
     @property
     def finished(self) -> bool:
-        """Whether this is the last there is to say of the work."""
+        """Whether this is the last report of the work."""
         return self.done >= self.total if self.total is not None else self.part is not None and self.part >= 1
 
     def __str__(self) -> str:
-        """A line, such as "encoding: 5,000 of 20,000 documents, 250 a second, 60 s left"."""
+        """Return a line, such as "encoding: 5,000 of 20,000 documents, 250 a second, 60 s left"."""
         unit = self.unit.removesuffix("s") if (self.total if self.total is not None else self.done) == 1 else self.unit
         of = "" if self.total is None or self.finished else f" of {self.total:,}"
         said = [f"{self.task}: {self.done:,}{of} {unit}"]
@@ -77,15 +76,15 @@ Report: TypeAlias = Callable[[Progress], None]
 
 
 def silent(progress: Progress) -> None:
-    """The report of work that nobody watches."""
+    """Ignore progress."""
 
 
 def lines(write: Callable[[str], None], *, steps: bool = True, every: float = 10.0) -> Report:
-    """A report that writes lines: for a log, or with `print` for a script.
+    """Return a report that writes lines: for a log, or with `print` for a script.
 
     Args:
-        write: Is called with each line.
-        steps: Whether there is a line where a piece of work begins and where it is finished, too.
+        write: Called with each line.
+        steps: Whether to write a line at the start and end of each piece of work too.
         every: Seconds between two lines about one piece of work.
     """
     task, at = "", 0.0

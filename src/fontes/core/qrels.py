@@ -19,15 +19,15 @@ GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
 class Qrels(Mapping[str, Mapping[str, int]]):
     """Judgments: a mapping from topic id to document id to grade. Immutable.
 
-    The second column of TREC qrels is kept as a group. Documents of one topic with the same group are an evidence *set*:
-    only together are they evidence. The groups "0" and "Q0", which the column holds when nobody uses it, mean none; each
-    such document stands alone. A document may be in several groups of a topic, with one grade.
+    The second column of TREC qrels is kept as a group. Documents of one topic with the same group form an evidence *set*, which
+    is evidence only together. The groups "0" and "Q0", usual when the column is unused, mean none. A document may be in several
+    groups of a topic, with one grade.
     """
 
     __slots__ = ("_grades", "_groups")
 
     def __init__(self, rows: Iterable[tuple[str, str, str, int]] = ()) -> None:
-        """Judgments.
+        """Make judgments from rows.
 
         Args:
             rows: (topic id, group, document id, grade).
@@ -50,19 +50,19 @@ class Qrels(Mapping[str, Mapping[str, int]]):
 
     @classmethod
     def of(cls, value: object, split: str | None = None) -> Qrels:
-        """Qrels from whatever a caller has at hand.
+        """Convert a value to Qrels.
 
         Args:
             value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns such as
-                query_id or qid, doc_id, docno or cord_uid, and relevance or label, without which the grade is 1), an iterable
-                of (topic id, document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id
-                stands for its digits.
-            split: Of a folder: which; by default the only one.
+                query_id or qid, doc_id, docno or cord_uid, and relevance or label, by default 1), an iterable of (topic id,
+                document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id stands for its
+                digits.
+            split: Split of a folder; by default the only one.
 
         Raises:
-            InputError: It is nothing of the kind, an id is neither string nor whole number, a grade is no whole number, or a
+            InputError: The type is unsupported, an id is neither string nor whole number, a grade is no whole number, or a
                 document has two grades for one topic.
-            ParameterError: There is no such split, or there are several and none was named.
+            ParameterError: The split is unknown, or not named among several.
         """
         if isinstance(value, (str, os.PathLike)):
             qrels: Qrels = read("qrels", value, split=split)
@@ -88,14 +88,14 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
 
     def groups(self, topic_id: str, rel: int = 1) -> list[frozenset[str]]:
-        """The evidence sets of a topic.
+        """Return the evidence sets of a topic.
 
         Args:
             topic_id: A topic; one without judgments has no sets.
-            rel: The least grade that is relevant.
+            rel: The least relevant grade.
 
         Returns:
-            Each group whose documents all have at least the grade `rel`, and each document of such a grade in no group, alone.
+            Each group whose documents all have at least the grade `rel`, and each such document in no group, alone.
         """
         grades = self._grades.get(topic_id, {})
         named = list(self._groups.get(topic_id, {}).values())
@@ -104,7 +104,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         return sets + [frozenset((d,)) for d, grade in grades.items() if grade >= rel and d not in grouped]
 
     def rows(self) -> Iterator[tuple[str, str, str, int]]:
-        """(topic id, group, document id, grade), group "0" for a document in none."""
+        """Yield (topic id, group, document id, grade), group "0" for a document in none."""
         for topic_id, grades in self._grades.items():
             named = self._groups.get(topic_id, {})
             inside: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
                     yield topic_id, group, doc_id, grade
 
     def to_dict(self) -> dict[str, dict[str, int]]:
-        """Topic id to document id to grade."""
+        """Return grades by topic id and document id."""
         return {t: dict(g) for t, g in self._grades.items()}
 
     def __getitem__(self, topic_id: str) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Rankings, and the one order that they are in."""
+"""Rankings and their sort order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .html import of_ranking
 from .strings import Strings
 from .values import Doc, Documents, Hit, Topic
 
-SNIPPET = 240  # characters of a text where nobody picks a piece
+SNIPPET = 240  # characters of a text without a picked passage
 
 
 class Ranking(Sequence[Hit]):
@@ -40,26 +40,26 @@ class Ranking(Sequence[Hit]):
 
     @property
     def ids(self) -> list[str]:
-        """The document ids, best first."""
+        """Document ids, best first."""
         return self._ids.take(self._codes)
 
     @property
     def documents(self) -> Documents | None:
-        """The way to the documents' text, where there is one."""
+        """Source of the documents' text, or None."""
         return self._documents
 
     @property
     def has_texts(self) -> bool:
-        """Whether texts of the documents can be read: an index of statistics alone has none."""
+        """Whether document texts can be read; an index of statistics alone has none."""
         return self._documents is not None and bool(getattr(self._documents, "has_texts", True))
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        """The scores, best first."""
+        """Scores, best first."""
         return self._scores
 
     def docs(self) -> list[Doc]:
-        """The documents, best first.
+        """Return the documents, best first.
 
         Raises:
             InputError: The run does not know its documents.
@@ -67,15 +67,15 @@ class Ranking(Sequence[Hit]):
         return docs_of([self])[0]
 
     def metadata(self) -> list[Mapping[str, Any]]:
-        """The metadata of the documents, best first; raises as `docs`."""
+        """Return the metadata of the documents, best first; raises as `docs`."""
         return [doc.metadata for doc in self.docs()]
 
     def snippets(self, before: str = "**", after: str = "**") -> list[str]:
-        """Of each document, best first, the piece of its text that fits the topic best; raises as `docs`.
+        """Return the text passage of each document that best fits the topic, best document first; raises as `docs`.
 
         Args:
-            before: What stands before a word of the topic.
-            after: What stands after it.
+            before: Text before a matching word.
+            after: Text after it.
         """
         snippets: Any = getattr(self._known(), "snippets", None)
         docs = self.docs()
@@ -84,21 +84,21 @@ class Ranking(Sequence[Hit]):
         return [piece.marked(before, after) for piece in snippets([(self.topic.text, doc) for doc in docs])]
 
     def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
-        """How many documents have each value of some columns of the index.
+        """Count the documents by their values in some columns of the index.
 
-        All documents that match the topic count, and not the k of this ranking alone, where a lexical retriever made it; of
-        another ranking (of vectors, reranked, fused, read from a file) its own documents count.
+        Counts all documents that match the topic, beyond the k of this ranking, if a lexical retriever made it; of another
+        ranking (of vectors, reranked, fused, read from a file) its own documents.
 
         Args:
-            *columns: Names of columns; `index.columns` has them.
-            bins: Count numbers and dates in at most so many bins of equal width; see `index.facets`.
+            *columns: Names from `index.columns`.
+            bins: Greatest number of equal-width bins for numbers and dates; see `index.facets`.
 
         Returns:
-            For each column its values with their counts, the most frequent first.
+            Counts by column and value, the most frequent first.
 
         Raises:
             InputError: The run does not know its documents, or they are not those of an index.
-            ParameterError: There is no such column.
+            ParameterError: The column is unknown.
         """
         documents: Any = self._known()
         if not hasattr(documents, "facets"):
@@ -133,7 +133,6 @@ class Ranking(Sequence[Hit]):
         return "\n".join(f"{hit.rank:>4}  {hit.score:>10.4f}  {hit.id}" for hit in self)
 
     def _repr_html_(self) -> str:
-        """The first hits, with marked snippets where the documents are known, for notebooks."""
         return of_ranking(self)
 
     def __repr__(self) -> str:
@@ -141,7 +140,7 @@ class Ranking(Sequence[Hit]):
 
 
 def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
-    """For each ranking its documents, best first; those of one run are read together. Raises as `Ranking.docs`."""
+    """Return the documents of each ranking, best first, reading those of one run together. Raises as `Ranking.docs`."""
     every: list[list[Doc]] = []
     for known, group in groupby(rankings, key=Ranking._known):
         some = list(group)
@@ -149,16 +148,16 @@ def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
         if state is None or any(state.ids is not ranking._ids for ranking in some):
             every += [known.docs(ranking.ids) for ranking in some]
             continue
-        codes = np.concatenate([ranking._codes for ranking in some])  # which are ordinals, so that no id is looked up
+        codes = np.concatenate([ranking._codes for ranking in some])  # ordinals, so that no id is looked up
         docs = iter(state.documents(state.ids.take(codes), codes.tolist()))
         every += [list(islice(docs, len(ranking))) for ranking in some]
     return every
 
 
 def order_keys(scores: NDArray[np.float32], ranks: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """One uint64 a row that sorts as the one order does: descending keys are descending scores, then descending ids.
+    """Return uint64 keys whose descending order is descending scores, then descending ids.
 
-    `ranks` are the places of the ids in ascending order. -0.0 counts as 0.0.
+    `ranks` are the positions of the ids in ascending order. -0.0 counts as 0.0.
     """
     bits = (scores.astype(np.float32) + np.float32(0)).view(np.uint32)
     ordered = np.where(bits >> 31, ~bits, bits | np.uint32(0x80000000))

@@ -1,4 +1,4 @@
-"""Registries: what can be named in a text, a file or on the command line, filled by the rooms and by packages of others."""
+"""Registries of named parts, filled by Fontes and by other packages."""
 
 from __future__ import annotations
 
@@ -21,34 +21,33 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Things by name. They register themselves when their module is imported; unknown names make it look at entry points.
+    """Named things that register at import; unknown names trigger a search of entry points.
 
-    An entry point of the group names a module, whose import registers what is in it; a package, of which all modules count; or
-    an object, which is registered under the entry point's name. The rooms of Fontes are entry points like those of any other
-    package. One that cannot be imported is left out with a warning that names its package.
+    An entry point of the group names a module or package, whose import registers its contents, or an object, registered under
+    the entry point's name. Fontes' own packages are entry points too. One that cannot be imported is skipped with a warning.
 
-    Importing every module for one name may take seconds. So a registry may be told how a module's source shows the names
-    that it registers: then sources are read, and only the modules that a name needs are imported.
+    As importing every module may take seconds, `declaration` can find registered names in the source, so that only the needed
+    modules are imported.
     """
 
     def __init__(self, group: str, noun: str, declaration: re.Pattern[str] | None = None) -> None:
-        """An empty registry.
+        """Create an empty registry.
 
         Args:
             group: The group of entry points, such as "fontes.stages".
-            noun: What its things are called in messages, such as "stage".
-            declaration: Finds in a module's source each name that it registers, in its first group; modules without a match are
-                not imported. None: all modules are imported when the first unknown name is asked for.
+            noun: Name of its things in messages, such as "stage".
+            declaration: Pattern whose first group is a registered name in a module's source; modules without a match are not
+                imported. None: the first unknown name imports all modules.
         """
         self.group = group
         self.noun = noun
         self._declaration = declaration
         self._things: dict[str, T] = {}
-        self._modules: dict[str, list[str]] | None = None  # by name, the modules that say that they register it
+        self._modules: dict[str, list[str]] | None = None  # modules by the names that they declare
         self._failures: dict[str, Exception] = {}
 
     def add(self, name: str, thing: T) -> None:
-        """Registers a thing.
+        """Register a thing.
 
         Raises:
             ParameterError: Another thing has this name.
@@ -59,10 +58,10 @@ class Registry(Generic[T]):
         self._things[name] = thing
 
     def __getitem__(self, name: str) -> T:
-        """The thing of this name.
+        """Return the thing of this name.
 
         Raises:
-            ParameterError: There is none; the message has the nearest name.
+            ParameterError: The name is unknown; the message has the nearest name.
         """
         if name not in self._things:
             for module in self._declared().get(name, ()):
@@ -72,16 +71,16 @@ class Registry(Generic[T]):
         return self._things[name]
 
     def problem(self, name: str) -> str:
-        """Why the thing of this name is not here, though a package says that it has one; else an empty string."""
+        """Return why a thing that a package declares is unavailable, else an empty string."""
         failed = [module for module in self._declared().get(name, ()) if module in self._failures]
         return f"{failed[0]} has it and cannot be imported: {self._failures[failed[0]]}" if failed else ""
 
     def __contains__(self, name: object) -> bool:
-        declared = {} if name in self._things else self._declared()  # which may import what registers the name
+        declared = {} if name in self._things else self._declared()  # may import the module that registers the name
         return name in self._things or name in declared
 
     def __iter__(self) -> Iterator[str]:
-        """The names, in alphabetical order."""
+        """Yield the names in alphabetical order."""
         declared = self._declared()
         return iter(sorted({*self._things, *declared}))
 
@@ -89,13 +88,12 @@ class Registry(Generic[T]):
         return len(list(iter(self)))
 
     def items(self) -> list[tuple[str, T]]:
-        """The names with their things, in alphabetical order; what cannot be imported is left out."""
+        """Return names and things in alphabetical order, without those that cannot be imported."""
         for module in dict.fromkeys(module for modules in self._declared().values() for module in modules):
             self._import(module)
         return sorted(self._things.items(), key=lambda item: item[0])
 
     def _declared(self) -> dict[str, list[str]]:
-        """By name, the modules that register it; the entry points are looked at once."""
         if self._modules is None:
             self._modules = {}
             for point in sorted(entry_points(group=self.group), key=lambda point: (point.value, point.name)):
@@ -131,14 +129,14 @@ class Registry(Generic[T]):
 
 @lru_cache(None)
 def provided(group: str, name: str) -> Any:
-    """What an installed package provides by an entry point, such as the tokenizers of models.
+    """Return an object that an installed package provides by entry point, such as the tokenizers of models.
 
     Args:
         group: The group of entry points.
         name: The name in the group.
 
     Raises:
-        FontesError: There is no such entry point, or what it names cannot be imported.
+        FontesError: The entry point is missing, or its object cannot be imported.
     """
     point = _entry_point(group, name)
     if point is None:
@@ -151,19 +149,19 @@ def provided(group: str, name: str) -> Any:
 
 @lru_cache(None)
 def _entry_point(group: str, name: str) -> EntryPoint | None:
-    """An entry point, or None; the search takes milliseconds, and every search asks an index for methods that it may lack."""
+    """Entry point or None, cached because the lookup takes milliseconds."""
     return next(iter(entry_points(group=group, name=name)), None)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by `name`: "did you mean 'x'?", or else all that there is."""
+    """Return "did you mean 'x'?" for the name nearest to `name`, or else all known names."""
     names = list(known)
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
 
 
 def _sources(name: str) -> Iterator[tuple[str, str]]:
-    """The modules of a package, or a module alone, each with its source; nothing below the top package is imported."""
+    """Modules of a package, or a single module, with their sources; imports only the top package."""
     top, *inside = name.split(".")
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         spec = find_spec(top)

@@ -1,4 +1,4 @@
-"""Old public names: each gives the new one with a DeprecationWarning, for one version."""
+"""Deprecated public names, kept for one version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module some of whose names have changed.
+    """Return a module's `__getattr__` that maps old names to new ones with a DeprecationWarning.
 
     Args:
         module: The module's `__name__`.

@@ -1,4 +1,4 @@
-"""Runs: for each topic a ranking of documents, in columns of numpy."""
+"""Runs: a ranking of documents for each topic, in numpy columns."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .values import Documents, Topic, Topics
 
 
 class Run(Mapping[str, "Ranking"]):
-    """What a system returned: a mapping from topic id to a `Ranking`. Immutable.
+    """Results of a system: a mapping from topic id to a `Ranking`. Immutable.
 
     A ranking is ordered by score, descending, then by document id, descending as strings: the order of trec_eval. A topic
-    without results has an empty ranking. Inside there are columns; a row takes 8 bytes.
+    without results has an empty ranking. A row takes 8 bytes.
 
     Attributes:
-        topics: The topics, in their order.
-        documents: The way to the documents' text, where there is one.
-        provenance: What was run: "system", the text of the stage; "indexes", by the names in the text the fingerprints of the
-            indexes; "seconds"; and what stages add.
+        topics: The topics, in order.
+        documents: Source of the documents' text, or None.
+        provenance: Origin: "system", the text of the stage; "indexes", index fingerprints by their names in the text;
+            "seconds"; and entries of stages.
     """
 
     __slots__ = ("_bounds", "_codes", "_ids", "_matches", "_position", "_scores", "documents", "provenance", "topics")
@@ -48,9 +48,9 @@ class Run(Mapping[str, "Ranking"]):
         provenance: Mapping[str, Any] | None = None,
         matches: Callable[[str], NDArray[np.integer[Any]]] | None = None,
     ) -> None:
-        """Columns that are in the one order already; `Run.of` and `Run.from_columns` put others into it.
+        """Make a run from sorted columns; use `Run.of` and `Run.from_columns` for others.
 
-        `matches` gives the ordinals of all documents in the index that match the topic with an id; pickles leave it out.
+        `matches` maps a topic id to the ordinals of all matching documents in the index; it is not pickled.
         """
         for name, array, dtype in (("_bounds", bounds, np.int64), ("_codes", codes, np.int32), ("_scores", scores, np.float32)):
             fixed = np.asarray(array, dtype=dtype)
@@ -84,16 +84,16 @@ class Run(Mapping[str, "Ranking"]):
 
     @classmethod
     def of(cls, value: object, topics: Topics | None = None) -> Run:
-        """A run from whatever a caller has at hand.
+        """Convert a value to a Run.
 
         Args:
             value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
                 pandas DataFrame (columns such as query_id or qid, doc_id or docno, and score), an iterable of (topic id,
                 document id, score), or the path of a file. A whole number as an id stands for its digits.
-            topics: The run's topics, where they are known; else a topic has its id alone.
+            topics: The run's topics, if known; else a topic has its id alone.
 
         Raises:
-            InputError: It is nothing of the kind, an id is neither string nor whole number, a score is NaN, or a document is
+            InputError: The type is unsupported, an id is neither string nor whole number, a score is NaN, or a document is
                 listed twice for one topic.
         """
         if isinstance(value, Run):
@@ -154,16 +154,16 @@ class Run(Mapping[str, "Ranking"]):
         documents: Documents | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> Run:
-        """A run from rows in any order.
+        """Make a run from rows in any order.
 
         Args:
             topics: The topics.
             ids: A table of document ids.
-            numbers: int64, (rows,): the topic of each row, as a position in `topics`.
-            codes: int32, (rows,): its document, as a position in `ids`.
+            numbers: int64, (rows,): topic of each row, as a position in `topics`.
+            codes: int32, (rows,): document of each row, as a position in `ids`.
             scores: float32, (rows,).
-            documents: The way to the documents' text.
-            provenance: What was run.
+            documents: Source of the documents' text.
+            provenance: Origin of the run.
 
         Raises:
             InputError: A score is NaN, or a document is listed twice for one topic.
@@ -198,34 +198,34 @@ class Run(Mapping[str, "Ranking"]):
 
     @property
     def ids(self) -> Strings:
-        """The table of document ids that `codes` points into. It may hold ids that are not in the run."""
+        """Table of document ids that `codes` indexes; it may hold further ids."""
         return self._ids
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """Where the rows of each topic start, in the order of `topics`, and where the last ones end."""
+        """Start of each topic's rows, in the order of `topics`, and the end of the last."""
         return self._bounds
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """For each row the document, as a position in `ids`."""
+        """Document of each row, as a position in `ids`."""
         return self._codes
 
     @property
     def scores(self) -> NDArray[np.float32]:
-        """For each row the score."""
+        """Score of each row."""
         return self._scores
 
     @property
     def rows(self) -> int:
-        """How many (topic, document) pairs there are."""
+        """Number of (topic, document) pairs."""
         return len(self._codes)
 
     def with_(self, **changes: Any) -> Run:
-        """A copy with other `topics` (the same ids in the same order), `documents`, `provenance` or `matches`.
+        """Return a copy with other `topics` (the same ids in the same order), `documents`, `provenance` or `matches`.
 
         Raises:
-            ParameterError: Something else is to be changed.
+            ParameterError: Another name is given.
             InputError: The topics have other ids, or another order.
         """
         unknown = set(changes) - {"topics", "documents", "provenance", "matches"}
@@ -246,10 +246,10 @@ class Run(Mapping[str, "Ranking"]):
         )
 
     def documents_for(self, user: str) -> Documents:
-        """The way to the documents' text.
+        """Return the source of the documents' text.
 
         Args:
-            user: Who needs it, such as a stage, for the error.
+            user: Name of the caller for the error, such as a stage.
 
         Raises:
             InputError: The run does not know its documents, or these have no text.
@@ -265,21 +265,21 @@ class Run(Mapping[str, "Ranking"]):
 
     @property
     def topic_numbers(self) -> NDArray[np.int64]:
-        """For each row the number of its topic, int64, counted from 0 in the order of `topics`."""
+        """Topic of each row, int64, as a position in `topics`."""
         return np.repeat(np.arange(len(self.topics)), np.diff(self._bounds))
 
     def keep(self, mask: NDArray[np.bool_]) -> Run:
-        """The run without the rows where `mask`, one truth value a row, is false."""
+        """Return the run with only the rows where the boolean `mask` is true."""
         bounds = np.zeros(len(self._bounds), dtype=np.int64)
         np.cumsum(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)), out=bounds[1:])
         return self._with_rows(bounds, self._codes[mask], self._scores[mask])
 
     def with_scores(self, scores: NDArray[np.float32], provenance: Mapping[str, Any] | None = None) -> Run:
-        """The run with other scores, one a row, in the order that they make.
+        """Return the run with other scores, one per row, re-sorted.
 
         Args:
             scores: float32, (rows,).
-            provenance: In place of the run's own.
+            provenance: Replaces the run's own.
 
         Raises:
             InputError: A score is NaN; the message names topic and document.
@@ -295,7 +295,7 @@ class Run(Mapping[str, "Ranking"]):
         )
 
     def top(self, k: int) -> Run:
-        """The best `k` documents of each topic.
+        """Return the best `k` documents of each topic.
 
         Raises:
             ParameterError: `k` is below 0.
@@ -309,7 +309,7 @@ class Run(Mapping[str, "Ranking"]):
         return self._with_rows(bounds, self._codes[rows], self._scores[rows], self._matches)
 
     def facets(self, *columns: str) -> dict[str, dict[str, dict[Any, int]]]:
-        """For each topic how many documents have each value of some columns; see `Ranking.facets`."""
+        """Return the document counts of each topic by column and value; see `Ranking.facets`."""
         return {topic_id: ranking.facets(*columns) for topic_id, ranking in self.items()}
 
     def _with_rows(
@@ -319,7 +319,7 @@ class Run(Mapping[str, "Ranking"]):
         return Run(self.topics, self._ids, bounds, codes, scores, **known)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Topic id to document id to score, each ranking in its order."""
+        """Return scores by topic id and document id, each ranking in order."""
         names = self._ids.take(self._codes)
         values = self._scores.tolist()
         bounds = self._bounds.tolist()
@@ -328,7 +328,7 @@ class Run(Mapping[str, "Ranking"]):
         }
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with the columns query_id, doc_id, score, rank (counted from 1)."""
+        """Return a pandas DataFrame with the columns query_id, doc_id, score, rank (counted from 1)."""
         import pandas as pd
 
         sizes = np.diff(self._bounds)
@@ -354,7 +354,7 @@ class Run(Mapping[str, "Ranking"]):
         return len(self._position)
 
     def __eq__(self, other: object) -> bool:
-        """Equal runs have the same topic ids, and for each the same documents with the same scores."""
+        """Compare topic ids, documents and scores."""
         if not isinstance(other, Run):
             return NotImplemented
         return (
@@ -367,7 +367,6 @@ class Run(Mapping[str, "Ranking"]):
     __hash__ = None  # type: ignore[assignment]
 
     def _repr_html_(self) -> str:
-        """The first topics with their first hits, for notebooks."""
         return of_run(self)
 
     def __repr__(self) -> str:
@@ -387,6 +386,6 @@ def _unpickled(
 
 
 def _as_float32(scores: list[float]) -> NDArray[np.float32]:
-    """Scores beyond the range of float32 become infinite."""
+    """Convert to float32; scores out of range become infinite."""
     with np.errstate(over="ignore"):
         return np.array(scores, dtype=np.float64).astype(np.float32)

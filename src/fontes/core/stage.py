@@ -1,4 +1,4 @@
-"""Stages and how they join: `>>`, `%`, `*`, `+`."""
+"""Stages and their operators `>>`, `%`, `*`, `+`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ C = TypeVar("C")
 class Stage(Part, ABC, Generic[A, B]):
     """A step from `Topics` or `Run` to `Topics` or `Run`.
 
-    A subclass is a frozen dataclass: its fields are its parameters, and its constructor does nothing but store them. What it
-    takes and gives is said once, in its base: `class Reverse(Stage[Run, Run])`. It does its work in `apply`.
+    A subclass is a frozen dataclass whose fields are its parameters and whose constructor only stores them. Its base declares
+    input and output: `class Reverse(Stage[Run, Run])`. `apply` does the work.
     """
 
     depth_field: ClassVar[str] = ""
@@ -45,35 +45,35 @@ class Stage(Part, ABC, Generic[A, B]):
 
     @property
     def takes(self) -> type[Any]:
-        """What the stage takes: Topics or Run."""
+        """Input type: Topics or Run."""
         kind: type[Any] = self._types[0]
         return kind
 
     @property
     def gives(self) -> type[Any]:
-        """What the stage gives: Topics or Run."""
+        """Output type: Topics or Run."""
         kind: type[Any] = self._types[1]
         return kind
 
     @abstractmethod
     def apply(self, value: A, progress: Report, /) -> B:
-        """The work of the stage; callers use the stage itself as a function.
+        """Do the work of the stage; callers call the stage itself.
 
         Args:
-            value: What the stage takes.
-            progress: To be called, as often as seems fit, with how far a long piece of work is.
+            value: The input.
+            progress: Call it with the progress of long work.
         """
 
     def __call__(self, value: object, *, progress: Report = silent) -> B:
-        """Runs the stage.
+        """Run the stage.
 
         Args:
-            value: What the stage takes, or anything that `Topics.of` or `Run.of` accepts.
-            progress: Is called with how far a long piece of work is.
+            value: The input, or anything that `Topics.of` or `Run.of` accepts.
+            progress: Called with the progress of long work.
 
         Returns:
-            What the stage gives. A run's `provenance` has, under "system", the text of the stage; under "indexes" the
-            fingerprints of its indexes by the names that the text uses; and under "seconds" how long it took.
+            The output. A run's `provenance` has the text of the stage under "system", the fingerprints of its indexes, by their
+            names in the text, under "indexes", and the duration under "seconds".
         """
         taken: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
@@ -90,11 +90,11 @@ class Stage(Part, ABC, Generic[A, B]):
         return result  # type: ignore[no-any-return]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """The best `k` documents for one query.
+        """Return the best `k` documents for one query.
 
         Raises:
             PipelineError: The stage does not go from topics to a run.
-            ParameterError: `query` is something else than one query.
+            ParameterError: `query` is not a single query.
         """
         self.require(Topics, Run, "search")
         topic = topic_of(query)
@@ -106,29 +106,29 @@ class Stage(Part, ABC, Generic[A, B]):
 
     @cached_property
     def _cuts(self) -> dict[int, Stage[A, Any]]:
-        """The stage that `search` cut last, by its k: what such a stage works out once serves the next query."""
+        """Last stage cut by `search`, by k, whose cached values serve the next query."""
         return {}
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """How the score of the document comes about.
+        """Explain the score of the document.
 
         Raises:
-            PipelineError: The stage cannot tell.
+            PipelineError: The stage has no explanation.
         """
         raise PipelineError(f"{self._label} cannot explain its scores")
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """How the score of a document comes about, for a stage that is given the run; by default `explain` of its topic."""
+        """Explain the score of a document for a stage that takes the run; by default `explain` of its topic."""
         return self.explain(run.topics[topic_id], doc_id)
 
     def cut(self, k: int) -> Stage[A, B] | None:
-        """This stage, giving `k` documents a topic by itself, or None if it cannot; `stage % k` asks for it."""
+        """Return this stage limited to `k` documents per topic, or None if it cannot limit itself; called by `stage % k`."""
         if not self.depth_field:
             return None
         return self if k >= getattr(self, self.depth_field) else self.with_(**{self.depth_field: k})
 
     def require(self, takes: type[Any], gives: type[Any], doing: str) -> None:
-        """Raises PipelineError, which says that `doing` needs it, unless the stage goes from `takes` to `gives`."""
+        """Raise PipelineError, naming `doing`, unless the stage goes from `takes` to `gives`."""
         if self.takes is not takes or self.gives is not gives:
             raise PipelineError(
                 f"{self._label} takes {self.takes.__name__} and gives {self.gives.__name__}; "
@@ -147,7 +147,7 @@ class Stage(Part, ABC, Generic[A, B]):
 
     @property
     def _is_cut(self) -> bool:
-        """Whether the text shows the depth as `% k`, which can lower it and not raise it."""
+        """Whether the text shows the depth as `% k`, which can only lower it."""
         if not self.depth_field:
             return False
         default = next(field.default for field in fields(type(self)) if field.name == self.depth_field)
@@ -192,16 +192,15 @@ class Stage(Part, ABC, Generic[A, B]):
         return Sum((*_terms(self), *_terms(other)))
 
     def _repr_html_(self) -> str:
-        """The pipeline as boxes, for notebooks."""
         return boxes(self)
 
 
 @dataclass(frozen=True)
 class Cut(Stage[Run, Run], name="cut"):
-    """Keeps the best documents of each topic: what `% k` does where no stage before it can do so by itself.
+    """Keeps the best documents of each topic: `% k` where the stage before cannot limit itself.
 
     Args:
-        k: How many documents of each topic stay.
+        k: Number of documents kept per topic.
     """
 
     k: int
@@ -215,7 +214,7 @@ class Cut(Stage[Run, Run], name="cut"):
 
 @dataclass(frozen=True, repr=False)
 class Pipeline(Stage[Any, Any]):
-    """Stages one after the other: what `a >> b` makes."""
+    """Consecutive stages: `a >> b`."""
 
     stages: tuple[Stage[Any, Any], ...]
 
@@ -240,7 +239,7 @@ class Pipeline(Stage[Any, Any]):
         return None if cut is None else Pipeline((*before, *steps(cut)))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """How the last stage scores the document, for the topic that the stages before it make of the query."""
+        """Explain the last stage's score for the topic that the stages before it make of the query."""
         self.require(Topics, Run, "explain")
         topic = topic_of(query)
         *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
@@ -269,9 +268,9 @@ class Pipeline(Stage[Any, Any]):
 
 @dataclass(frozen=True, repr=False)
 class Scaled(Stage[Any, Run]):
-    """A stage whose scores are multiplied by a weight: what `weight * stage` makes.
+    """A stage whose scores are multiplied by a weight: `weight * stage`.
 
-    It does not hand `% k` on: two scores that differ may be equal in float32 once they are multiplied.
+    It does not pass `% k` on, as multiplied float32 scores may become equal.
     """
 
     stage: Stage[Any, Run]
@@ -299,7 +298,7 @@ class Scaled(Stage[Any, Run]):
 
 @dataclass(frozen=True, repr=False)
 class Sum(Stage[Any, Run]):
-    """The sum of the scores of several stages: what `a + b` makes.
+    """The sum of the scores of several stages: `a + b`.
 
     A document that a stage does not return gets 0 from it.
     """
@@ -333,7 +332,7 @@ class Sum(Stage[Any, Run]):
 
 
 def topic_of(query: Any) -> Topic:
-    """The topic of one query.
+    """Return the topic of one query.
 
     Raises:
         ParameterError: It is no text and no Topic.
@@ -346,7 +345,7 @@ def topic_of(query: Any) -> Topic:
 
 
 def check_depth(k: Any) -> int:
-    """`k` as an int.
+    """Return `k` as an int.
 
     Raises:
         ParameterError: It is no whole number from 1 up.
@@ -355,7 +354,7 @@ def check_depth(k: Any) -> int:
 
 
 def steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:
-    """The steps of a pipeline one by one; another stage is the only one of its own."""
+    """Return the steps of a pipeline; any other stage is its own single step."""
     return stage.stages if isinstance(stage, Pipeline) else (stage,)
 
 
@@ -364,7 +363,7 @@ def _terms(stage: Stage[Any, Run]) -> tuple[Stage[Any, Run], ...]:
 
 
 def _binds_loosely(stage: Stage[Any, Any]) -> bool:
-    """Whether a weight before the text of a stage would not be the weight of all of it."""
+    """Whether the stage's text needs parentheses after a weight."""
     return isinstance(stage, (Sum, Scaled, Pipeline)) or stage._is_cut
 
 
@@ -373,7 +372,6 @@ def _number(value: float) -> str:
 
 
 def _summed(runs: list[Run], weights: list[float]) -> Run:
-    """The weighted sum of runs over the same topics, in float64 in the order of the runs."""
     if any(list(run.topics) != list(runs[0].topics) for run in runs):
         raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
     pairs = Pairs.of(runs)

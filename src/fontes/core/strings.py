@@ -1,4 +1,4 @@
-"""A table of many strings in two arrays: document ids, terms."""
+"""Tables of many strings, such as document ids and terms, in two arrays."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Strings(Sequence[str]):
-    """An immutable sequence of strings: UTF-8 bytes end to end, and where each one starts.
+    """An immutable sequence of strings: concatenated UTF-8 and offsets.
 
     Args:
         blob: uint8, the bytes of all strings.
-        offsets: Whole numbers, (strings + 1,): where each string starts, and where the last one ends.
-        order: uint32, (strings,): the positions in ascending order of the bytes, which is also the order of the code points,
-            where they are known already.
+        offsets: Whole numbers, (strings + 1,): start of each string, and the end of the last.
+        order: uint32, (strings,): positions in ascending order of the bytes (and so of the code points), if known already.
     """
 
     __slots__ = ("_blob", "_offsets", "_order", "_rank")
@@ -33,7 +32,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
-        """A table of `strings`, in their order. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+        """Return a table of `strings`. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
         encoded = [utf8(s) for s in strings]
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
@@ -41,24 +40,24 @@ class Strings(Sequence[str]):
 
     @property
     def blob(self) -> NDArray[np.uint8]:
-        """The bytes of all strings, end to end."""
+        """Concatenated bytes of all strings."""
         return self._blob
 
     @property
     def offsets(self) -> NDArray[Any]:
-        """Where each string starts in `blob`, and where the last one ends."""
+        """Start of each string in `blob`, and the end of the last."""
         return self._offsets
 
     @property
     def order(self) -> NDArray[np.uint32]:
-        """The positions of the strings in ascending order."""
+        """Positions of the strings in ascending order."""
         if self._order is None:
             self._order = _sorted_places(self._blob, self._offsets)
         return self._order
 
     @property
     def rank(self) -> NDArray[np.uint32]:
-        """For each string the number of its place in `order`."""
+        """Position of each string in `order`."""
         if self._rank is None:
             rank = np.empty(len(self), dtype=np.uint32)
             rank[self.order] = np.arange(len(self), dtype=np.uint32)
@@ -66,7 +65,7 @@ class Strings(Sequence[str]):
         return self._rank
 
     def find(self, string: str) -> int:
-        """The position of `string`, or -1."""
+        """Return the position of `string`, or -1."""
         target = utf8(string)
         order = self.order
         low, high = 0, len(order)
@@ -81,7 +80,7 @@ class Strings(Sequence[str]):
         return -1
 
     def take(self, positions: NDArray[Any]) -> list[str]:
-        """The strings at `positions`, which count from 0 up."""
+        """Return the strings at `positions`, which count from 0 up."""
         if len(positions) * 2 > len(self):
             table = self.tolist()
             return [table[p] for p in positions.tolist()]
@@ -89,7 +88,7 @@ class Strings(Sequence[str]):
         return [self._blob[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
 
     def reordered(self, places: NDArray[Any]) -> Strings:
-        """A table of the strings at these places, in this order."""
+        """Return a table of the strings at these positions, in this order."""
         lengths = np.diff(self._offsets).astype(np.int64)[places]
         offsets = np.zeros(len(places) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -97,7 +96,7 @@ class Strings(Sequence[str]):
         return Strings(self._blob[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
 
     def tolist(self) -> list[str]:
-        """All strings as a list."""
+        """Return all strings as a list."""
         text = self._blob.tobytes()
         bounds = self._offsets.tolist()
         if text.isascii():
@@ -133,7 +132,7 @@ class Strings(Sequence[str]):
 
 
 def utf8(string: str) -> bytes:
-    """`string` as UTF-8, each lone surrogate as U+FFFD."""
+    """Encode `string` as UTF-8, each lone surrogate as U+FFFD."""
     try:
         return string.encode()
     except UnicodeEncodeError:
@@ -141,12 +140,12 @@ def utf8(string: str) -> bytes:
 
 
 def encodable(string: str) -> str:
-    """`string` with U+FFFD, which is as long, in place of each lone surrogate; spaCy and tokenizers refuse those."""
+    """Replace each lone surrogate by U+FFFD, keeping the length; spaCy and tokenizers refuse surrogates."""
     return SURROGATE.sub("\ufffd", string)
 
 
 def _sorted_places(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:
-    """The places of the strings in ascending order: by their first bytes as big-endian numbers, then where these are equal."""
+    """Sorted positions: by leading bytes as big-endian numbers, ties by the following ones."""
     starts = offsets[:-1].astype(np.int64)
     lengths = np.diff(offsets).astype(np.int64)
     if not len(lengths):

@@ -1,4 +1,4 @@
-"""Tables with a header, of files and of pandas: which column holds what, and the topics, judgments and results in them."""
+"""Tables with a header, from files and pandas: topics, judgments and results by column name."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
 
 
 class Cell(str):
-    """Text of a table, which may stand for a number, a date or a truth value."""
+    """Text of a cell that may represent a number, a date or a truth value."""
 
     __slots__ = ()
 
 
 class Table:
-    """Rows under a header, of which the columns are known by their names, in any order and any case.
+    """Rows under a header, with columns found by name in any order and case.
 
     Args:
-        name: What messages call the table: the name of a file, or "the DataFrame".
-        header: The names of the columns.
-        rows: (number of the row, for messages; its cells), read once.
-        unit: What the numbers count: "line" or "row".
-        topic_id: The names that the column of the topics' ids may have.
-        topic_text: Those that the column of their texts may have.
+        name: Name in messages: the name of a file, or "the DataFrame".
+        header: The column names.
+        rows: (row number for messages, cells), read once.
+        unit: Unit of the numbers: "line" or "row".
+        topic_id: Accepted names of the topic id column.
+        topic_text: Accepted names of the topic text column.
     """
 
     def __init__(
@@ -42,26 +42,26 @@ class Table:
         self.rows = rows
         self.unit = unit
         self.topic_id, self.topic_text = topic_id, topic_text
-        self.number = 0  # of the row that was read last
+        self.number = 0  # last row read
 
     @classmethod
     def of_frame(cls, frame: Any) -> Table:
-        """The table that a pandas DataFrame is."""
+        """Return the table of a pandas DataFrame."""
         return cls("the DataFrame", frame.columns, enumerate(frame.itertuples(index=False, name=None), 1), "row")
 
     @property
     def where(self) -> str:
-        """The row that was read last, for messages."""
+        """Last row read, for messages."""
         return f"{self.name}, {self.unit} {self.number}"
 
     def topics(self) -> Iterator[tuple[str, str, str, str]]:
-        """(id, text, narrative, description) of each topic.
+        """Yield (id, text, narrative, description) of each topic.
 
-        A table that also names documents has a topic on as many rows as it has documents; it is given once.
+        A table that also names documents repeats a topic for each document; the topic is yielded once.
 
         Raises:
-            InputError: There is no column for the id or none for the text, a cell is empty or neither string nor whole number,
-                or a topic of a table with documents has two texts.
+            InputError: The id or text column is missing, a cell is empty or neither string nor whole number, or a topic of a
+                table with documents has two texts.
         """
         topic = self._place("id of the topic", self.topic_id)
         text = self._place("text of the topic", self.topic_text, topic)
@@ -83,11 +83,11 @@ class Table:
             yield topic_id, query, narrative, description
 
     def judgments(self) -> Iterator[tuple[str, str, str, int]]:
-        """(topic id, group, document id, grade) of each row that names a document; without a column for the grade it is 1.
+        """Yield (topic id, group, document id, grade) of each row with a document; the default grade is 1.
 
         Raises:
-            InputError: There is no column for the topic or none for the document, an id is neither string nor whole number, or
-                a grade is no whole number.
+            InputError: The topic or document column is missing, an id is neither string nor whole number, or a grade is no
+                whole number.
         """
         topic, doc = self._pair()
         grade = self._optional(GRADE, topic, doc)
@@ -98,7 +98,7 @@ class Table:
             yield *pair, 1 if grade is None else self._grade(row[grade], self.header[grade])
 
     def results(self) -> Iterator[tuple[str, str, Any]]:
-        """(topic id, document id, score) of each row.
+        """Yield (topic id, document id, score) of each row.
 
         Raises:
             InputError: A column is missing, or an id is neither string nor whole number.
@@ -126,7 +126,6 @@ class Table:
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is no grade, which is a whole number") from None
 
     def _pair(self) -> tuple[int, int]:
-        """The columns of the topic and of the document."""
         topic = self._place("id of the topic", self.topic_id)
         return topic, self._place("id of the document", JUDGED, topic)
 
@@ -140,7 +139,6 @@ class Table:
         return place
 
     def _optional(self, names: Sequence[str], *taken: int) -> int | None:
-        """The column that has the first of these names and is not taken."""
         left = {name: place for place, name in enumerate(self.header) if place not in taken}
         name = find(left, names)
         return None if name is None else left[name]

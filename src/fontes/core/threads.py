@@ -1,4 +1,4 @@
-"""Threads that work side by side, as many as `work` says, and their results in order."""
+"""Thread pools sized by `work`, with results in order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Result = TypeVar("Result")
 
 
 def in_threads(function: Callable[..., Result], *columns: Sequence[Any], limit: int | None = None) -> list[Result]:
-    """Results of a function for each item, in order; one thread is the caller's own.
+    """Call a function on each item in threads, and return the results in order; a single thread is the caller's own.
 
     Args:
-        function: What is called.
+        function: The function.
         columns: Its first arguments, its second ones, and so on.
-        limit: Number of threads that the work is worth; None: as many as there are items.
+        limit: Greatest useful number of threads; None: the number of items.
     """
     threads = min(thread_count(), len(columns[0]) if limit is None else limit)
     if threads <= 1 or len(columns[0]) == 1:
@@ -29,15 +29,15 @@ def in_threads(function: Callable[..., Result], *columns: Sequence[Any], limit: 
 
 
 def pool_of(threads: int) -> ThreadPoolExecutor:
-    """So many threads, which belong to the `work` block that starts them."""
+    """Return a thread pool whose threads inherit the current `work` settings."""
     return ThreadPoolExecutor(threads, initializer=keep, initargs=(resources(),))
 
 
 class Workers:
-    """Threads that work side by side. One alone is the caller's own.
+    """A pool of threads; a single one is the caller's own.
 
     Args:
-        threads: Number of threads; None: as `work` says.
+        threads: Number of threads; None: as set by `work`.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -45,14 +45,14 @@ class Workers:
         self._pool = pool_of(self.threads) if self.threads > 1 else None
 
     def begin(self, function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
-        """Begins a call; what is returned waits for its end, and gives its result or raises its error."""
+        """Start a call; the returned function waits for it and returns its result or raises its error."""
         if self._pool is None:
             result = function(*arguments)
             return lambda: result
         return self._pool.submit(function, *arguments).result
 
     def in_order(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results of a function for each item, in order; none runs far ahead. An error of the items comes in order, too."""
+        """Yield the results for each item in order, with bounded lookahead; errors of the items are raised in order."""
         running: deque[Callable[[], Result]] = deque()
         error: Exception | None = None
         stream = iter(items)
@@ -81,11 +81,11 @@ class Workers:
 
 
 class Queue:
-    """Calls whose results are taken in order, a few at a time.
+    """A bounded queue of calls whose results are taken in order.
 
     Args:
-        workers: Who carries them out.
-        take: Is called with each result.
+        workers: The threads.
+        take: Called with each result.
     """
 
     def __init__(self, workers: Workers, take: Callable[[Any], None]) -> None:
@@ -93,18 +93,18 @@ class Queue:
         self._running: deque[Callable[[], Any]] = deque()
 
     def add(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Appends a call, when so many are not yet done that each thread has one."""
+        """Append a call, waiting while every thread has one pending."""
         self._running.append(self._workers.begin(function, *arguments))
         while len(self._running) > (self._workers.threads if self._workers.threads > 1 else 0):
             self._take(self._running.popleft()())
 
     def close(self) -> None:
-        """Takes all results that are still to come."""
+        """Take all remaining results."""
         while self._running:
             self._take(self._running.popleft()())
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Results of a function for each item of a stream, in order; none is worked out far ahead."""
+    """Yield the results for each item of a stream in order, with bounded lookahead."""
     with Workers() as workers:
         yield from workers.in_order(function, items)

@@ -1,4 +1,4 @@
-"""The small values that flow through a pipeline: documents, topics, hits, explanations."""
+"""Values of a pipeline: documents, topics, hits, explanations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Doc:
     Args:
         id: Unique in its collection.
         text: The text.
-        title: The title, where there is one.
+        title: The title, if any.
         metadata: Any JSON values by name.
     """
 
@@ -32,13 +32,13 @@ class Doc:
 
 
 class Documents(Protocol):
-    """Whoever can give the documents behind ids: an index, or any object with this one method."""
+    """Source of documents by id: an index, or any object with this one method."""
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The documents with these ids, in this order.
+        """Return the documents with these ids, in this order.
 
         Raises:
-            InputError: There is no document with an id.
+            InputError: An id is unknown.
         """
         ...
 
@@ -63,10 +63,10 @@ class Turn:
 
     Args:
         text: The utterance as the user typed it.
-        manual: A rewrite by hand, where there is one.
-        automatic: A rewrite by a system, where there is one.
+        manual: A manual rewrite, if any.
+        automatic: An automatic rewrite, if any.
         answer: The answer that the user got.
-        answer_id: The id of the document that the answer came from.
+        answer_id: The id of the answer's source document.
     """
 
     text: str
@@ -82,11 +82,11 @@ class Topic:
 
     Args:
         id: Unique among its topics.
-        text: What is searched.
-        narrative: What is relevant and what is not: the longest field of TREC's topics.
+        text: The query text.
+        narrative: Description of relevance: the longest field of TREC's topics.
         description: The need in a sentence, as in TREC's topics.
         turns: The conversation so far, oldest first, ending with this topic's own turn.
-        weights: Index terms (as the analyzer writes them) with their weights, in place of the analysis of `text`.
+        weights: Weights of index terms (as the analyzer writes them), in place of the analysis of `text`.
         origin: The topic that this one was rewritten from.
         metadata: Any JSON values by name, such as the label of a claim.
     """
@@ -102,12 +102,12 @@ class Topic:
 
 
 class Topics(Mapping[str, Topic]):
-    """Topics by id, in the order in which they came. Immutable."""
+    """Topics by id, in their original order. Immutable."""
 
     __slots__ = ("_topics",)
 
     def __init__(self, topics: Iterable[Topic] = ()) -> None:
-        """Topics in their order.
+        """Make topics, keeping their order.
 
         Raises:
             InputError: An id occurs twice, or is no string.
@@ -122,7 +122,7 @@ class Topics(Mapping[str, Topic]):
 
     @classmethod
     def of(cls, value: object) -> Topics:
-        """Topics from whatever a caller has at hand.
+        """Convert a value to Topics.
 
         Args:
             value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a pandas DataFrame (columns
@@ -130,7 +130,7 @@ class Topics(Mapping[str, Topic]):
                 strings (ids "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
 
         Raises:
-            InputError: It is nothing of the kind, an id is neither string nor whole number, or occurs twice.
+            InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice.
         """
         if isinstance(value, Topics):
             return value
@@ -150,15 +150,15 @@ class Topics(Mapping[str, Topic]):
 
     @classmethod
     def read(cls, value: object, split: str | None = None) -> Topics:
-        """Topics as `of` makes them, but for a string, which is a path and not a query.
+        """Convert a value as `of` does, except that a string is a path.
 
         Args:
-            value: What `of` takes, or the path of a file or of a folder in BEIR's form.
-            split: Of a folder: leave the topics that have judgments in this split.
+            value: A value for `of`, or the path of a file or of a folder in BEIR's form.
+            split: Split of a folder whose judged topics are kept.
 
         Raises:
             InputError: As `of` does, and for a file that cannot be read.
-            ParameterError: There is no such split.
+            ParameterError: The split is unknown.
         """
         if isinstance(value, (str, os.PathLike)):
             topics: Topics = read("topics", value, split=split)
@@ -168,13 +168,13 @@ class Topics(Mapping[str, Topic]):
         return cls.of(value)
 
     def judged(self, qrels: Mapping[str, object]) -> Topics:
-        """The topics that have judgments, in their order.
+        """Return the topics that have judgments, in order.
 
         Args:
             qrels: A mapping from topic id to judgments.
 
         Raises:
-            InputError: None of them has.
+            InputError: No topic has judgments.
         """
         judged = Topics(topic for topic in self.values() if topic.id in qrels)
         if not judged:
@@ -199,12 +199,12 @@ class Topics(Mapping[str, Topic]):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a score is what it is: a tree.
+    """A tree that explains a score.
 
     Args:
         value: A number.
-        label: What it stands for.
-        parts: What it is made of.
+        label: Its meaning.
+        parts: Its components.
     """
 
     value: float
@@ -212,11 +212,10 @@ class Explanation:
     parts: tuple[Explanation, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The tree as plain dicts, for JSON."""
+        """Return the tree as nested dicts, for JSON."""
         return {"value": self.value, "label": self.label, "parts": [p.to_dict() for p in self.parts]}
 
     def _repr_html_(self) -> str:
-        """The tree, which folds, for notebooks."""
         return of_explanation(self)
 
     def __str__(self) -> str:
@@ -241,5 +240,5 @@ def _topic(item: object, number: int) -> Topic:
 
 
 def text_of(doc: Doc) -> str:
-    """Title, a space and text of a document, without spaces around: what models read of it."""
+    """Return the text for models: title, a space and text, stripped."""
     return f"{doc.title} {doc.text}".strip()

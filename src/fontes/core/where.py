@@ -1,8 +1,8 @@
-"""Filters as text: the one parser of conditions such as `year >= 2020 and lang in ("cs", "en") and not retracted`.
+"""Parser of metadata filters such as `year >= 2020 and lang in ("cs", "en") and not retracted`.
 
-A text is read by Python's `ast` and never evaluated. Of the language there are names of columns (one that is no name in Python
-is written `metadata["name"]`), literals, comparisons, `in`, `is None`, `and`, `or`, `not` and brackets. Logic is three-valued,
-as SQL's: a comparison with a missing value is neither true nor false, nor is its negation, and only what is true matches.
+Text is parsed by Python's `ast` and never evaluated. It may contain column names (`metadata["name"]` for names that are no
+Python identifiers), literals, comparisons, `in`, `is None`, `and`, `or`, `not` and brackets. Logic is three-valued, as in SQL:
+a comparison with a missing value is neither true nor false, nor is its negation, and only true matches.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .errors import FontesError, ParameterError
 from .filter_correction import corrected
 from .registry import nearest
 
-MAX_TEXT = 100_000  # characters of a text
-GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
-DEEPEST = 100  # expressions inside one another
+MAX_TEXT = 100_000  # greatest length of a text
+GREATEST = 2**63 - 1  # greatest whole number, which fits into int64
+DEEPEST = 100  # greatest nesting depth
 TYPES = ("keyword", "integer", "float", "date", "boolean", "keywords")
 """The types of columns; `keywords` is a list of them."""
 REFUSED = {"text": "holds long texts", "mixed": "holds values of several types, or others than columns have"}
@@ -39,29 +39,29 @@ Mask = NDArray[np.bool_]
 
 
 class Columns(Protocol):
-    """Whoever has the values of columns."""
+    """Source of column values."""
 
     def present(self, column: str) -> Mask:
-        """For each document whether it has a value."""
+        """Return whether each document has a value."""
         ...
 
     def test(self, column: str, sign: str, value: Any) -> Mask:
-        """For each document whether its value passes a test; false where it has none.
+        """Return whether each document's value passes a test; false where it has none.
 
         Args:
             column: The name of the column.
-            sign: "==", "<", "<=", ">", ">="; "in", where `value` is a tuple; "holds" for a list that has `value` in it.
-            value: What is compared with: a string, a number, a truth value; of dates `date_of`.
+            sign: "==", "<", "<=", ">", ">="; "in", for a tuple `value`; "holds" for a list column that contains `value`.
+            value: The operand: a string, a number, a truth value; for dates `date_of`.
         """
         ...
 
 
 class Condition(ABC):
-    """What a text of a filter says."""
+    """A parsed filter."""
 
     @abstractmethod
     def masks(self, columns: Columns) -> tuple[Mask, Mask]:
-        """For each document whether the condition is true, and whether it is false; it is neither where values are missing."""
+        """Return masks of documents where the condition is true and where it is false; neither for missing values."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Missing(Condition):
 
 @dataclass(frozen=True)
 class Not(Condition):
-    """The contrary."""
+    """Negation of a condition."""
 
     inner: Condition
 
@@ -111,15 +111,15 @@ class Every(Condition):
 
 
 def condition(text: str, types: Mapping[str, str]) -> Condition:
-    """The condition that a text describes.
+    """Parse a filter.
 
     Args:
         text: An expression, such as `year >= 2020 and "nlp" in tags`.
-        types: The type of each column by name; `REFUSED` has those of metadata that are none.
+        types: The type of each column by name; `REFUSED` has those of metadata that are no columns.
 
     Raises:
-        ParameterError: The text is no such expression, or has columns that there are not, or constants of another type; the
-            message names the place, and the filter that was meant where that can be told.
+        ParameterError: The expression is invalid, or has unknown columns or constants of another type; the message gives the
+            place and a suggestion if there is one.
     """
     try:
         return _Reader(text, types).condition()
@@ -132,7 +132,6 @@ def condition(text: str, types: Mapping[str, str]) -> Condition:
 
 
 def _corrected(text: str, types: Mapping[str, str]) -> str | None:
-    """The filter that was meant, where it can be read."""
     better = corrected(text, {name: kind for name, kind in types.items() if kind in TYPES})
     if better is None:
         return None
@@ -144,21 +143,21 @@ def _corrected(text: str, types: Mapping[str, str]) -> str | None:
 
 
 def both(first: str | None, second: str | None) -> str | None:
-    """The text of a filter that passes what two others pass; None passes all."""
+    """Return the conjunction of two filters; None passes everything."""
     return f"({first}) and ({second})" if first is not None and second is not None else second if first is None else first
 
 
 class PythonText:
-    """A text in a small part of Python's grammar, a filter or a pipeline: what is read of it, and errors with their place.
+    """A text in a subset of Python's grammar, a filter or a pipeline, with errors that give their place.
 
     Args:
         text: An expression.
 
     Attributes:
-        noun: What messages call such a text.
-        example: How one is written.
-        longest: How many characters one has at most.
-        counted: What comes in an error before the number of the character, which counts from 1.
+        noun: Name of such a text in messages.
+        example: An example of one.
+        longest: Greatest length in characters.
+        counted: Text before the character number (from 1) in an error.
     """
 
     noun: ClassVar[str]
@@ -170,10 +169,10 @@ class PythonText:
         self._text = text
 
     def tree(self) -> ast.expr:
-        """The expression.
+        """Return the syntax tree of the expression.
 
         Raises:
-            ParameterError: The text is none, or too long.
+            ParameterError: The text is no expression, or too long.
         """
         if not isinstance(self._text, str):
             raise ParameterError(f"a {self.noun} is written as a text, not as {type(self._text).__name__}")
@@ -181,7 +180,7 @@ class PythonText:
             raise ParameterError(f"the {self.noun} is empty; write it as {self.example}")
         if len(self._text) > self.longest:
             raise ParameterError(f"the {self.noun} has {len(self._text):,} characters; {self.longest:,} are allowed")
-        self._source = self._text.replace("\n", " ").strip()  # a text may go over several lines
+        self._source = self._text.replace("\n", " ").strip()  # a text may span several lines
         try:
             return ast.parse(self._source, mode="eval").body
         except SyntaxError as error:
@@ -190,15 +189,13 @@ class PythonText:
             raise ParameterError(f"the {self.noun} cannot be read ({error or 'nested too deeply'})") from None
 
     def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
-        """The error for a problem at a place: an expression, or the number of a character, from 0."""
-        # ast counts bytes
+        """Return the error for a problem at an expression or at a character number, from 0."""
+        # ast counts columns in bytes
         column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
         return kind(f"{self.counted} {column + 1}: {problem}")
 
 
 class _Reader(PythonText):
-    """Reads one text."""
-
     noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', MAX_TEXT, "where, character"
 
     def __init__(self, text: str, types: Mapping[str, str]) -> None:
@@ -253,7 +250,7 @@ class _Reader(PythonText):
         return Not(test) if isinstance(sign, ast.NotEq | ast.IsNot | ast.NotIn) else test
 
     def _inside(self, left: ast.expr, column: str | None, right: ast.expr, other: str | None) -> Condition:
-        """A comparison by `in`: of a column with some constants, or of a constant with a column of lists."""
+        """Comparison by `in`: a column in constants, or a constant in a list column."""
         if other is not None:
             if self._types[other] != "keywords":
                 raise self.error(right, f"{self._described(other)} and no list; write {other} == …, or {other} in (…, …)")
@@ -274,7 +271,6 @@ class _Reader(PythonText):
         return Test(column, sign, self._constant(constant, column))
 
     def _column(self, node: ast.expr) -> str | None:
-        """The column that is named, or None where something else is."""
         match node:
             case ast.Name():
                 name = node.id
@@ -296,7 +292,6 @@ class _Reader(PythonText):
         return nearest(name, known) if known else "the index has none, as its documents came without metadata"
 
     def _constant(self, node: ast.expr, column: str) -> Any:
-        """The value of a constant that is compared with a column."""
         kind = self._types[column]
         match node:
             case ast.Constant():

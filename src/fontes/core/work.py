@@ -1,4 +1,4 @@
-"""Where work runs: with how many threads, in how much memory, and on which cluster. Said around it by `work`."""
+"""Resources of work: threads, memory and cluster, set by `work`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import cast
 from .checks import check_whole
 from .errors import FontesError, ParameterError
 
-MEMORY = 2 << 30  # bytes, unless `work` says otherwise
+MEMORY = 2 << 30  # default, in bytes
 MAX_MEMORY = 1 << 50
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The settings of one `work` block.
+    """Settings of one `work` block.
 
     Args:
-        threads: Number of threads; None is one for each processor, or on a cluster one for each task.
-        memory: Bytes that postings may take.
+        threads: Number of threads; None: one per processor, or on a cluster one per task.
+        memory: Memory for postings, in bytes.
         ray: True or the address of a cluster; None or False: this process.
     """
 
@@ -41,22 +41,22 @@ _of_main_thread: list[Resources] = []
 
 @contextmanager
 def work(*, threads: int | None = None, memory: str | int | None = None, ray: bool | str | None = None) -> Iterator[Resources]:
-    """Says with which resources the block works. Results are the same bytes whatever it says.
+    """Set the resources of the work in the block, which do not change its results.
 
         with ft.work(threads=4, memory="8G"):
             index = ft.Index.build("corpus.jsonl", "papers.index")
 
-    A block inside another inherits what it does not say itself; arguments of the same names (`Index.build(…, threads=2)`) are
-    such a block around the call. Threads and processes of a cluster that Fontes starts inside a block belong to it. Any other
-    thread that opens no block of its own belongs to the innermost block of the main thread.
+    Inner blocks inherit unset values; arguments of the same names (`Index.build(…, threads=2)`) act as such a block. Threads
+    and cluster processes that Fontes starts inherit the block. Any other thread uses the innermost block of the main thread
+    unless it opens its own.
 
     Args:
         threads: Number of threads that build, merge and search; on a cluster those of each task. Default: one for each
             processor, and one for each task.
-        memory: Bytes that postings, their terms and ids may take before they go to the disk, such as "500M" or "2G" (the
-            default); on a cluster those of each task.
-        ray: Build, encode, tune and run experiments on a Ray cluster: True for a Ray on this machine, or the one that
-            RAY_ADDRESS names; or an address, such as "auto" or "host:6379". False: in this process.
+        memory: Memory for postings, terms and ids before they are written to disk, such as "500M" or "2G" (the default); on a
+            cluster that of each task.
+        ray: Build, encode, tune and run experiments on a Ray cluster: True for a local Ray, or the one that RAY_ADDRESS names;
+            or an address, such as "auto" or "host:6379". False: in this process.
 
     Raises:
         ParameterError: `threads` is not a whole number of at least 1, `memory` is no size, or `ray` no address.
@@ -82,24 +82,24 @@ def work(*, threads: int | None = None, memory: str | int | None = None, ray: bo
 
 
 def resources() -> Resources:
-    """The settings that apply here."""
+    """Return the current settings."""
     return _current.get() or (_of_main_thread[-1] if _of_main_thread else Resources())
 
 
 def thread_count() -> int:
-    """Number of threads that work here."""
+    """Return the current number of threads."""
     return resources().threads or os.cpu_count() or 1
 
 
 def keep(settings: Resources) -> None:
-    """Applies settings to all that this thread does: the start of one that works for another."""
+    """Apply settings to the current thread, as when it starts to work for another."""
     _current.set(settings)
 
 
 def cluster() -> ModuleType | None:
-    """The package that works on a cluster (`fontes.cluster`), where the context names one; None: this process works.
+    """Return the cluster package (`fontes.cluster`) if the context names a cluster, else None.
 
-    It is loaded by its entry point, so that rooms that may use a cluster need not know it.
+    It is loaded by its entry point, so that callers do not depend on it.
     """
     if not resources().ray:
         return None
@@ -109,17 +109,17 @@ def cluster() -> ModuleType | None:
 
 
 def check_threads(threads: int) -> int:
-    """A number of threads; raises ParameterError for anything but a whole number of at least 1."""
+    """Return a number of threads; raise ParameterError unless it is a whole number of at least 1."""
     if isinstance(threads, int) and threads < 1:
         raise ParameterError(f"threads must be at least 1, not {threads}")
     return check_whole("threads", threads)
 
 
 def memory_size(size: str | int) -> int:
-    """Bytes from a number or from text such as "500M" or "2G".
+    """Convert a number or a text such as "500M" or "2G" to bytes.
 
     Raises:
-        ParameterError: For anything else.
+        ParameterError: The size is invalid.
     """
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)
     memory = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match else 0

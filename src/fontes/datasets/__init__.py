@@ -1,4 +1,4 @@
-"""Test collections by name, and the samples that come along."""
+"""Test collections by name, and samples in the package."""
 
 from . import samples
 from .base import Dataset

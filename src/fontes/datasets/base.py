@@ -13,7 +13,7 @@ class Dataset(ABC):
     """A collection of documents with topics and judgments, for each split.
 
     Attributes:
-        name: The name of the collection, by which `dataset` finds it.
+        name: Name of the collection, for `dataset`.
     """
 
     name: str
@@ -21,27 +21,27 @@ class Dataset(ABC):
     @property
     @abstractmethod
     def corpus(self) -> Iterable[Doc]:
-        """The documents; can be iterated again and again."""
+        """The documents; can be iterated repeatedly."""
 
     @property
     @abstractmethod
     def splits(self) -> list[str]:
-        """The names of the splits that have judgments, in alphabetical order."""
+        """Names of the splits with judgments, sorted."""
 
     def topics(self, split: str | None = None) -> Topics:
-        """The topics of a split, those with judgments, in the order of the collection.
+        """Topics of a split that have judgments, in the order of the collection.
 
         Args:
-            split: The name of the split; by default the only one.
+            split: Name of the split; by default the only one.
 
         Raises:
-            ParameterError: For a split that does not exist, and for several of which none is named.
-            InputError: Where the collection has no judgments, or none of its topics has.
+            ParameterError: The split does not exist, or is missing among several.
+            InputError: There are no judgments, or none for any topic.
         """
         return Topics(self._all_topics(self._split(split))).judged(self.qrels(split))
 
     def qrels(self, split: str | None = None) -> Qrels:
-        """The judgments of a split; the argument and the errors are those of `topics`."""
+        """Judgments of a split; argument and errors as for `topics`."""
         return self._qrels(self._split(split))
 
     @abstractmethod

@@ -58,8 +58,6 @@ class IrDataset(Dataset):
 
 
 class _Documents:
-    """The documents of a data set of ir-datasets, read anew each time."""
-
     def __init__(self, data_set: Any) -> None:
         self._set = data_set
 
@@ -68,7 +66,7 @@ class _Documents:
 
 
 def _doc(record: Any) -> Doc:
-    """The text is `text`, or what ir-datasets itself takes for the text; other fields that JSON can hold are metadata."""
+    """The text is `text`, or ir-datasets' default text; other fields that JSON can hold are metadata."""
     row = record._asdict()
     doc_id, title = str(row.pop("doc_id")), str(row.pop("title", "") or "")
     text = str(row.pop("text") or "") if "text" in row else record.default_text()

@@ -1,4 +1,4 @@
-"""Collections by name: folders, samples and data sets of ir-datasets; and files or collections where either may be named."""
+"""Collections by name: folders, samples and data sets of ir-datasets."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .samples import SAMPLES, sample
 
 
 def dataset(name: str | Path) -> Dataset:
-    """The test collection of this name.
+    """Return the test collection of this name.
 
     Args:
-        name: A folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/<split>.tsv); or else a collection that comes with the
-            package ("harbour", "harbour/causal", …; see `fontes.datasets.samples`); or else what ir-datasets knows by this
-            name, such as "beir/scifact" or "beir/scifact/test", which it may download.
+        name: A folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/<split>.tsv); else a sample ("harbour",
+            "harbour/causal", …; see `fontes.datasets.samples`); else a name of ir-datasets, such as "beir/scifact" or
+            "beir/scifact/test", which it may download.
 
     Raises:
-        InputError: Where there is none.
-        MissingExtraError: Where ir-datasets is needed and not installed.
+        InputError: There is none.
+        MissingExtraError: ir-datasets is needed and not installed.
     """
     if Path(name).is_dir():
         return BeirFolder(Path(name))
@@ -35,14 +35,14 @@ PREFIXES: dict[str, Callable[[str], Dataset]] = {"irds:": dataset, "sample:": sa
 
 
 def named(name: str) -> Dataset | None:
-    """The collection that is named by a prefix, or None for what must be a path.
+    """Return the collection that a prefix names, or None for a path.
 
     Args:
-        name: "irds:beir/scifact/test", through ir-datasets, or "sample:harbour/causal", which comes with the package.
+        name: "irds:beir/scifact/test", of ir-datasets, or "sample:harbour/causal", of the package.
 
     Raises:
-        InputError: For a collection that does not exist, and for an empty name.
-        MissingExtraError: Where ir-datasets is needed and not installed.
+        InputError: The collection does not exist, or its name is empty.
+        MissingExtraError: ir-datasets is needed and not installed.
     """
     if not name:
         raise InputError("the name of a file or collection is empty")
@@ -50,7 +50,7 @@ def named(name: str) -> Dataset | None:
 
 
 def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None) -> Iterable[Doc]:
-    """The documents of a file, a folder or a collection that is `named`; arguments and errors are those of `read_corpus`."""
+    """Documents of a file, folder or collection that is `named`; arguments and errors as for `read_corpus`."""
     collection = named(name)
     if collection and fields:
         raise ParameterError(f"{name}: its documents have their id, title and text; they are chosen of files")
@@ -58,7 +58,7 @@ def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | S
 
 
 def topics_of(name: str, format: str | None = None, split: str | None = None) -> Topics:
-    """The topics of a file, a folder or a collection that is `named`; arguments and errors are those of `read_topics`."""
+    """Topics of a file, folder or collection that is `named`; arguments and errors as for `read_topics`."""
     collection = named(name)
     if collection and reading_of().fields:
         raise ParameterError(f"{name}: its topics have their id and text; they are chosen of files")
@@ -66,18 +66,18 @@ def topics_of(name: str, format: str | None = None, split: str | None = None) ->
 
 
 def qrels_of(name: str, format: str | None = None, split: str | None = None) -> Qrels:
-    """The judgments of a file, a folder or a collection that is `named`; arguments and errors are those of `read_qrels`."""
+    """Judgments of a file, folder or collection that is `named`; arguments and errors as for `read_qrels`."""
     collection = named(name)
     return collection.qrels(split) if collection else read_qrels(name, format, split)
 
 
 def judged_topics(topics: str | None, qrels: str | None, split: str | None) -> tuple[Topics | None, Qrels | None]:
-    """Topics and judgments as `topics_of` and `qrels_of` give them, with one split for those of them that have splits.
+    """Topics and judgments as from `topics_of` and `qrels_of`, of one split.
 
     Args:
-        topics: The name of a file, a folder or a collection, or None.
+        topics: Name of a file, folder or collection, or None.
         qrels: Another, or the same, or None.
-        split: The split of the folder or collection; a file beside it is taken as it is.
+        split: Split of the folder or collection; does not apply to files.
 
     Raises:
         InputError: Something cannot be read.
@@ -91,14 +91,14 @@ def judged_topics(topics: str | None, qrels: str | None, split: str | None) -> t
 
 
 def splits_of(sources: Sequence[object], split: str | None) -> list[str | None]:
-    """The split that is meant of each source: None for what is no name, and for a file beside a folder or collection.
+    """Split that applies to each source: None for values, and for a file beside a folder or collection.
 
     Args:
         sources: Names of files, folders and collections, or values.
-        split: The split of the folders and collections among them.
+        split: Split of the folders and collections among them.
 
     Raises:
-        ParameterError: A split is meant, and nothing is named.
+        ParameterError: There is a split, and no name.
     """
     names = [source for source in sources if isinstance(source, str)]
     if split is not None and not names:

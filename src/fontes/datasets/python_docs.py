@@ -1,4 +1,4 @@
-"""A sample collection that every Python has: the documentation of its standard library, read from the docstrings."""
+"""A sample collection from every Python: the docstrings of its standard library."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ CALL_LINES = re.compile(r"(?:(?:\w+\.)*\w+\(.*\)(?:\s*-+>.*)?\n)+\n\s*")
 
 
 def python_docs() -> list[Doc]:
-    """One document for each public module, class, function and method of the standard library that has a docstring.
+    """Documents from the docstrings of public modules, classes, functions and methods of the standard library.
 
-    The id is the qualified name ("zipfile.ZipFile.read"), the title the signature ("ZipFile.read(self, name, pwd=None)") and
-    the text the docstring as `inspect.cleandoc` cleans it. Modules written in Python are parsed and not imported; extension
-    modules and built-in ones are imported and inspected. Of two definitions of one name the first counts. The documents
-    come in order of their ids, the same each time; Python 3.11 has about 6,500.
+    The id is the qualified name ("zipfile.ZipFile.read"), the title the signature ("ZipFile.read(self, name, pwd=None)"), the
+    text the docstring after `inspect.cleandoc`. Python modules are parsed, not imported; extension and built-in modules are
+    imported. Of equal names the first definition counts. Sorted by id; Python 3.11 has about 6,500.
     """
     docs: dict[str, Doc] = {}
     for doc in (*_from_sources(Path(sysconfig.get_path("stdlib"))), *_from_compiled()):
@@ -38,16 +37,15 @@ def python_docs() -> list[Doc]:
 
 
 def known_item(docs: Iterable[Doc]) -> tuple[list[Doc], Topics, Qrels]:
-    """A known-item collection: the first sentence of each docstring asks for the object that it was taken from.
+    """Known-item collection: the first sentence of each docstring is the query for its object.
 
-    A docstring of one sentence leaves its document the title alone.
+    A docstring of one sentence leaves its document only the title.
 
     Args:
         docs: Documents whose text begins with such a sentence, as those of `python_docs`.
 
     Returns:
-        The documents without that sentence; a topic for each, whose id is the document's and whose text is the sentence; and
-        judgments, in which that document alone is relevant.
+        Documents without that sentence; a topic for each, with the document's id; judgments with that one relevant document.
     """
     rest, topics = [], []
     for doc in docs:
@@ -75,7 +73,6 @@ def _from_sources(folder: Path) -> Iterator[Doc]:
 
 
 def _from_body(body: list[ast.stmt], module: str, inside: str) -> Iterator[Doc]:
-    """The definitions in a module or class, also those under a condition."""
     for node in body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_public(node.name):
@@ -93,7 +90,6 @@ def _from_body(body: list[ast.stmt], module: str, inside: str) -> Iterator[Doc]:
 
 
 def _constructor(node: ast.ClassDef) -> str:
-    """The arguments of __init__ without self, in parentheses."""
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
             arguments = statement.args
@@ -114,7 +110,7 @@ def _from_compiled() -> Iterator[Doc]:
             continue
         yield _doc(module, module, imported.__doc__)
         members = vars(imported)
-        if module == "sys":  # programs replace its hooks; it keeps the first ones
+        if module == "sys":  # programs replace its hooks; it keeps the originals
             members = {name: members.get(f"__{name}__", member) for name, member in members.items()}
         yield from _from_members(members, module, "")
 
@@ -144,7 +140,7 @@ def _described(module: str, name: str, member: Any, otherwise: str) -> Doc:
 
 
 def _doc(doc_id: str, title: str, docstring: str | None, has_signature: bool = True) -> Doc:
-    """The document of an object. Calls with which a docstring begins become the title if that has no signature."""
+    """Document of an object. Initial calls of the docstring become the title if there is no signature."""
     text = inspect.cleandoc(docstring or "").strip()
     calls = CALL_LINES.match(text)
     if calls:

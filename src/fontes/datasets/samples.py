@@ -1,4 +1,4 @@
-"""Collections that come with the package: `harbour`, the news of an invented port, to learn on and to test with."""
+"""Samples in the package: `harbour`, the news of an invented port, for learning and testing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TASKS = {"causal": "topics.xml", "claims": "queries.jsonl", "conversations": "to
 
 
 class Harbour(Dataset):
-    """150 short news stories of Quenmouth, a port that does not exist, from 2014 to 2018, with four tasks as splits.
+    """150 short news stories of Quenmouth, an invented port, from 2014 to 2018, with four tasks as splits.
 
-    The split "causal" has 12 events with a narrative, in TREC XML; relevant is what reports why they happened. "claims" has
-    50 claims; the evidence of a claim is one set of documents or another (`Qrels.groups`). "conversations" has 6
-    conversations of 6 to 8 turns, in the JSON of TREC CAsT; a topic is a turn. "posts" has 40 short posts that point at a
-    story without naming it. Grades are 2, 1 and 0. `harbour.causal` and so on have the one task as their one split.
+    "causal": 12 events with a narrative, in TREC XML; relevant is what reports why they happened. "claims": 50 claims; the
+    evidence of a claim is one set of documents or another (`Qrels.groups`). "conversations": 6 conversations of 6 to 8 turns,
+    in the JSON of TREC CAsT; a topic is a turn. "posts": 40 short posts that refer to a story without naming it. Grades are 2,
+    1 and 0. `harbour.causal` and so on have one task as their only split.
 
     Args:
         task: The one task; by default all four.
@@ -31,37 +31,37 @@ class Harbour(Dataset):
 
     @property
     def corpus(self) -> Iterable[Doc]:
-        """The stories in the order of their dates; the metadata hold `date` (YYYY-MM-DD) and `section`."""
+        """Stories in the order of their dates; the metadata are `date` (YYYY-MM-DD) and `section`."""
         return read_corpus(HARBOUR / "corpus.jsonl")
 
     @property
     def splits(self) -> list[str]:
-        """The tasks, in alphabetical order."""
+        """The tasks, sorted."""
         return list(self._tasks)
 
     @property
     def causal(self) -> Harbour:
-        """Why did it happen? Grade 2: reports a cause or explains by causes; 1: aggravated, or a cause of a cause."""
+        """Causes of events. Grade 2: reports a cause or explains by causes; 1: aggravated, or a cause of a cause."""
         return Harbour("causal")
 
     @property
     def claims(self) -> Harbour:
-        """Is it so? Grade 2: evidence, alone or with the others of its group; 1: bears on the claim, does not decide it."""
+        """Evidence for claims. Grade 2: evidence, alone or with its group; 1: related to the claim, not decisive."""
         return Harbour("claims")
 
     @property
     def conversations(self) -> Harbour:
-        """What does this turn ask? Grade 2: answers it; 1: answers a part of it, or in passing."""
+        """Answers to turns. Grade 2: answers the turn; 1: answers a part of it, or in passing."""
         return Harbour("conversations")
 
     @property
     def posts(self) -> Harbour:
-        """Which story is it about? Grade 2: this one; 1: another story of the same happening."""
+        """Stories behind posts. Grade 2: the story; 1: another story of the same event."""
         return Harbour("posts")
 
     @property
     def claim_labels(self) -> Mapping[str, str]:
-        """Claim id to "SUPPORT" or "CONTRADICT": what its evidence does to the claim."""
+        """ "SUPPORT" or "CONTRADICT" by claim id: the effect of its evidence."""
         return {topic.id: topic.metadata["label"] for topic in self._all_topics("claims")}
 
     def _all_topics(self, split: str) -> Iterable[Topic]:
@@ -76,10 +76,10 @@ SAMPLES = {collection.name: collection for collection in (harbour, *map(Harbour,
 
 
 def sample(name: str) -> Dataset:
-    """The collection of this name that comes with the package, such as "harbour" or "harbour/causal".
+    """Return the sample of this name, such as "harbour" or "harbour/causal".
 
     Raises:
-        InputError: For a name that does not exist.
+        InputError: There is none.
     """
     if name not in SAMPLES:
         raise InputError(f"there is no sample '{name}'; there are {', '.join(SAMPLES)}")

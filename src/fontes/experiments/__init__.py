@@ -1,4 +1,4 @@
-"""Systems side by side: the runs they make, kept on disk, and the runner of experiments, for files and recipes."""
+"""Comparison of systems, the cache of their runs, and the runner of experiments."""
 
 from .collection import Collection
 from .experiment import Experiment

@@ -1,4 +1,4 @@
-"""Runs kept on disk by what made them, so that an experiment that is repeated or enlarged searches nothing twice."""
+"""Disk cache of runs, keyed by everything that they depend on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ..storage.files import write
 from ..storage.hashes import hash_json
 from .provenance import installed, processor, topic_facts
 
-LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
-LAYOUT = 1  # of the files
-OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # the runs, and what a process left that was killed while writing one
+LIMIT = 2 << 30  # bytes; the least recently used runs are deleted first
+LAYOUT = 1  # version of the file format
+OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # runs, and temporary files of killed processes
 DAMAGE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, struct.error),
     *(RecursionError, NotImplementedError, zipfile.BadZipFile, zlib.error),
@@ -35,13 +35,13 @@ DAMAGE = (
 
 
 class Cache:
-    """A folder of runs, one file of numpy arrays each (without pickle), named by a hash of everything that made it.
+    """A folder of runs, one .npz file each (no pickle), named by a hash of everything that the run depends on.
 
-    A damaged file counts as missing and is written again. Files appear whole or not at all, so processes may share a folder.
+    A damaged file counts as missing and is written again. Writes are atomic, so processes may share a folder.
     """
 
     def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
-        """Opens the cache, which need not exist yet; by default `runs` in the user's caches. `limit` is in bytes."""
+        """Open the cache, by default `runs` in the user's caches; it need not exist yet. `limit` is in bytes."""
         self._named = folder is not None
         self._disk = DiskCache("runs", limit, "[0-9a-f][0-9a-f]/*", None if folder is None else Path(folder))
         self.folder = self._disk.folder
@@ -49,13 +49,13 @@ class Cache:
 
     @classmethod
     def of(cls, value: bool | str | os.PathLike[str]) -> Cache | None:
-        """The user's cache for True, the one in a folder for its path, None for False."""
+        """Return the user's cache for True, the cache in a folder for its path, None for False."""
         if isinstance(value, bool):
             return cls() if value else None
         return cls(Path(value))
 
     def load(self, key: str, topics: Topics, documents: Mapping[str, Documents]) -> Run | None:
-        """The run under a key, over `topics`, with the text of the documents of its fingerprint; None where missing."""
+        """Return the run under a key, with its documents by fingerprint, or None if missing."""
         path = self._path(key)
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
@@ -82,10 +82,10 @@ class Cache:
         return run
 
     def store(self, key: str, run: Run, topics: Topics) -> None:
-        """Keeps a run under a key.
+        """Store a run under a key.
 
         Raises:
-            InputError: A folder that was named cannot be written to; where it is the user's there is a warning.
+            InputError: The named folder cannot be written to; for the user's folder there is only a warning.
         """
         used, codes = np.unique(run.codes, return_inverse=True)
         ids = run.ids.reordered(used)
@@ -118,7 +118,7 @@ class Cache:
             warnings.warn(f"runs are not kept: {error}; FONTES_CACHE names another folder", stacklevel=2)
 
     def trim(self) -> None:
-        """Deletes the runs used longest ago until the folder holds no more than its limit."""
+        """Delete the least recently used runs beyond the limit."""
         if self._written:
             self._disk.trim(lambda path: OURS.fullmatch(path.name))
 
@@ -127,7 +127,7 @@ class Cache:
 
 
 def key_of(topics: str, stages: list[str]) -> str:
-    """The key of the run that stages with these keys make of topics with this hash."""
+    """Return the key of a run, from the hash of its topics and the keys of its stages."""
     return hash_json([LAYOUT, _code(), topics, stages])
 
 
@@ -139,7 +139,7 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 @cache
 def _code() -> list[Any]:
-    """Everything else that runs depend on: Fontes' version and files, the libraries, and the processor."""
+    """Versions of Fontes and libraries, Fontes' files, and the processor."""
     package = Path(__file__).parent.parent
     files = sorted(package.glob("*/**/*.py"))
     states = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]

@@ -1,4 +1,4 @@
-"""The documents that an experiment searches, and the indexes that it makes of them."""
+"""Documents of an experiment and the indexes made of them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from ..passages import Passages
     from ..text import Analyzer
 
-AT_ONCE = 1000  # documents read from an index
+AT_ONCE = 1000  # documents read from an index at a time
 INDEXING = "indexing"
 READ_AGAIN = "the documents are read more than once, so not from standard input or a pipe; write them to a file"
 
 
 class Collection:
-    """Documents, and a folder for the indexes made of them.
+    """Documents, and a folder for their indexes.
 
     Args:
         documents: The path of a corpus or of an index, an `Index`, a `Dataset`, or any documents.
-        folder: The folder for indexes, which are used again.
-        progress: Is called with the progress of a build.
-        format: Of the corpus; None detects it.
+        folder: The folder of indexes, which are reused.
+        progress: Called with the progress of a build.
+        format: Format of the corpus; None detects it.
 
     Raises:
         InputError: These are no documents.
@@ -66,7 +66,7 @@ class Collection:
 
     @property
     def documents(self) -> Iterable[Doc]:
-        """The documents, in their order; can be iterated again and again."""
+        """Documents in order, as an iterable that can be read repeatedly."""
         from ..index import Index
 
         if isinstance(self._source, Index):
@@ -75,7 +75,7 @@ class Collection:
 
     @cached_property
     def hash(self) -> str:
-        """The SHA-256 of the documents: the same where they are the same."""
+        """SHA-256 of the documents."""
         from ..index import Index
 
         if isinstance(self._source, Index):
@@ -89,13 +89,13 @@ class Collection:
         return of_files if as_usual else hash_json([of_files, reading.encoding, reading.errors])
 
     def at(self, folder: Path, progress: Report) -> Collection:
-        """A copy with another folder and report."""
+        """Return a copy with another folder and progress."""
         other = copy.copy(self)
         other.folder, other._progress = folder, progress
         return other
 
     def split(self, passages: Passages) -> Collection:
-        """A copy whose documents are passages of these."""
+        """Return a copy whose documents are passages of these."""
         other = copy.copy(self)
         other._source, other._path = _Passages(passages, self), None
         other.__dict__["hash"] = hash_json([self.hash, passages.key()])
@@ -104,7 +104,7 @@ class Collection:
     def index(
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
-        """The index of the documents, which is built where it is not there or is damaged; see `Index.build`."""
+        """Return the index of the documents, building it if missing or damaged; see `Index.build`."""
         from ..index import Index
         from ..text import Analyzer
 
@@ -137,7 +137,7 @@ class Collection:
         return index
 
     def _unfinished(self, progress: Progress) -> None:
-        """Reports progress, save the last, whose number of documents may not be all."""
+        """Report progress except the last, whose count may not include all documents."""
         if not progress.finished:
             self._progress(progress)
 

@@ -1,4 +1,4 @@
-"""`Experiment`: a file that says what is compared on which data; run into a folder of results, and checked against its lock."""
+"""`Experiment`: a comparison described in a file, run into a folder of results and checked against its lock."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ RUN = "run of "  # and a system's name: the use of a file that is a run
 
 
 class Experiment:
-    """An experiment as a file of TOML: a collection, an index, systems as expressions, and a report.
+    """An experiment as a TOML file: a collection, an index, systems as expressions, and a report.
 
     `run` writes into the folder `output`: runs/NAME.run, report.md, .json and .html, and experiment.lock with the versions,
-    seeds, hashes of the data, hardware and all numbers. `check` runs it again elsewhere and says which number differs.
+    seeds, hashes of the data, hardware and all numbers. `check` runs it again and reports every number that differs.
 
     Args:
         path: The file.
-        output: The folder of results, in place of the one that the file names.
+        output: The folder of results, in place of the file's.
 
     Raises:
-        InputError: The file cannot be used; the message names file, table and key.
+        InputError: The file is invalid; the message names file, table and key.
     """
 
     def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
@@ -56,17 +56,17 @@ class Experiment:
             raise problem_in(self._file.path, "collection", problem)
 
     def run(self, progress: Listener = silent, ray: bool | str | None = None) -> Report:
-        """Runs all systems, measures and compares them, and writes what `output` holds; the lock is the last file.
+        """Run, measure and compare all systems, and write the results to `output`, the lock last.
 
         A folder with a lock is complete. An interrupted run resumes.
 
         Args:
-            progress: Is called with the progress of each step.
-            ray: A cluster over which topics are spread: True for a Ray on this machine, or its address.
+            progress: Called with the progress of each step.
+            ray: A cluster that shares the topics: True for a local Ray, or an address.
 
         Raises:
-            FontesError: Something cannot be used or is not here: a file, a model, a library. All of it is looked for before
-                anything is built or encoded, and said at once.
+            FontesError: A file, model or library is missing or unusable. All are checked before anything is built, and
+                reported together.
         """
         plan = self._plan(Problems())
         with work(ray=ray):
@@ -75,10 +75,10 @@ class Experiment:
         return report
 
     def check(self, progress: Listener = silent) -> Check:
-        """Runs the experiment again in a temporary folder, index included, and compares it with the lock in `output`.
+        """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.
 
         Raises:
-            InputError: There is no lock; or as `run` does.
+            InputError: There is no lock, or `run` raises it.
         """
         problems = Problems()
         locked: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class Experiment:
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
     def _plan(self, problems: Problems) -> Plan:
-        """The plan of a run. Raises all problems at once, with those known already."""
+        """Plan of a run. Raises all problems at once, including those already known."""
         file, sources, title = self._file, self._file.sources, str(self._file.path)
         for system in self._systems.stages.values():
             problems.look_at(system)
@@ -124,7 +124,6 @@ class Experiment:
         return self._systems.made(self._index(collection))
 
     def _searching(self, collection: Collection) -> Mapping[str, System]:
-        """The systems that search, over nothing; the index is checked."""
         self._index(collection)
         return self._systems.stages
 
@@ -139,7 +138,7 @@ class Experiment:
         return collection.index(table.analyzer, table.fields, table.vectors)
 
     def _data(self, problems: Problems) -> dict[str, dict[str, str]]:
-        """The SHA-256 of each readable file by its use; of a named collection that of its contents."""
+        """SHA-256 of each readable file by its use; of a named collection, that of its contents."""
         sources = self._file.sources
         used: dict[str, Path | str | None] = {
             "corpus": None if self._file.index.path else sources.corpus,
@@ -183,7 +182,7 @@ def _judged(sources: Sources, qrels: Qrels) -> Topics:
 
 
 def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The file without keys that change no number: places of results and indexes, forms of the report."""
+    """The file without keys that affect no number: folders and report formats."""
     places = {"index": "folder", "report": "forms"}
     tables = {table: values for table, values in raw.items() if table != "output"}
     shorter = {table: {k: v for k, v in values.items() if k != places.get(table)} for table, values in tables.items()}

@@ -1,4 +1,4 @@
-"""The file of an experiment: TOML and expressions, read and checked, with errors that name file, table and key."""
+"""Experiment files: TOML and expressions, validated with errors that name file, table and key."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .runner import FORMS
 if TYPE_CHECKING:
     from ..index import Index
 
-MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
-PARTS = 100  # of a dotted key: the time that a key takes goes with their square
+MODEL = "name_or_path"  # parameter with the folder or name of a model
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # placeholder run for checking expressions
+PARTS = 100  # greatest number of parts of a dotted key; parsing time is quadratic
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 KINDS = {
     "string_type": "a string",
@@ -47,7 +47,7 @@ KINDS = {
 
 
 class TomlTable(BaseModel):
-    """A table of the file: no other keys, and no value of another type."""
+    """A table of the file; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -67,7 +67,7 @@ class CollectionTable(TomlTable):
 
 
 class IndexTable(TomlTable):
-    """Settings of the index to build, or, in `path`, an existing index."""
+    """Settings of the index to build, or in `path` an existing index."""
 
     path: str | None = Text
     folder: str | None = Text
@@ -83,7 +83,7 @@ class RunTable(TomlTable):
 
 
 class ReportTable(TomlTable):
-    """Measures, tests and forms of the report."""
+    """Measures, tests and formats of the report."""
 
     measures: list[str] = Field(default=list(DEFAULT), min_length=1)
     forms: list[str] = Field(default=list(FORMS), min_length=1)
@@ -115,15 +115,15 @@ class Sources:
 
 
 def problem_in(path: Path, table: str, problem: str) -> InputError:
-    """The error for a problem in a table of a file; "" is the top of the file."""
+    """Return the error for a problem in a table of a file; "" is the top of the file."""
     return InputError(f"{path}{f', [{table}]' if table else ''}: {problem}")
 
 
 class ExperimentFile:
-    """The file of an experiment, read and checked, except its expressions.
+    """A validated experiment file; `Expressions` checks its expressions.
 
     Raises:
-        InputError: It cannot be used; the message names file, table and key.
+        InputError: The file is invalid; the message names file, table and key.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -247,7 +247,7 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML that is read here: a key of more than {PARTS} parts")
     try:
         raw = tomllib.loads(text)
-        json.dumps(raw, default=str)  # which fails where a message could not show a value
+        json.dumps(raw, default=str)  # fails for values that a message could not show
         return raw
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
@@ -258,7 +258,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) -> InputError:
-    """The first problem of a file, with its table and key."""
+    """Error for the first problem of a file, with table and key."""
     first = error.errors()[0]
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
     if tables[:1] == ["systems"]:
@@ -281,10 +281,10 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
 
 
 class Expressions:
-    """The systems of a file as stages and runs.
+    """Systems of a file as stages and runs.
 
     Raises:
-        InputError: An expression cannot be read, or names something unknown; the message names file, table and key.
+        InputError: An expression is invalid or names something unknown; the message names file, table and key.
     """
 
     def __init__(self, file: ExperimentFile) -> None:
@@ -302,7 +302,7 @@ class Expressions:
         """Whether any system searches; the others are existing runs."""
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
-        """All systems, in the order of the file: stages over the index, runs, and paths of runs."""
+        """Return all systems in file order: stages over the index, runs, and paths of runs."""
         fused = any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
         runs = {name: Run.of(path) for name, path in self._file.runs.items()} if fused else self._file.runs
         systems: dict[str, Any] = dict(runs)
@@ -311,7 +311,6 @@ class Expressions:
         return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
     def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
-        """Makes a system, and those that it names before it."""
         if name in within:
             raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
         if name in systems:
@@ -332,7 +331,7 @@ class Expressions:
         systems[name] = system.map(self._located) if isinstance(system, Stage) else system
 
     def _located(self, one: Part) -> Part:
-        """The part with its model's path, where the model is a folder beside the file."""
+        """Resolve the path of a model in a folder beside the file."""
         model = one.params().get(MODEL)
         if not isinstance(model, str):
             return one
@@ -344,7 +343,7 @@ class Expressions:
 
 
 def _names_in(text: str) -> list[str]:
-    """Names in an expression that are not called; none where it is no expression."""
+    """Names in an expression that are not called; empty if it does not parse."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

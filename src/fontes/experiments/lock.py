@@ -1,4 +1,4 @@
-"""The lock of an experiment: what it was made of and what came out, to be compared with a later run."""
+"""Lock of an experiment: its inputs, environment and results, for comparison with later runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .provenance import machine, versions
 
 LAYOUT = 2
 HASH = re.compile("[0-9a-f]{64}")
-TOLERANCE = 1e-12  # relative: sums may end in another digit on another processor
+TOLERANCE = 1e-12  # relative; sums differ in the last digits between processors
 TESTED = ("difference", "low", "high", "statistic", "p", "corrected", "d_z", "hedges_g", "wins", "ties", "losses")
 COUNTED = ("documents", "terms", "tokens")  # of an index
 # The parts of a lock that are compared, in this order, and what messages call them.
@@ -38,9 +38,9 @@ class Difference:
     """A difference from the lock.
 
     Args:
-        what: Its place in the lock.
-        locked: The lock's value; None for none.
-        now: The present value; None for none.
+        what: Its path in the lock.
+        locked: The locked value, or None.
+        now: The present value, or None.
     """
 
     what: str
@@ -53,12 +53,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of running an experiment again.
+    """Result of running an experiment again.
 
     Args:
-        differences: Data, settings, runs and numbers that differ from the lock; none where the experiment was reproduced.
-        notes: Libraries and hardware that differ, which alone is no difference.
-        numbers: The number of numbers compared.
+        differences: Data, settings, runs and numbers that differ from the lock; empty if the experiment was reproduced.
+        notes: Differing libraries and hardware, which do not count as differences.
+        numbers: Count of compared numbers.
     """
 
     differences: tuple[Difference, ...]
@@ -71,9 +71,9 @@ class Check:
 
     @classmethod
     def of(cls, locked: Mapping[str, Any], now: Mapping[str, Any]) -> Check:
-        """The comparison of a lock with that of a later run."""
+        """Compare a lock with that of a later run."""
         different = [d for key, name in COMPARED.items() for d in differences(locked.get(key, {}), now[key], name)]
-        loaded = locked.get("versions", {})  # other libraries may be loaded now that the experiment does not use
+        loaded = locked.get("versions", {})  # the process may have loaded unrelated libraries
         notes = [
             *differences(loaded, {name: now["versions"].get(name) for name in loaded}, "versions"),
             *differences(locked.get("hardware", {}), now["hardware"], "hardware"),
@@ -89,13 +89,13 @@ def lock_of(
     report: Report | None,
     topics: int,
 ) -> dict[str, Any]:
-    """The lock of a run, as JSON values.
+    """Return the lock of a run, as JSON values.
 
     Args:
-        settings: The parameters that were given.
-        data: By its use, the SHA-256 of each piece of data, and its file where there is one.
+        settings: The given parameters.
+        data: SHA-256 of each piece of data by its use, with its file if any.
         stages: The systems that are stages.
-        runs: For each system the SHA-256 of the file of its run, and the number of documents.
+        runs: SHA-256 of the run file and number of documents, by system.
         report: The report; None where nothing was measured.
         topics: The number of topics.
     """
@@ -115,16 +115,16 @@ def lock_of(
 
 
 def models_of(stage: Stage[Any, Any]) -> list[str]:
-    """The fingerprints of the models in a stage, in the order of its parts."""
+    """Return the fingerprints of the models in a stage, in the order of its parts."""
     fingerprints = (getattr(part, "fingerprint", None) for part in walk(stage))
     return list(dict.fromkeys(one for one in fingerprints if isinstance(one, str)))
 
 
 def read_lock(path: Path) -> dict[str, Any]:
-    """The lock at a path.
+    """Read the lock at a path.
 
     Raises:
-        InputError: There is none, or none that can be read.
+        InputError: The lock is missing or unreadable.
     """
     try:
         lock = json.loads(path.read_text(encoding="utf-8"))
@@ -141,7 +141,7 @@ def read_lock(path: Path) -> dict[str, Any]:
 
 
 def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
-    """Differences of two JSON values, in the order of the keys; numbers are equal up to a relative 1e-12."""
+    """Yield the differences of two JSON values by key; numbers are equal up to a relative 1e-12."""
     if isinstance(locked, dict) and isinstance(now, dict):
         for key in [*locked, *(key for key in now if key not in locked)]:
             yield from differences(locked.get(key), now.get(key), f"{what}, {key}" if what else key)
@@ -153,7 +153,7 @@ def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
 
 
 def numbers(value: Any) -> int:
-    """The number of numbers in a JSON value."""
+    """Count the numbers in a JSON value."""
     if isinstance(value, dict):
         return sum(map(numbers, value.values()))
     if isinstance(value, list):

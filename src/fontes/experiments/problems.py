@@ -1,4 +1,4 @@
-"""Problems of a run, looked for before anything is built or encoded, and raised at once."""
+"""Checks before a run that collect all problems and raise them at once."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from ..text import Analyzer
 
 System = Stage[Topics, Run] | Run | Path
-NOTHING = SimpleNamespace(scale=1.0, path="")  # stands for the index, of vectors or not, where expressions are only looked at
+NOTHING = SimpleNamespace(scale=1.0, path="")  # placeholder index for checking expressions
 WITHOUT_ALL = "Without all of that: "
 PLAIN = "standard"  # an analyzer that needs nothing
 
 
 def as_options(settings: Iterable[str]) -> str:
-    """Settings of a recipe as on the command line."""
+    """Format settings of a recipe as on the command line."""
     return " ".join(f"-s {shlex.quote(setting)}" for setting in settings)
 
 
 class Problems:
-    """Collects errors, each once; `needs` are the parts looked for before, so that nobody waits for a model twice."""
+    """Collects distinct errors; `needs` caches the parts already checked, so that models load once."""
 
     def __init__(self, needs: dict[str, FontesError | None] | None = None) -> None:
         self.errors: dict[str, FontesError] = {}
@@ -39,21 +39,21 @@ class Problems:
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Keeps an error of Fontes that is raised inside."""
+        """Collect a Fontes error raised in the block."""
         try:
             yield
         except FontesError as error:
             self.add(error)
 
     def add(self, error: FontesError) -> None:
-        """Collects an error; of two of which one says what the other does and more, that one."""
+        """Collect an error; of two where one contains the other, keep the longer."""
         text = str(error)
         if not any(known.startswith(text) for known in self.errors):
             self.errors = {known: one for known, one in self.errors.items() if not text.startswith(known)}
             self.errors[text] = error
 
     def look_at(self, part: Part) -> None:
-        """Collects what is wrong with the parameters of a part and of those inside it, and what they need and is not here."""
+        """Collect invalid parameters and missing requirements of a part and its inner parts."""
         for one in walk(part):
             with self.collected():
                 one.check()
@@ -61,7 +61,7 @@ class Problems:
                 self._look_for_needs(one)
 
     def look_at_systems(self, title: str, systems: Callable[[Collection], Mapping[str, System]]) -> None:
-        """Collects the problems of systems made over a collection without documents; `title` names them in errors."""
+        """Collect the problems of systems made over an empty collection; `title` names them in errors."""
         with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as place, self.collected():
             named = systems(Rehearsal(place, self))
             if not named:
@@ -75,12 +75,12 @@ class Problems:
                         self.look_at(system)
 
     def raise_all(self, title: str, ways: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
-        """Raises one error with a sentence for each problem; nothing where there is none.
+        """Raise one error with a sentence per problem, if there are any.
 
         Args:
-            title: The name of what cannot be run.
-            ways: By the text of an error, settings without it.
-            settings: Settings without all of them, which the error carries.
+            title: Name of the experiment in the message.
+            ways: Settings that avoid an error, by its text.
+            settings: Settings that avoid all errors, which the error carries.
         """
         ways = ways or {}
         said = [text + (f"; {ways[text]}" if text in ways else "") for text in self.errors]
@@ -113,7 +113,7 @@ class Problems:
 
 
 class Rehearsal(Collection):
-    """A collection without documents, whose indexes collect what their analyzers lack."""
+    """An empty collection whose indexes collect what their analyzers lack."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
         super().__init__([], folder)
@@ -122,16 +122,16 @@ class Rehearsal(Collection):
     def index(
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
-        """An index without documents; where the analyzer cannot be had, one by another."""
+        """Return an empty index, with another analyzer if the given one is unavailable."""
         from ..text import Analyzer
 
         usable: str | Analyzer = PLAIN
         with self._problems.collected():
-            Analyzer.of(analyzer)("a")  # raises where the library or its model is not there
+            Analyzer.of(analyzer)("a")  # raises if the library or its model is missing
             usable = analyzer
         return super().index(usable, fields, vectors)
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path, its parts joined by "/", stays in the folder that it starts from."""
+    """Whether a "/"-separated path stays inside its starting folder."""
     return bool(name) and "\\" not in name and "\0" not in name and not {"", ".", ".."} & set(name.split("/"))

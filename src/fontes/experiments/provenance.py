@@ -1,4 +1,4 @@
-"""Hashes of data, versions of libraries and facts of the machine, by which results are known again."""
+"""Provenance of results: hashes of data, library versions and facts of the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..storage.hashes import hash_file, hash_json
 
 
 def hash_of(source: Path, use: str) -> str:
-    """The SHA-256 of a file, or of a folder's files.
+    """Return the SHA-256 of a file or of a folder's files.
 
     Raises:
         InputError: It cannot be read; the message names `use`.
@@ -35,7 +35,7 @@ def hash_of(source: Path, use: str) -> str:
 
 
 def hash_of_dataset(dataset: Dataset, use: str) -> str:
-    """The SHA-256 of what a collection holds for `use`: qrels, topics, or else the documents."""
+    """Return the SHA-256 of a collection's qrels, topics or documents, by `use`."""
     if use == "qrels":
         return hash_of_qrels(dataset.qrels())
     if use == "topics":
@@ -44,7 +44,7 @@ def hash_of_dataset(dataset: Dataset, use: str) -> str:
 
 
 def hash_of_docs(docs: Iterable[Doc]) -> str:
-    """The SHA-256 of what documents hold, in their order."""
+    """Return the SHA-256 of documents, in order."""
     total = hashlib.sha256()
     for doc in docs:
         total.update(hash_json([doc.id, doc.title, doc.text, dict(doc.metadata)]).encode())
@@ -52,17 +52,17 @@ def hash_of_docs(docs: Iterable[Doc]) -> str:
 
 
 def hash_of_topics(topics: Topics) -> str:
-    """The SHA-256 of what topics hold, in their order."""
+    """Return the SHA-256 of topics, in order."""
     return hash_json([topic_facts(topic) for topic in topics.values()])
 
 
 def hash_of_qrels(qrels: Qrels) -> str:
-    """The SHA-256 of what judgments hold, in their order."""
+    """Return the SHA-256 of judgments, in order."""
     return hash_json(list(qrels.rows()))
 
 
 def topic_facts(topic: Topic) -> dict[str, Any]:
-    """A topic as JSON values, all of it."""
+    """Return all of a topic as JSON values."""
     return {
         "id": topic.id,
         "text": topic.text,
@@ -75,7 +75,7 @@ def topic_facts(topic: Topic) -> dict[str, Any]:
     }
 
 
-# Distribution to the module that says whether it was used.
+# Distribution to the module whose import shows that it was used.
 LIBRARIES = {
     "numpy": "numpy",
     "numba": "numba",
@@ -96,7 +96,7 @@ LIBRARIES = {
 
 
 def versions() -> dict[str, str]:
-    """Versions of Fontes, Python and the libraries that have been loaded."""
+    """Return the versions of Fontes, Python and loaded libraries."""
     loaded = {"fontes": version("fontes"), "python": platform.python_version()}
     for name, module in LIBRARIES.items():
         if module in sys.modules:
@@ -106,12 +106,12 @@ def versions() -> dict[str, str]:
 
 @cache
 def installed() -> dict[str, str | None]:
-    """Versions of Python and of all libraries that results may depend on, loaded or not; None for those that are not there."""
+    """Return the versions of Python and all libraries that affect results; None for missing ones."""
     return {"python": platform.python_version(), **{name: _installed(name) for name in LIBRARIES}}
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory in GB, operating system, and the accelerator where one is in use."""
+    """Return processor, cores, memory in GB, operating system, and the accelerator in use."""
     facts = {
         "processor": processor(),
         "cores": os.cpu_count(),
@@ -127,7 +127,7 @@ def machine() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The name of the processor."""
+    """Return the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

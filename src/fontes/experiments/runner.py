@@ -1,4 +1,4 @@
-"""The one runner of experiments, for files and recipes: systems are run, measured and compared into a folder."""
+"""Runner of experiments for files and recipes: runs, measures and compares systems into a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .problems import System, is_inside
 from .provenance import hash_of
 from .systems import Searches
 
-FORMS = ("md", "json", "html")  # of the report, where nothing else is said
+FORMS = ("md", "json", "html")  # default formats of the report
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,20 @@ class Plan:
     """An experiment to run.
 
     Args:
-        title: Its name in messages.
-        systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs.
-        documents: The documents; None where no system builds an index. Their folder is of no account.
+        title: Name in messages.
+        systems: Makes the systems by name: stages over indexes of the collection, runs, or run files.
+        documents: The documents; None where no system builds an index. Their folder is ignored.
         topics: The topics; None where no system searches.
         qrels: The judgments; None where nothing is measured.
         measures: The measures.
         measured: Whether a system's documents are the judged ones, so that it is compared.
-        baseline: The system that the others are tested against; None tests all pairs.
+        baseline: The baseline of the tests; None tests all pairs.
         testing: The test of differences.
-        settings: The lock's entry of parameters, as JSON values.
-        data: The lock's entry of data, by use.
-        indexes: The folder of the indexes; None for `indexes` in the folder of results.
-        forms: Of the report.
-        pages: Gives further pages by the names of their files.
+        settings: The lock's parameters, as JSON values.
+        data: The lock's data, by use.
+        indexes: The folder of indexes; None for `indexes` in the folder of results.
+        forms: Formats of the report.
+        pages: Makes further pages by file name.
     """
 
     title: str
@@ -72,11 +72,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a plan.
+    """Results of a plan.
 
     Args:
-        folder: Their folder.
-        systems: By name, the run of each system and its origin.
+        folder: The folder of results.
+        systems: Run and origin of each system, by name.
         report: The comparison of the measured systems; None without judgments.
         files: The files of the folder, without the lock.
         lock: The lock; empty while pages are made.
@@ -90,26 +90,26 @@ class Results:
 
     @property
     def runs(self) -> dict[str, Run]:
-        """The runs by the names of their systems."""
+        """Runs by system name."""
         return {name: system.run for name, system in self.systems.items()}
 
     @property
     def summary(self) -> str:
-        """A line about what was written."""
+        """One-line summary of what was written."""
         others = [file for file in self.files if not file.startswith("runs/")]
         count = len(self.systems)
         return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
 def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
-    """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
+    """Run all systems of a plan into a folder: runs/NAME.run, the report, the plan's pages, and the lock.
 
-    Check a plan with `Problems` first. `indexes` and `cache` in the folder are used again by the next run into it. Results are
-    written when all systems are done, and replace earlier ones; the lock is the last: a folder with one is complete.
+    Check a plan with `Problems` first. The next run reuses `indexes` and `cache` in the folder. Results replace earlier ones
+    when all systems are done; the lock is written last, so a folder with one is complete.
 
     Raises:
         InputError: An input or the folder cannot be used.
-        ParameterError: A parameter makes no sense.
+        ParameterError: A parameter is invalid.
     """
     documents = plan.documents or Collection([], folder)
     with alone(folder):
@@ -122,9 +122,9 @@ def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
 
 
 def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
-    """The systems with models that run in float32 where it was left open in which precision they do.
+    """Return the systems with float32 for models that leave their precision open.
 
-    The quickest precision differs from machine to machine, and with it scores do.
+    The fastest precision, and with it the scores, depends on the machine.
     """
     known: dict[int, tuple[Part, Part]] = {}
     return {name: one.map(_in_float32, known) if isinstance(one, Stage) else one for name, one in systems.items()}  # type: ignore[misc]
@@ -135,7 +135,7 @@ def _in_float32(part: Part) -> Part:
 
 
 def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
-    """The run of each system. Missing vectors are built before the first system runs."""
+    """Run each system, building all missing vectors first."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
@@ -194,7 +194,7 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Res
 
 
 LOCK = "experiment.lock"
-UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
+UNFINISHED = "unfinished.json"  # lists the files being written, so that the next run can remove stale ones
 PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
 FOLDERS = ("runs", "indexes", "cache", "models")
 RUN = re.compile(r"runs/.+\.run", re.DOTALL)
@@ -202,10 +202,10 @@ RUN = re.compile(r"runs/.+\.run", re.DOTALL)
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Makes the folder; no other process writes results into it while the block runs.
+    """Create the folder and hold it exclusively while the block runs.
 
     Raises:
-        InputError: Another process does, the folder cannot be written, or it holds results of something else.
+        InputError: Another process holds the folder, it cannot be written, or it holds other results.
     """
     busy = InputError(f"{folder}: another process writes results into this folder; wait, or give another one")
     with contextlib.ExitStack() as stack:
@@ -226,12 +226,12 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """The block writes `files`, which replace those of earlier runs into the folder.
+    """Replace the files of earlier runs by those that the block writes.
 
-    A process that is killed in the block leaves no lock, and a list by which the next one removes foreign files.
+    If the process is killed in the block, there is no lock, and a list lets the next run remove the files.
 
     Yields:
-        A function that writes the lock, the last file of all.
+        A function that writes the lock, the last file.
     """
     before = {*PAGES, *_files(folder / LOCK), *_files(folder / UNFINISHED)}
     write_json(folder / UNFINISHED, {"files": sorted(before | set(files))})
@@ -240,7 +240,7 @@ def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str,
         path = folder / name
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            path.parent.rmdir()  # where it is empty now
+            path.parent.rmdir()  # succeeds only if empty
 
     def finish(lock: Mapping[str, Any]) -> None:
         write_json(folder / LOCK, {**lock, "files": files})
@@ -250,18 +250,18 @@ def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str,
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes JSON, keys in order."""
+    """Write JSON with sorted keys."""
     write(path, [(json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    """Links among the files that are written or removed in the folder, which may come from others."""
+    """Symbolic links among the folder's result files, which may come from others."""
     for name in (LOCK, UNFINISHED, *PAGES, *FOLDERS):
         yield from links_in(folder / name)
 
 
 def _files(path: Path) -> list[str]:
-    """Result files that a lock or a list names; none where it is damaged."""
+    """Result files in a lock or list; empty if it is damaged."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))["files"]
         return [name for name in names if isinstance(name, str) and _is_ours(name)]

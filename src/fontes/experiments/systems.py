@@ -1,4 +1,4 @@
-"""`compare`, and the systems of a comparison: each prefix of a pipeline is run once, and read from disk the next time."""
+"""`compare`, and the systems of a comparison, which run each pipeline prefix once and cache it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Steps = tuple[Stage[Any, Any], ...]
 
 
 def named(systems: object) -> dict[str, object]:
-    """The systems by name. In a list a file is called by its stem, a stage by what it prints.
+    """Return the systems by name; in a list, files are named by stem and stages by their text.
 
     Raises:
-        ParameterError: There is none, two have one name, or this is no mapping and no list.
+        ParameterError: There is no system, two share a name, or this is no mapping and no list.
     """
     if isinstance(systems, Mapping):
         pairs = [(str(name), system) for name, system in systems.items()]
@@ -58,7 +58,7 @@ def named(systems: object) -> dict[str, object]:
 
 
 def stem(path: str | os.PathLike[str]) -> str:
-    """The name of a file without its folder and the usual endings of runs."""
+    """Return a file's name without folder and common run suffixes."""
     name = Path(path).name
     for ending in ENDINGS:
         if len(name) > len(ending):
@@ -67,7 +67,7 @@ def stem(path: str | os.PathLike[str]) -> str:
 
 
 def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache | None) -> dict[str, SystemRun]:
-    """The runs of all systems, each made, read or taken as it is.
+    """Return the run of each system, made or read as needed.
 
     Raises:
         PipelineError: A stage does not go from topics to a run.
@@ -92,7 +92,7 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
 
 @dataclass(frozen=True)
 class Output:
-    """The result of some stages, and their seconds."""
+    """Result of a pipeline prefix, and its seconds."""
 
     value: Topics | Run
     seconds: float
@@ -100,10 +100,9 @@ class Output:
 
 
 class Searches:
-    """Applies stages to topics, each prefix of a pipeline once.
+    """Applies stages to topics, each pipeline prefix once.
 
-    Prefixes are the same where their stages have the same `key`, or are the same objects; runs of stages that all have keys
-    are kept in the cache, if any.
+    Prefixes are equal if their stages have equal `key` or are the same objects. Runs whose stages all have keys are cached.
     """
 
     def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:
@@ -113,7 +112,7 @@ class Searches:
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
-        """The run of a system.
+        """Return the run of a system.
 
         Raises:
             InputError: A file or a value is no run.
@@ -136,7 +135,7 @@ class Searches:
         steps = steps_of(stage)
         output = self._output(steps)
         assert isinstance(output.value, Run)
-        # Cut shows nothing new; the reranker before it does.
+        # A final cut is skipped to find the reranker before it.
         end = next(i for i in range(len(steps), 0, -1) if not isinstance(steps[i - 1], Cut))
         candidates = None
         if steps[end - 1].takes is Run and steps[end - 1].gives is Run:
@@ -152,7 +151,7 @@ class Searches:
 
     def _new(self, steps: Steps, identity: tuple[str | int, ...]) -> Output:
         before = self._output(steps[:-1])
-        if isinstance(steps[-1], Cut):  # costs nothing and is not worth a file
+        if isinstance(steps[-1], Cut):  # too cheap to cache
             return Output(steps[-1](before.value), before.seconds, before.cached)
         last, seconds = self._with_parts_done(steps[-1], steps[:-1])
         label = steps[-1].name or type(steps[-1]).__name__
@@ -171,7 +170,7 @@ class Searches:
         return Output(value, seconds)
 
     def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
-        """The result of a step. Steps without topics of their own, and sums of finished runs, stay in this process."""
+        """Apply a step, on the cluster unless it gives no run or contains finished runs."""
         actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
         result: Topics | Run = (
             stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
@@ -195,12 +194,12 @@ class Searches:
         return hash_of_topics(self._topics)
 
     def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
-        """A weighted stage, a sum or a fusion whose parts have been run, and their seconds."""
+        """The stage (weighted, sum or fusion) with its parts replaced by their runs, and their seconds."""
         total = 0.0
 
         def done(part: Stage[Any, Run]) -> Stage[Any, Run]:
             nonlocal total
-            # A sum weights its parts itself, so what is run is the part without its weight.
+            # A sum applies the weights itself, so the part is run without its weight.
             weighted = isinstance(stage, Sum) and isinstance(part, Scaled)
             result, seconds = self._with_parts_done(part, before) if weighted else self._done(part, before)
             total += seconds
@@ -221,8 +220,6 @@ class Searches:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Done(Stage[Any, Run]):
-    """A stage that has been run."""
-
     run: Run
     taken: type[Any]
 
@@ -234,7 +231,7 @@ class _Done(Stage[Any, Run]):
         return self.run
 
     def __call__(self, value: object, *, progress: Listener = silent) -> Run:
-        return self.run  # with the provenance that it has
+        return self.run  # keeps its provenance
 
     def written(self, names: Names, *, strict: bool) -> str:
         return str(self.run.provenance["system"])
@@ -263,28 +260,27 @@ def compare(
 ) -> Report:
     """Runs and measures systems, and tests whether their differences are more than chance.
 
-    A prefix that several pipelines share is run once. Values are over all judged topics, as for `evaluate`.
+    A prefix shared by several pipelines runs once. Values are over all judged topics, as for `evaluate`.
 
     Args:
-        systems: Stages, runs (all that `Run.of` accepts) or files of runs: in a mapping from name to system, or in a list,
-            where a file is called by its stem and a stage by what it prints.
-        topics: All that `Topics.of` accepts, or the path of a file; None where no system is a stage. Stages are run on the
-            topics that have judgments.
-        qrels: All that `Qrels.of` accepts, or the path of a file.
+        systems: Stages, runs (all that `Run.of` accepts) or run files: a mapping by name, or a list, where a file is named by
+            its stem and a stage by its text.
+        topics: All that `Topics.of` accepts, or a path; None where no system is a stage. Stages run on the judged topics.
+        qrels: All that `Qrels.of` accepts, or a path.
         measures: As for `evaluate`.
-        baseline: The name of the system that the others are tested against; without one, all pairs are tested.
+        baseline: The system that the others are tested against; without one, all pairs are tested.
         test: "t" (paired t-test), "wilcoxon" (signed ranks), "fisher" (randomisation), each two-sided, or "tukey" (honestly
             significant differences, topics as blocks).
         correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
             corrects by itself.
-        alpha: The corrected p up to which a difference is called significant; intervals cover 1 - alpha.
-        seed: Of randomisation (100,000 permutations) and bootstrap (10,000 resamples): the same seed, the same numbers.
-        cache: Whether to keep the runs of stages, and those of each prefix, on disk: True in the user's cache folder, or the
-            path of a folder; False neither reads nor writes. See `Stage.key` for which.
+        alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
+        seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
+        cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,
+            False for none. `Stage.key` says which runs can be cached.
 
     Raises:
         InputError: A file or a value cannot be read, or there are no judgments.
-        ParameterError: A name is unknown, or a number out of its range.
+        ParameterError: A name is unknown, or a number out of range.
         PipelineError: A stage does not go from topics to a run.
     """
     by_name = named(systems)
@@ -305,7 +301,7 @@ def compare(
 
 
 def _name_of(baseline: str, names: list[str]) -> str:
-    """The name of the baseline, which may be the path of its file."""
+    """Name of the baseline, which may be given as the path of its file."""
     for name in (baseline, stem(baseline)):
         if name in names:
             return name

@@ -1,4 +1,4 @@
-"""The field's formats: corpora, topics, qrels and runs, read and written. Each format is one module."""
+"""File formats of corpora, topics, qrels and runs, one module each."""
 
 from .corpus import Corpus, Documents, read_corpus, with_prefix
 from .format import File, Format, formats_for

@@ -1,4 +1,4 @@
-"""Judgments of BEIR's three columns."""
+"""BEIR's judgments in three columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .format import File, Format
 
 
 class Beir(Format, name="beir"):
-    """Judgments of the columns query-id, corpus-id, score, with or without this header."""
+    """Judgments with the columns query-id, corpus-id, score, with or without this header."""
 
     def sniff(self, kind: str, file: File) -> float:
         return 0.5 if qrels_width(file) == BEIR_QRELS else 0.0

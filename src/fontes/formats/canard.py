@@ -1,11 +1,11 @@
-"""CANARD: questions of QuAC's conversations, each with a rewrite that can be understood by itself (Elgohary et al. 2019).
+"""CANARD: questions from QuAC's conversations, each with a self-contained rewrite (Elgohary et al. 2019).
 
-A topic's id is `<QuAC_dialog_id>_<Question_no>` and its text the question itself. Its `turns` are the conversation so
-far, oldest first and ending with its own turn, each with its rewrite as `manual` and, in the earlier ones, the answer where
-the file has it. The title of the Wikipedia page and of its section, where the file has them, are the `description`.
+A topic's id is `<QuAC_dialog_id>_<Question_no>`, its text the question. Its `turns` are the conversation up to and including
+this question, oldest first, with the rewrite as `manual` and, for earlier turns, the answer if present. The titles of the
+Wikipedia page and section form the `description`.
 
 Formats: the official release (https://github.com/aagohary/canard), a list of objects whose `History` is title, section,
-question, answer, question, …; and the same with one object a line, or with `HistoryQuestions`, the earlier questions alone.
+question, answer, question, …; JSON lines of such objects; or `HistoryQuestions` with earlier questions alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .records import json_parsed, json_rows
 
 DIALOG, NUMBER, QUESTION, REWRITE = "QuAC_dialog_id", "Question_no", "Question", "Rewrite"
 HISTORY, QUESTIONS = "History", "HistoryQuestions"
-TITLES = 2  # entries of History before the first question: the title of the page and of the section
+TITLES = 2  # entries of History before the first question: page title and section title
 
 
 class Canard(Format, name="canard"):
@@ -38,11 +38,7 @@ class Canard(Format, name="canard"):
 
 
 def canard_topics(source: Source) -> Iterator[Topic]:
-    """The topics of a list of items, or of items one a line.
-
-    Raises:
-        InputError: Something cannot be read; the message names `source` and the item.
-    """
+    """Yield topics from a list of items or from JSON lines; InputError names `source` and the item."""
     text = source.text()
     if text.lstrip().startswith("["):
         items = enumerate(json_parsed(text, source.name), 1)
@@ -86,7 +82,7 @@ def _check(row: Any, where: str) -> None:
 
 
 def _history(row: Mapping[str, Any], where: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """(title and section, (question, answer) of each earlier turn)."""
+    """Return (title and section, (question, answer) of each earlier turn)."""
     name = HISTORY if HISTORY in row else QUESTIONS
     entries = row.get(name) or []
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):

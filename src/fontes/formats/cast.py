@@ -1,12 +1,11 @@
-"""TREC CAsT: conversations, of which each user turn is a topic that carries the conversation so far.
+"""TREC CAsT: conversations; each user turn is a topic with the conversation so far.
 
-A topic's id is `<conversation>_<turn>` and its text the raw utterance. Its `turns` are the conversation so far, oldest
-first and ending with its own turn, each with the manual and the automatic rewrite, the canonical answer and its id where
-the file has them. An answer of 2021 has the id `<document>-<passage>`; one of 2022 that was made from several passages has
-the id of the first.
+A topic's id is `<conversation>_<turn>`, its text the raw utterance. Its `turns` are the conversation up to and including
+this turn, oldest first, each with the manual and automatic rewrite, the canonical answer and its id if present. Answer ids
+are `<document>-<passage>` in 2021; in 2022, an answer made from several passages has the id of the first.
 
-Formats: evaluation_topics of 2019 to 2022 in the repository of the track (https://github.com/daltonj/treccastweb), flat or
-(2022) as a tree, in which a turn's conversation is the path from the root to it.
+Formats: evaluation_topics of 2019 to 2022 from the track's repository (https://github.com/daltonj/treccastweb), flat or
+as a tree (2022), where a turn's conversation is the path from the root.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
-MAX_TURNS = 1_000  # turns of a conversation; each has all before it
+MAX_TURNS = 1_000  # turns of a conversation; each holds all earlier ones
 ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 
@@ -49,11 +48,7 @@ class Cast(Format, name="cast"):
 
 
 def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
-    """The topics of the official JSON. The flat form of 2022 repeats the turns that its paths share; each is one topic.
-
-    Raises:
-        InputError: Something is not as it should be; the message names `name` and the conversation.
-    """
+    """Yield topics from the official JSON; turns that paths share give one topic. InputError if malformed."""
     if not _are_conversations(conversations):
         raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
     seen: dict[str, str] = {}
@@ -82,10 +77,10 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
 
 
 def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterator[Topic]:
-    """The topics of a file with one turn a line (`topic`, `turn`, `raw`, `manual`, `automatic`, …), turns in their order.
+    """Yield topics from (line number, turn) rows with the keys `topic`, `turn`, `raw`, `manual`, `automatic`, …
 
-    Turns of 2022 are numbered `<branch>-<place>`. Such a file does not say where a branch leaves the conversation, so the
-    conversation so far is then that of the branch alone; the tree has all of it.
+    Turns of 2022 are numbered `<branch>-<place>`. The file does not record where a branch starts, so the conversation so far
+    covers the branch alone; use the tree for all of it.
     """
     paths: dict[tuple[str, str], tuple[Turn, ...]] = {}
     for number, row in rows:
@@ -104,13 +99,11 @@ def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterat
 
 
 def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
-    """The official flat JSON of topics with ids `<conversation>_<turn>`, which `cast_topics` reads back.
+    """Return the official flat JSON, readable by `cast_topics`, for topics with ids `<conversation>_<turn>`.
 
-    A rewritten topic's text is written as the automatic rewrite. A conversation that branches is written as one conversation
-    for each branch, which repeats the turns before it, as the flat file of 2022 does.
-
-    Raises:
-        InputError: For an id of another form, a turn without words, and a conversation of which an earlier turn is no topic.
+    A rewritten topic's text becomes the automatic rewrite. A branching conversation is written once per branch, with the
+    shared turns repeated, as in the flat file of 2022. Raises InputError if an id has another form, a turn is empty, or an
+    earlier turn is not among the topics.
     """
     grouped: dict[str, list[Topic]] = {}
     for topic in topics:
@@ -128,7 +121,6 @@ def _are_conversations(value: Any) -> bool:
 
 
 def _is_label(value: Any) -> bool:
-    """Whether a value can number a turn or a conversation."""
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
@@ -149,7 +141,7 @@ def _is_turn(row: Mapping[str, Any]) -> bool:
 
 
 def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
-    """Paths of a conversation, each as far as it goes, such that a topic occurs first with its own answer."""
+    """Yield root-to-leaf paths such that each topic first occurs with its own answer."""
     known: dict[tuple[Turn, ...], Topic] = {}
     after: dict[tuple[Turn, ...], list[Topic]] = {}
     for topic in topics:
@@ -202,10 +194,7 @@ def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
 
 
 def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
-    """For each user turn the user turns on the way to it, each with the system's answer on that way.
-
-    Its own answer is the first that the file has for it.
-    """
+    """Yield each user turn's id and path, each turn with the system's answer on that path."""
     by_number = {str(row["number"]): row for row in rows}
     first_answer: dict[str, dict[str, Any]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Submissions to CheckThat! 2025, task 4b: a table of posts, each with a list of the documents that it may speak of."""
+"""Submissions to CheckThat! 2025, task 4b: a table of posts with ranked lists of candidate documents."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .columns import one_word
 from .format import File, Format
 
 HEADER = ("post_id", "preds")
-LEAST_REFUSED = 10**18  # of the numbers that are ids
-DEPTH = 5  # documents of a post that are submitted
+LEAST_REFUSED = 10**18  # least integer refused as an id
+DEPTH = 5  # documents submitted per post
 
 
 class CheckThat(Format, name="checkthat"):
-    """A table with the header post_id, preds, with tabs or commas: in `preds` the list ['id1', 'id2', …], the best first.
+    """A table with the header post_id, preds, with tabs or commas; `preds` is a list ['id1', 'id2', …], best first.
 
-    Read, the scores are 1/rank, so that the order is kept. Five documents of a post are written.
+    Scores read are 1/rank, to keep the order. Five documents per post are written.
     """
 
     def sniff(self, kind: str, file: File) -> float:
@@ -49,20 +49,15 @@ def _is_header(line: str) -> bool:
 
 
 def _is_id(doc: object) -> bool:
-    """Whether it is a string or a number of not so many digits that Python does not write them."""
+    """Whether it is a string, or an integer short enough for Python to convert to a string."""
     return isinstance(doc, str) or (type(doc) is int and abs(doc) < LEAST_REFUSED)
 
 
 def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
-    """The post and its documents.
-
-    Raises:
-        InputError: The line is not of this form.
-    """
     separator = "\t" if "\t" in text else ","
     post, between, rest = text.strip().partition(separator)
     rest = rest.strip()
-    if len(rest) > 1 and rest[0] == rest[-1] == '"':  # as a table with commas quotes a list
+    if len(rest) > 1 and rest[0] == rest[-1] == '"':  # a table with commas quotes the list
         rest = rest[1:-1].replace('""', '"')
     try:
         listed = ast.literal_eval(rest)

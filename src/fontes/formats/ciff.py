@@ -1,4 +1,4 @@
-"""CIFF, the Common Index File Format: an inverted index without documents, which `fontes.index.ciff` reads and writes."""
+"""CIFF, the Common Index File Format: an inverted index without documents; see `fontes.index.ciff`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .corpus import Corpus, Documents
 from .format import File, Format
 from .records import Fields
 
-START = re.compile(rb"[\x02-\xff][\x01-\x7f]?\x08\x01\x10")  # the header's length, its version, its count of postings lists
+START = re.compile(rb"[\x02-\xff][\x01-\x7f]?\x08\x01\x10")  # header length, version, number of postings lists
 
 
 class Ciff(Format, name="ciff"):
-    """An inverted index as messages of Protobuf, from which `Index.build` makes an index."""
+    """An inverted index as Protobuf messages, from which `Index.build` makes an index."""
 
     endings = (".ciff",)
 
@@ -30,7 +30,7 @@ class Ciff(Format, name="ciff"):
 
 
 def ciff_file(documents: Corpus | Documents) -> str | Path | None:
-    """The CIFF file in place of documents; None where there are documents. InputError for several such files, or a folder."""
+    """Return the path if `documents` is a CIFF file, else None; InputError for several such files or a folder."""
     if not isinstance(documents, Corpus) or all(form.name != Ciff.name for _, form in documents.pieces):
         return None
     piece = documents.pieces[0][0]

@@ -1,15 +1,15 @@
-"""Claims with their evidence: the files of FEVER, CTKFacts and SciFact, each of which is topics and judgments at once.
+"""Claims with evidence, as in FEVER, CTKFacts and SciFact; such a file holds both topics and judgments.
 
-A claim is a topic. Its metadata hold its `label` and, where sentences are named, `evidence`: sets of [document, sentence]. Its
-judgments are the documents of its evidence; those of one set are one group, for only together are they evidence.
+A claim is a topic. Its metadata hold its `label` and, if sentences are named, `evidence`: sets of [document, sentence]. Its
+judgments are its evidence documents; those of one set form a group, as they are evidence only together.
 
 Forms, one object a line:
 
 * FEVER (Thorne et al. 2018): `evidence` is a list of sets of [_, _, page, sentence]. Grade 1.
-* CTKFacts (Ullrich et al. 2023): `evidence` is a list of sets of paragraphs, each an id, which has no white space, or quoted. A
-  quoted paragraph has the id e0, e1, …, in the order in which the file first quotes them, and such a file is a corpus, too.
-* SciFact (Wadden et al. 2020): `evidence` is an object from abstract to rationales. Each abstract is enough, grade 2; one of
-  `cited_doc_ids` without evidence has grade 1. Or with a line, or a row of a table, for each rationale (`evidence_doc_id`, …).
+* CTKFacts (Ullrich et al. 2023): `evidence` is a list of sets of paragraphs: ids (without white space) or quoted text.
+  Quoted paragraphs get the ids e0, e1, … in order of first occurrence; such a file is also a corpus.
+* SciFact (Wadden et al. 2020): `evidence` maps abstracts to rationales. Each abstract suffices alone, grade 2; other
+  `cited_doc_ids` have grade 1. Or a line or table row for each rationale (`evidence_doc_id`, …).
 
 A claim labelled "NOT ENOUGH INFO" has no evidence, whatever its line quotes.
 """
@@ -36,15 +36,15 @@ WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
 @dataclass
 class Claim:
-    """A claim as a file has it.
+    """A claim and its evidence.
 
     Args:
-        id: Its id.
+        id: The claim's id.
         text: The claim.
-        metadata: What else is said of it.
-        sets: Its evidence: sets of documents, each with a sentence or None.
-        cited: Documents that may hold evidence of it.
-        graded: Whether evidence is told from what is only cited.
+        metadata: Other fields.
+        sets: Evidence sets of (document, sentence or None).
+        cited: Documents that may hold evidence.
+        graded: Whether evidence has a higher grade than documents that are only cited.
     """
 
     id: str
@@ -55,12 +55,11 @@ class Claim:
     graded: bool = False
 
     def topic(self) -> Topic:
-        """The claim as a topic."""
         sentences = [[list(piece) for piece in pieces] for pieces in self.sets if all(n is not None for _, n in pieces)]
         return Topic(self.id, self.text, metadata={**self.metadata, **({EVIDENCE: sentences} if sentences else {})})
 
     def judgments(self) -> Iterator[tuple[str, str, str, int]]:
-        """(claim, group, document, grade); documents that are enough alone have no group in SciFact."""
+        """Yield (claim, group, document, grade); SciFact's documents, each sufficient alone, have no group."""
         sets = [] if NO_EVIDENCE.fullmatch(str(self.metadata.get(LABEL, ""))) else self.sets
         distinct: dict[frozenset[str], list[str]] = {}
         for documents in ([document for document, _ in pieces] for pieces in sets):
@@ -75,7 +74,7 @@ class Claim:
 
 
 class Claims(Format, name="claims"):
-    """Claims with their evidence, as FEVER, CTKFacts and SciFact publish them: topics with labels, judgments with groups."""
+    """Claims with evidence, as FEVER, CTKFacts and SciFact publish them: topics with labels, judgments with groups."""
 
     def sniff(self, kind: str, file: File) -> float:
         if isinstance(file.first, dict):
@@ -85,7 +84,7 @@ class Claims(Format, name="claims"):
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         quotes: dict[str, str] = {}
-        list(_claims(file, quotes))  # which fills `quotes`
+        list(_claims(file, quotes))  # fills `quotes`
         if not quotes:
             raise InputError(
                 f"{file.name}: these claims name the documents of their evidence and do not quote them; give the corpus"
@@ -105,11 +104,7 @@ def _is_table(file: File) -> bool:
 
 
 def _claims(file: File, quotes: dict[str, str]) -> Iterator[Claim]:
-    """The claims of a file, those of several lines put together; `quotes` gets the ids of the paragraphs that it quotes.
-
-    Raises:
-        InputError: With file and line, for what is no claim with evidence, and for a claim that occurs twice.
-    """
+    """Yield claims, merging those of several lines; adds the ids of quoted paragraphs to `quotes`."""
     claims: dict[str, Claim] = {}
     lines: dict[str, int] = {}
     for number, row in table_rows(file) if _is_table(file) else json_rows(file):
@@ -127,16 +122,7 @@ def _claims(file: File, quotes: dict[str, str]) -> Iterator[Claim]:
 
 
 def _claim(row: Mapping[str, Any], where: str, quotes: dict[str, str]) -> Claim:
-    """The claim of a line.
-
-    Args:
-        row: The line's object or the cells of a row.
-        where: File and line.
-        quotes: Paragraph to id, of those that were quoted before; gets those that are quoted here.
-
-    Raises:
-        InputError: The line holds no claim, or evidence of another form.
-    """
+    """Return the claim of an object or table row; `quotes` maps quoted paragraphs to ids and is updated."""
     text, evidence = row.get(CLAIM), row.get(EVIDENCE)
     if row.get("id") in (None, ""):
         raise InputError(f"{where}: the claim has no 'id'")
@@ -164,7 +150,7 @@ def _claim(row: Mapping[str, Any], where: str, quotes: dict[str, str]) -> Claim:
 
 
 def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> None:
-    """Adds SciFact's evidence: document to a list of {"sentences": [0, 2], "label": "SUPPORT"}."""
+    """Add SciFact's evidence: {document: [{"sentences": [0, 2], "label": "SUPPORT"}]}."""
     labels = []
     for document, rationales in evidence.items():
         for rationale in _listed(rationales, f"{EVIDENCE} of '{document}'", where):
@@ -178,7 +164,7 @@ def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> No
 
 
 def _pieces(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, int | None]]:
-    """A set of evidence of FEVER, [_, _, page, sentence], or CTKFacts, paragraphs; empty where FEVER's pages are null."""
+    """Return an evidence set of FEVER ([_, _, page, sentence]) or CTKFacts; empty if FEVER's pages are null."""
     documents: list[tuple[str, int | None]] = []
     for piece in _listed(pieces, "a set of the evidence", where):
         if isinstance(piece, str) and piece.strip():
@@ -194,7 +180,7 @@ def _pieces(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, 
 
 
 def _listed(value: Any, what: str, where: str) -> list[Any]:
-    """A list, also as tables write it: "[2 5]"."""
+    """Return a list, parsed from a table's "[2 5]" if need be."""
     if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
         value = value[1:-1].replace(",", " ").split()
     if not isinstance(value, list):
@@ -203,7 +189,6 @@ def _listed(value: Any, what: str, where: str) -> list[Any]:
 
 
 def _sentences(value: Any, where: str) -> list[int]:
-    """Numbers of sentences; none where it is not said which."""
     numbers = [] if value is None else _listed(value, SENTENCES, where)
     for number in numbers:
         if not WHOLE.fullmatch(str(number)):

@@ -1,4 +1,4 @@
-"""Judgments and runs in columns, of files of any size: TREC's, BEIR's and MS MARCO's differ in their number of columns."""
+"""Judgments and runs in whitespace-separated columns (TREC, BEIR, MS MARCO), for files of any size."""
 
 from __future__ import annotations
 
@@ -19,34 +19,32 @@ from .decoding import REMEDY
 from .format import File
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
-RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # where document and score (or rank) are
+RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # indices of document and score (or rank)
 TREC_QRELS, BEIR_QRELS = 4, 3
 QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
 QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
-BLOCK = 1 << 17  # bytes: small enough for the cache of a processor
+BLOCK = 1 << 17  # bytes; fits the processor's cache
 SPACE = np.zeros(256, dtype=bool)
-SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
+SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
 
 
 def qrels_width(file: File) -> int:
-    """Number of columns in the first line of a file of judgments."""
+    """Number of columns in the first line of a judgments file."""
     line = file.start.split("\n", 1)[0]
     by_tabs = line.count("\t") + 1
     return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
 
 
 def read_qrels_columns(source: Source, width: int) -> Qrels:
-    """The judgments of a file of 3 or 4 columns, separated by tabs where that gives as many, else by any white space.
+    """Read judgments in 3 or 4 columns, separated by tabs if that gives `width` columns, else by white space.
 
-    Raises:
-        InputError: With the line, for another number of columns, a grade that is no integer, and a document that has two
-            grades for one topic.
+    Raises InputError for another number of columns, a grade that is no integer, or a document with two grades.
     """
     rows = _QrelsRows(source, width)
     try:
         return Qrels(rows)
     except InputError as error:
-        # Qrels takes the rows one by one: the line read last is the one at fault.
+        # Qrels reads row by row, so the error is in the line read last.
         raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
@@ -56,11 +54,9 @@ def run_width(file: File) -> int:
 
 
 def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
-    """The run of a file of 6 or 3 columns, with `topics` first and then those that only the file has.
+    """Read a run of 6 or 3 columns, with `topics` first, then those found only in the file.
 
-    Raises:
-        InputError: With the line, for another number of columns, a score that is no number or NaN, and a document listed twice
-            for one topic.
+    Raises InputError for another number of columns, a score that is no number or NaN, or a repeated document.
     """
     rows = _RunRows(source.name, width, topics)
     for block in source.blocks(BLOCK):
@@ -69,11 +65,7 @@ def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
 
 
 def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
-    """The rankings of a run that columns can hold.
-
-    Raises:
-        InputError: For an id with white space.
-    """
+    """Yield the rankings of a run; InputError for an id with white space."""
     for topic_id, ranking in run.items():
         one_word(topic_id, "topic")
         ids = ranking.ids
@@ -84,11 +76,7 @@ def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
 
 
 def one_word(value: str, what: str) -> str:
-    """`value`, if it is one word.
-
-    Raises:
-        InputError: For an id that is empty, has white space inside, or is not Unicode.
-    """
+    """Return `value`; InputError if it is empty, contains white space, or is not Unicode."""
     if value.split() != [value]:
         raise InputError(f"the {what} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
     if SURROGATE.search(value):
@@ -97,8 +85,6 @@ def one_word(value: str, what: str) -> str:
 
 
 class _QrelsRows:
-    """The rows of a file of judgments, and the line that was read last."""
-
     def __init__(self, source: Source, width: int) -> None:
         self.source = source
         self.width = width
@@ -131,7 +117,7 @@ class _QrelsRows:
 
 
 class _RunRows:
-    """The rows read so far: for each the number of its topic and its document, by first appearance, and the score."""
+    """Rows read so far: topic and document numbers by first appearance, and scores."""
 
     def __init__(self, name: str, width: int, topics: Topics) -> None:
         self.name = name
@@ -143,10 +129,9 @@ class _RunRows:
         self.codes: list[NDArray[np.int32]] = []
         self.scores: list[NDArray[np.float32]] = []
         self.count = 0
-        self.blanks: list[int] = []  # for each blank line the number of rows before it
+        self.blanks: list[int] = []  # rows before each blank line
 
     def add(self, block: bytes) -> None:
-        """Adds the rows of some whole lines."""
         tokens = block.split()
         if not tokens:
             self.blanks += [self.count] * block.count(b"\n")
@@ -161,7 +146,6 @@ class _RunRows:
         self.count += rows
 
     def run(self) -> Run:
-        """The run of all rows."""
         numbers = np.concatenate([*self.numbers, np.zeros(0, dtype=np.int64)])
         codes = np.concatenate([*self.codes, np.zeros(0, dtype=np.int32)])
         scores = np.concatenate([*self.scores, np.zeros(0, dtype=np.float32)])
@@ -181,7 +165,7 @@ class _RunRows:
             raise InputError.at(self.name, self._line(row), problem) from None
 
     def _parsed(self, tokens: list[bytes]) -> NDArray[np.float32]:
-        """The scores, or 1/rank. Raises InputError for what is no number, NaN, and a rank below 1."""
+        """Return scores, or 1/rank; InputError for no number, NaN, or a rank below 1."""
         parse: Callable[[bytes], float]
         parse, what, kind = float, "score", "number"
         if self.width == MS_MARCO_RUN:
@@ -200,7 +184,6 @@ class _RunRows:
             return values.astype(np.float32)
 
     def _check(self, block: bytes) -> None:
-        """Looks at the lines one by one, for blank ones and for the one with a wrong number of columns."""
         rows = self.count
         for line in block.removesuffix(b"\n").split(b"\n"):
             columns = len(line.split())
@@ -214,7 +197,7 @@ class _RunRows:
                 rows += 1
 
     def _utf8(self, numbering: dict[bytes, int], column: NDArray[np.integer]) -> list[bytes]:
-        """The ids in the order of their numbers. Raises InputError that names the line of one that is not UTF-8."""
+        """Return ids in the order of their numbers; InputError names the line that is not UTF-8."""
         ids = list(numbering)
         try:
             b"\n".join(ids).decode()
@@ -228,7 +211,6 @@ class _RunRows:
 
 
 def _numbering(first: Iterable[bytes]) -> dict[bytes, int]:
-    """A dict that gives each new key the next number."""
     numbering: defaultdict[bytes, int] = defaultdict()
     numbering.default_factory = numbering.__len__
     for key in first:
@@ -237,7 +219,6 @@ def _numbering(first: Iterable[bytes]) -> dict[bytes, int]:
 
 
 def _is_regular(block: bytes, width: int) -> bool:
-    """Whether each line of the block has `width` columns."""
     characters = np.frombuffer(block, dtype=np.uint8)
     space = SPACE[characters]
     starts = np.flatnonzero(~space & np.concatenate([[True], space[:-1]]))
@@ -250,7 +231,6 @@ def _is_regular(block: bytes, width: int) -> bool:
 
 
 def _second_listing(numbers: NDArray[np.int64], codes: NDArray[np.int32], documents: int) -> int:
-    """The first row whose topic and document another row before it has."""
     pairs = numbers * documents + codes
     order = np.argsort(pairs, kind="stable")
     again = np.flatnonzero(np.diff(pairs[order]) == 0) + 1

@@ -1,4 +1,4 @@
-"""Corpora: the documents of files, of a folder or of any iterable, one at a time."""
+"""Corpora: documents from files, folders or iterables, read one at a time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Item = TypeVar("Item")
 
 
 class Corpus:
-    """The documents of files, read anew each time they are iterated and never all in memory.
+    """Documents of files, read again on each iteration and never all in memory.
 
     Attributes:
-        path: The file or folder; of several what stands for them in messages.
-        pieces: The files, or ranges of them, in their order, each with its format.
-        size: The bytes of the files as stored; 0 for standard input, which can be iterated once.
-        is_part: Whether it is a part of another, so that it may hold nothing.
+        path: The file or folder, or a name that stands for several in messages.
+        pieces: Files, or byte ranges of them, in order, each with its format.
+        size: Bytes of the files as stored; 0 for standard input, which can be iterated once.
+        is_part: Whether this is part of another corpus, and so may be empty.
     """
 
     def __init__(self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields, is_part: bool = False) -> None:
@@ -42,15 +42,15 @@ class Corpus:
         self._done = 0
         self._file: File | None = None
         self._spent = False
-        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes that are open, as their format was looked for
+        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes opened for format detection
 
     @classmethod
     def at(cls, path: str | Path, chosen: Format | None, fields: Fields, reading: Reading | None = None) -> Corpus:
-        """Looks at a file or folder, and reads no documents.
+        """Inspect a file or folder without reading its documents.
 
         Raises:
-            InputError: For a path that does not exist, an empty folder, and a file of which the format is not clear.
-            ParameterError: For fields where the format has none.
+            InputError: The path does not exist, the folder is empty, or a file's format is unclear.
+            ParameterError: Fields are given for a format without named fields.
         """
         first = formats_for("read", "corpus")[KINDS["corpus"].first]
         pieces = [replace(piece, reading=reading or reading_of()) for piece in pieces_of(path, chosen, first)]
@@ -74,12 +74,9 @@ class Corpus:
         return corpus
 
     def cut(self, size: int) -> list[Corpus]:
-        """Parts of about `size` bytes, each of which can be read without the others.
+        """Split into independently readable parts of about `size` bytes; InputError if a file cannot be read.
 
-        JSON lines and tables without a header are cut where lines end; files of other formats, and packed ones, stay whole.
-
-        Raises:
-            InputError: A file cannot be read.
+        JSON lines and tables without a header are cut at line ends; files of other formats, and compressed ones, stay whole.
         """
         whole = [(one, form) for piece, form in self.pieces for one in cut(piece, form, self.fields, size)]
         form_of = dict(whole)
@@ -87,27 +84,26 @@ class Corpus:
         return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     def absolute(self) -> Corpus:
-        """The corpus with absolute paths."""
         pieces = [(piece.absolute(), form) for piece, form in self.pieces]
         return Corpus(self.path, pieces, self.fields, self.is_part)
 
     @property
     def format(self) -> str:
-        """The name of the format; of several all names."""
+        """Name of the format, or names of all formats."""
         return ", ".join(dict.fromkeys(form.name for _, form in self.pieces))
 
     @property
     def has_cells(self) -> bool:
-        """Whether metadata are cells of tables, of which an index guesses the types."""
+        """Whether metadata are table cells, whose types an index infers."""
         return any(form.has_cells for _, form in self.pieces)
 
     @property
     def position(self) -> int:
-        """Number of bytes that the latest iteration has read, of the files as stored; for gzip compressed bytes."""
+        """Bytes read by the latest iteration, as stored (compressed bytes for gzip)."""
         return self._done + (self._file.position if self._file else 0)
 
     def __iter__(self) -> Iterator[Doc]:
-        """Raises InputError that names file and line for what cannot be read, and where there is no document at all."""
+        """Yield documents; InputError names file and line, or says that there are no documents."""
         documents = self._through(lambda file, form: form.read_corpus(file, self.fields))
         first = next(documents, None)
         if first is None:
@@ -116,14 +112,14 @@ class Corpus:
         yield from documents
 
     def portions(self, size: int, count: int) -> Iterator[Portion]:
-        """The documents, many at a time, as lists or as work that makes bytes of them.
+        """Yield documents in batches, as lists or as deferred packing work.
 
         Args:
-            size: About how many bytes of a file such work is.
-            count: How many documents a list has.
+            size: Approximate bytes of a file per piece of work.
+            count: Documents per list.
 
         Raises:
-            InputError: As iterating does, or the work; but for nothing where there is no document at all.
+            InputError: As for iteration, or from the work, except that an empty corpus is allowed.
         """
 
         def portions(file: File, form: Format) -> Iterator[Portion]:
@@ -138,11 +134,9 @@ class Corpus:
         yield from self._through(portions)
 
     def empty(self) -> InputError:
-        """Error for a corpus without documents."""
         return InputError(f"{self.path}: holds no documents")
 
     def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
-        """Items read from the files, one file after the other."""
         stream = next((piece for piece, _ in self.pieces if piece.is_stream), None)
         if self._spent and stream is not None:
             name = "standard input" if str(stream.path) == STANDARD else stream.name
@@ -163,11 +157,11 @@ class Corpus:
 
 
 class Documents:
-    """The documents of an iterable, a mapping or a DataFrame, made anew each time they are iterated.
+    """Documents of an iterable, a mapping or a DataFrame, converted again on each iteration.
 
     Args:
-        source: What `read_corpus` accepts, save a path.
-        fields: Where the id, the title and the text of a dict or a row are.
+        source: Any source that `read_corpus` accepts, except a path.
+        fields: Names of the id, title and text in a dict or row.
     """
 
     def __init__(self, source: Iterable[Any], fields: Fields) -> None:
@@ -175,11 +169,11 @@ class Documents:
         self._fields = fields
 
     def __iter__(self) -> Iterator[Doc]:
-        """Raises InputError with the number of the item, counted from 1, for what is no document."""
+        """Yield documents; InputError gives the number of a bad item, counted from 1."""
         return self._docs(self._items(), 0)
 
     def portions(self, size: int, count: int) -> Iterator[Portion]:
-        """The documents, `count` at a time, as lists or as work that makes bytes of them; `size` is for files."""
+        """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
         items, before = iter(self._items()), 0
         while some := list(islice(items, count)):
             yield _pairs(some) or list(self._docs(some, before))
@@ -232,32 +226,30 @@ def read_corpus(
     encoding: str | None = None,
     errors: str | None = None,
 ) -> Corpus | Documents:
-    """The documents of a file, a folder or whatever a caller has at hand, one at a time.
+    """Read the documents of a file, a folder or an iterable, one at a time.
 
-    A folder gives its .jsonl files (of a BEIR folder corpus.jsonl), its TREC files, or its text files, in order of their
-    names. Ids are not checked for duplicates here; the index does that. A whole number as an id stands for its digits.
+    A folder gives its .jsonl files (for a BEIR folder, corpus.jsonl), its TREC files, or its text files, ordered by name.
+    Duplicate ids are not checked here; the index does that. Whole numbers as ids become strings of digits.
 
     Args:
-        source: The path of a file, of which .gz is unpacked, or of a folder, or an address of one ("s3://bucket/papers", "https://…"),
-            or "-" for standard input; a list of these, whose documents follow one another; or
-            an iterable of Doc, of dicts (keys as in the jsonl formats), of (id, text) or (id, title, text); a
-            mapping from id to text; or a pandas DataFrame with such columns.
-        format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (each file a document,
-            its id the path inside the folder); by default it is told from name and content.
-        fields: Which keys, columns or tags hold the "id", the "title" and the "text" where they have other names; several
-            are joined by newlines: `{"id": "pmid", "text": ["abstract", "body"]}`. Columns of a table without a header go by
-            their numbers: `{"id": "1", "text": "3"}`.
-        encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or what is detected, with an `InputWarning`.
-        errors: Of a file, how to treat bytes that are not of the encoding: "strict" stops, "replace" puts U+FFFD in their place
-            and warns of how many lines were changed.
+        source: A file (.gz is decompressed) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for standard
+            input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id, text) or
+            (id, title, text); a mapping from id to text; or a pandas DataFrame with such columns.
+        format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
+            id the path inside the folder); by default detected from name and content.
+        fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
+            newlines: `{"id": "pmid", "text": ["abstract", "body"]}`. Columns without a header go by number:
+            `{"id": "1", "text": "3"}`.
+        encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or detected, with an `InputWarning`.
+        errors: Of a file, treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD and warns with the number of
+            changed lines.
 
     Returns:
-        The documents; they can be iterated again and again, where `source` can. Those of a file know how much of it they have
-        read.
+        Documents that can be iterated repeatedly if `source` can; those of files report how much they have read.
 
     Raises:
-        InputError: For what cannot be read, here or while iterating.
-        ParameterError: For a format or a field that does not exist.
+        InputError: A source cannot be read, here or while iterating.
+        ParameterError: A format or field does not exist.
     """
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
@@ -271,11 +263,7 @@ def read_corpus(
 
 
 def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
-    """The documents of several files and folders, one after the other.
-
-    Raises:
-        ParameterError: One is something else.
-    """
+    """Concatenate corpora of files and folders; ParameterError for any other kind."""
     parts = [corpus for corpus in corpora if isinstance(corpus, Corpus)]
     if len(parts) < len(corpora):
         raise ParameterError("several parts of a collection are files or folders; name another collection alone")
@@ -288,7 +276,7 @@ def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
 
 
 def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
-    """Documents with a prefix before each id: "D59865" becomes "MARCO_D59865". A corpus stays one."""
+    """Prepend a prefix to each id: "D59865" becomes "MARCO_D59865". A corpus stays a corpus."""
     if not isinstance(documents, Corpus):
         return _Prefixed(documents, prefix)
     pieces = [(piece, PrefixedFormat(form, prefix)) for piece, form in documents.pieces]
@@ -296,15 +284,15 @@ def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
 
 
 def with_prefixes(parts: Sequence[str], prefixes: Sequence[str], read: Callable[[list[str]], Iterable[Doc]]) -> Iterable[Doc]:
-    """The documents of several parts of a collection as one, with prefixes before their ids.
+    """Read the parts of a collection as one, with prefixes before their ids.
 
     Args:
         parts: Names of the parts.
-        prefixes: No prefix, one for all parts, or one for each, in their order.
-        read: Reads the documents of some parts.
+        prefixes: No prefix, one for all parts, or one for each, in order.
+        read: Function that reads the documents of some parts.
 
     Raises:
-        ParameterError: There is another number of prefixes, or several are of what are no files or folders.
+        ParameterError: The number of prefixes differs, or several are given for parts that are not files or folders.
     """
     if not prefixes:
         return read(list(parts))
@@ -318,7 +306,7 @@ def with_prefixes(parts: Sequence[str], prefixes: Sequence[str], read: Callable[
 
 
 class PrefixedFormat(Format):
-    """A format whose documents get a prefix before their ids."""
+    """A format that prepends a prefix to its documents' ids."""
 
     def __init__(self, form: Format, prefix: str) -> None:
         self.form = form
@@ -326,7 +314,7 @@ class PrefixedFormat(Format):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The format's name with the prefix, which tells apart what is read of one file with different prefixes."""
+        """Format name with the prefix, which distinguishes readings of one file with different prefixes."""
         return f"{self.form.name} as {self.prefix}…"
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
@@ -338,8 +326,6 @@ class PrefixedFormat(Format):
 
 @dataclass(frozen=True)
 class _Prefixed:
-    """Documents with a prefix before their ids."""
-
     documents: Iterable[Doc]
     prefix: str
 
@@ -348,13 +334,13 @@ class _Prefixed:
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:
-    """The paths that a list is made of; nothing where it is something else."""
+    """Return a list's paths; empty if any item is something else."""
     is_list = isinstance(source, (list, tuple)) and all(isinstance(item, (str, Path)) for item in source)
     return list(source) if is_list else []
 
 
 def _pairs(items: list[Any]) -> Packing | None:
-    """The work of making bytes of items that are all pairs of strings, as most are; None where they are not."""
+    """Return packing work if all items are pairs of strings, else None."""
     if set(map(type, items)) != {tuple} or set(map(len, items)) != {2}:
         return None
     ids, texts = zip(*items, strict=True)

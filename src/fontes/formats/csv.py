@@ -1,4 +1,4 @@
-"""Tables as text: documents, topics and judgments under a header, and MS MARCO's documents and topics without one."""
+"""Text tables: documents, topics and judgments with a header, and MS MARCO's documents and topics without one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .format import File, Format
 from .records import USUAL, Fields, as_cells, check_chosen, doc_from, remedy_of
 
 MS_MARCO = {2: ("id", "text"), 3: ("id", "title", "text"), 4: ("id", "url", "title", "text")}  # columns without a header
-DOCUMENTS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # the names in tables of documents: of ids, and others
-ASKED = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # the same of topics and judgments
+DOCUMENTS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # column names of documents: ids, and others
+ASKED = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # column names of topics and judgments
 NAME = re.compile(r"(?=.{1,40}$)(?:[^\W\d_][\w.:/()%#-]*|#|№)(?: [\w.:/()%#&-]+){0,3}(?<![!?,;])|(?=.{1,40}$)_\w+")
 DIGIT = re.compile(r"\d")
 NUMBER = re.compile(r"[1-9]\d{0,3}")
 SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 ENDS = re.compile(r"[\r\n]+")
-SAMPLE = 50  # lines by which a header is told
+SAMPLE = 50  # lines read to detect a header
 CR = re.compile(r"(?<=\r)(?!\n)")
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
 
@@ -35,11 +35,11 @@ Row = tuple[int, list[str]]
 class Csv(Format, name="csv"):
     """Documents, topics or judgments in a table with a header, with commas, semicolons, tabs or bars ("|").
 
-    Quoted cells may hold commas and line ends. The header names an id (id, docno, doc_id, cord_uid, …) and a text (text,
-    contents, abstract or body), and perhaps a title; the other columns are metadata. One of topics names an id (qid,
-    query_id, post_id, …) and a text (query, text, question, tweet_text, …); where it also names a document (doc_id, cord_uid,
-    …), and perhaps a grade, it is judgments too. Topics of two columns, id and text, need no header. A first line that looks
-    like other names is an error, which has the options that say which is which.
+    Quoted cells may contain commas and line ends. For documents the header names an id (id, docno, doc_id, cord_uid, …), a text
+    (text, contents, abstract or body) and optionally a title; other columns are metadata. For topics it names an id (qid,
+    query_id, post_id, …) and a text (query, text, question, tweet_text, …); with a document (doc_id, cord_uid, …), and
+    optionally a grade, the table also holds judgments. Topics in two columns, id and text, need no header. If the first line
+    looks like unknown column names, the error suggests options that assign them.
     """
 
     endings: ClassVar[tuple[str, ...]] = (".csv", ".psv")
@@ -48,13 +48,13 @@ class Csv(Format, name="csv"):
     delimiters = ",;\t|"
 
     def sniff(self, kind: str, file: File) -> float:
-        if file.folder or not file.start:  # tables in a folder of texts are texts
+        if file.folder or not file.start:  # files in a folder are text documents
             return 0.0
         names = DOCUMENTS if kind == "corpus" else ASKED
         header = First.of(1, file.start.splitlines()[0], self.delimiters, *names).is_header
         if kind == "qrels":
             return 0.6 if header else 0.0
-        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # whatever its name, it is something else
+        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # JSON or XML, whatever its name
             return 0.0
         return super().sniff(kind, file) or (0.3 if header else 0.0)
 
@@ -91,7 +91,7 @@ class Csv(Format, name="csv"):
             raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
 
     def _opened(self, file: File, ids: Collection[str], others: Collection[str]) -> tuple[First, Iterator[Line]]:
-        """Facts in the first line of the file, and all lines to read."""
+        """Return the properties of the first line, and all lines to read."""
         lines = _lines_of(file)
         if file.opening:
             return First.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
@@ -103,8 +103,8 @@ class Csv(Format, name="csv"):
 class Tsv(Csv, name="tsv"):
     """Documents, topics or judgments in a table with tabs: with a header as "csv", or without one.
 
-    Documents without a header have MS MARCO's columns: id, text; or id, title, text; or id, url, title, body. Topics without a
-    header are an id and a text. Quotation marks mean nothing there.
+    Without a header, documents have MS MARCO's columns: id, text; id, title, text; or id, url, title, body. Topics have an id
+    and a text. Quotation marks have no special meaning there.
     """
 
     endings = (".tsv",)
@@ -132,18 +132,14 @@ class Tsv(Csv, name="tsv"):
 
 
 def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line where it begins, cells by the names of their columns) of the rows of a table with commas under a header.
-
-    Raises:
-        InputError: With file and line, for a row that is broken or has another number of cells.
-    """
+    """Yield (line number, cells by column name) of a comma-separated table with a header; InputError if malformed."""
     header, rows = _below(file.name, _rows_of(file.name, _lines_of(file), ","))
     for number, cells in rows:
         yield number, dict(zip(header, cells, strict=True))
 
 
 def _under_header(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
-    """Documents under a header, or in columns that are chosen by their numbers."""
+    """Yield documents of a table with a header, or with columns chosen by number."""
     by_number = _by_number(first, fields)
     return _numbered(name, first, lines, fields) if by_number else _documents(name, first, lines, fields)
 
@@ -157,7 +153,6 @@ def _documents(name: str, first: First, lines: Iterator[Line], fields: Fields) -
 
 
 def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
-    """Documents without a header, whose cells are taken as they are."""
     width = len(first.cells)
     columns = MS_MARCO.get(width, ())
     for number, line in lines:
@@ -172,13 +167,13 @@ def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
 
 
 def _by_number(first: First, fields: Fields) -> bool:
-    """Whether columns are chosen by numbers, as those of a table without a header are."""
+    """Whether columns are chosen by number, for a table without a header."""
     names = [name for part in fields.chosen for name in getattr(fields, part)]
     return bool(names) and not first.is_header and all(NUMBER.fullmatch(name) and name not in first.cells for name in names)
 
 
 def _numbered(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
-    """Documents without a header, by the numbers of their columns; the other columns are left out."""
+    """Yield documents by column numbers; other columns are dropped."""
     chosen = [column for part in sorted(fields.chosen) for column in getattr(fields, part)]
     tabs = first.delimiter == "\t"
     rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in lines) if tabs else _rows_of(name, lines, first.delimiter)
@@ -189,11 +184,7 @@ def _numbered(name: str, first: First, lines: Iterator[Line], fields: Fields) ->
 
 
 def _under_names(first: First, file: File) -> dict[str, str] | None:
-    """The second row by the cells of the first line, where these look like names of columns; else None.
-
-    They do if they are short, differ, and no cell of the rows below repeats one, and if the rows below differ from them: ids
-    or numbers, which have digits, are below a cell without, or texts of many words below one or two.
-    """
+    """Return the second row keyed by the first, if that looks like column names; else None."""
     delimiter, cells = first.delimiter, first.cells
     lines = [line for line in ENDS.split(file.start, SAMPLE)[1:SAMPLE] if line and not line.isspace()]
     csv.field_size_limit(sys.maxsize)
@@ -215,12 +206,11 @@ def _under_names(first: First, file: File) -> dict[str, str] | None:
 
 
 def _shape(cell: str) -> str:
-    """A cell with "a" for its letters and "0" for its digits, without repetition."""
+    """Replace letters by "a" and digits by "0", and collapse repetitions."""
     return SHAPES[1].sub("0", SHAPES[0].sub("a", cell))
 
 
 def _unclear(name: str, first: First, row: dict[str, str], kind: str) -> InputError:
-    """The error for a first line that looks like names of columns of which too few are known."""
     columns = ", ".join(f"'{cell}'" for cell in first.cells)
     problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
     number = {"corpus": "a document", "topics": "a topic"}[kind]
@@ -229,7 +219,6 @@ def _unclear(name: str, first: First, row: dict[str, str], kind: str) -> InputEr
 
 
 def _pairs(name: str, first: First, lines: Iterator[Line]) -> Iterator[Topic]:
-    """Topics without a header."""
     tabs = first.delimiter == "\t"
     rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in lines) if tabs else _rows_of(name, lines, first.delimiter)
     for number, cells in rows:
@@ -246,13 +235,13 @@ def _table(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Ta
 
 
 class First(NamedTuple):
-    """Facts in the first line of a table.
+    """Properties of a table's first line.
 
     Attributes:
-        number: Its number.
-        delimiter: What stands between cells.
-        cells: Its cells, without white space and quotation marks around them.
-        is_header: Whether these are names of several columns.
+        number: Line number.
+        delimiter: Cell delimiter.
+        cells: Cells, stripped of white space and quotation marks.
+        is_header: Whether they name several columns.
     """
 
     number: int
@@ -262,13 +251,15 @@ class First(NamedTuple):
 
     @classmethod
     def of(cls, number: int, line: str, delimiters: str, ids: Collection[str], others: Collection[str]) -> First:
-        """A header names an id, or has two other names that are known; the delimiter is the one that gives most such names.
+        """Detect the header and the delimiter, which is the one that gives most known names.
+
+        A header names an id, or has two other known names.
 
         Args:
-            number: The number of the line.
+            number: Line number.
             line: The line.
-            delimiters: What may stand between cells, the likelier first.
-            ids: Names of columns with ids.
+            delimiters: Candidate delimiters, likelier first.
+            ids: Names of id columns.
             others: Names of other columns.
         """
         known = {plain(name) for name in (*ids, *others)}
@@ -280,10 +271,7 @@ class First(NamedTuple):
 
 
 def _lines_of(file: File) -> Iterator[Line]:
-    """(number, line with its end) of the lines that are not blank.
-
-    Where the first line has a CR inside, as in a file of an old Macintosh, CR ends lines too; elsewhere it is a character.
-    """
+    """Yield (number, line with its end), without blank lines; CR ends lines if the first line has one inside."""
     number = 0
     by_cr: bool | None = False if file.opening else None
     for line in file.decoded():
@@ -295,19 +283,8 @@ def _lines_of(file: File) -> Iterator[Line]:
 
 
 def _rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
-    """(line where it begins, cells) of each row with a cell that is not blank.
-
-    Between tabs a cell that is not quoted as it should be is taken as it is, if it ends in its line.
-
-    Args:
-        name: The name of the file.
-        lines: What `_lines_of` gives.
-        delimiter: What stands between cells.
-
-    Raises:
-        InputError: A quoted cell does not end, or goes on after its end, or is too long.
-    """
-    csv.field_size_limit(sys.maxsize)  # the module's own limit is 131,072 characters, less than many documents have
+    """Yield (first line number, cells) of non-blank rows; tolerates bad quoting between tabs within a line."""
+    csv.field_size_limit(sys.maxsize)  # the default of 131,072 characters is too small for many documents
     for number, line in lines:
         cells = line.rstrip("\r\n").split(delimiter)
         if '"' in line:
@@ -322,7 +299,7 @@ def _rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
 
 
 def _bounded(name: str, number: int, lines: Iterator[Line]) -> Iterator[str]:
-    """The lines of the row that begins in line `number`. Raises InputError where they are too long."""
+    """Yield the lines of the row that begins at line `number`; InputError if too long."""
     size = 0
     for _, line in lines:
         size += len(line)
@@ -331,11 +308,7 @@ def _bounded(name: str, number: int, lines: Iterator[Line]) -> Iterator[str]:
 
 
 def _below(name: str, rows: Iterator[Row]) -> tuple[list[str], Iterator[Row]]:
-    """The names of the columns, which the first row holds, and the rows below it, each of which has as many cells.
-
-    Raises:
-        InputError: A name occurs twice, or, while iterating, a row has another number of cells.
-    """
+    """Return the column names from the first row, and the rows below it; InputError if malformed."""
     number, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     twice = next((cell for i, cell in enumerate(header) if cell and cell in header[:i]), None)

@@ -1,4 +1,4 @@
-"""Encodings of files: whatever a file is in, formats read UTF-8."""
+"""File encodings: input is converted to UTF-8 for the formats."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']""")
-NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
+NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
-PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # bytes that texts in cp1252 have beside those of ASCII
-PIECE = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # how a letter begins in UTF-8
+PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # non-ASCII bytes usual in cp1252 texts
+PIECE = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # start of a non-ASCII character in UTF-8
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 ESCAPED = re.compile("[\udc80-\udcff]+")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Encoding, treatment of errors and fields with which files are read.
+    """Encoding, error treatment and fields for reading files.
 
     Args:
-        encoding: The encoding of the files; None detects it.
-        errors: How to treat bytes that are not of the encoding: "strict" stops, "replace" puts U+FFFD in their place.
-        fields: Which columns or keys hold the id, the title and the text, as in `read_corpus`.
+        encoding: Encoding of the files; None detects it.
+        errors: Treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD.
+        fields: Columns or keys that hold the id, title and text, as in `read_corpus`.
     """
 
     encoding: str | None = None
@@ -51,7 +51,6 @@ class Reading:
     fields: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Raises ParameterError for an encoding or a treatment of errors that does not exist."""
         if self.encoding is not None:
             _known(self.encoding)
         if self.errors not in ERRORS:
@@ -63,7 +62,7 @@ _AROUND: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa:
 
 @contextmanager
 def reading_as(reading: Reading) -> Iterator[None]:
-    """Files are read so within the block, unless a call says otherwise."""
+    """Set default reading settings within the block."""
     token = _AROUND.set(reading)
     try:
         yield
@@ -74,29 +73,25 @@ def reading_as(reading: Reading) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> Reading:
-    """The settings of a call: its arguments, and those of `reading_as` where they are None.
-
-    Raises:
-        ParameterError: There is no such encoding or treatment of errors.
-    """
+    """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
     said = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
 
 
 def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], str]:
-    """A file as UTF-8, and the encoding that it is stored in.
+    """Return a file converted to UTF-8, and its stored encoding.
 
-    Files in UTF-8, files that are no text and XML that declares its encoding are not touched. UTF-16 and UTF-32 are recognised
-    by their byte order mark, UTF-16 also by its zeros, and cp1252, the usual encoding of Windows, by letters in the first
-    buffer that are no UTF-8; a remark says what was taken.
+    UTF-8, binary files and XML that declares its encoding are left alone. UTF-16 and UTF-32 are recognised by their byte order
+    mark, UTF-16 also by its zeros, and cp1252, common on Windows, by invalid UTF-8 in the first buffer; a warning names the
+    detected encoding.
 
     Args:
         file: The file, at its beginning.
-        name: Its name, for messages.
-        reading: The encoding, or that it is detected, and how errors are treated.
+        name: File name for messages.
+        reading: Encoding, or None to detect it, and error treatment.
 
     Raises:
-        InputError: While reading, for bytes that are not of the encoding.
+        InputError: While reading, for undecodable bytes.
     """
     buffered = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER)
     start = cast(io.BufferedReader, buffered).peek(BUFFER)
@@ -117,7 +112,7 @@ def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], st
 
 
 def detected(start: bytes) -> str:
-    """The encoding of a file that starts so: "utf-8" unless something else is plain to see."""
+    """Detect the encoding from the first bytes of a file; "utf-8" by default."""
     for mark, encoding in MARKS:
         if start.startswith(mark):
             return encoding
@@ -137,16 +132,12 @@ def detected(start: bytes) -> str:
 
 
 def remark(text: str) -> None:
-    """Tells the user what was understood of a file, as a warning."""
+    """Warn the user about an assumption made in reading a file."""
     warnings.warn(InputWarning(text), stacklevel=2)
 
 
 def _known(encoding: str) -> str:
-    """Python's name of an encoding.
-
-    Raises:
-        ParameterError: There is none of this name.
-    """
+    """Python's name of an encoding; ParameterError if unknown."""
     try:
         known = codecs.lookup(encoding)
         if known.name in NO_CHARSETS or not known._is_text_encoding:
@@ -157,18 +148,9 @@ def _known(encoding: str) -> str:
 
 
 class _Decoded(io.RawIOBase):
-    """The text of a file as UTF-8.
-
-    Args:
-        file: Its bytes.
-        name: Its name, for messages.
-        encoding: Their encoding.
-        errors: "strict" or "replace".
-    """
-
     def __init__(self, file: IO[bytes], name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
-        # A byte without a letter becomes half of a surrogate pair, which is counted and replaced afterwards.
+        # An undecodable byte becomes a lone surrogate, counted and replaced afterwards.
         wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
         how = "strict" if self._strict else "replace" if wide else "surrogateescape"
         self._decoder = codecs.getincrementaldecoder(encoding)(how)
@@ -198,7 +180,7 @@ class _Decoded(io.RawIOBase):
             byte = " ".join(f"{one:02x}" for one in whole[error.start : error.start + 1])
             problem = f"the byte {byte} is not {self._encoding}; {REMEDY}"
             raise InputError.at(self._name, line, problem) from None
-        except UnicodeError as error:  # such as UTF-16 without a mark
+        except UnicodeError as error:  # such as UTF-16 without a byte order mark
             raise InputError(f"{self._name}: not {self._encoding} ({error}); {REMEDY}") from None
         if not self._strict:
             text = self._replaced(text)
@@ -209,7 +191,7 @@ class _Decoded(io.RawIOBase):
         return text.encode(UTF8, "surrogatepass")
 
     def _replaced(self, text: str) -> str:
-        """The text with U+FFFD where bytes have no letter; counts the lines with such."""
+        """Replace surrogates by U+FFFD, and count the affected lines."""
         wrong = ESCAPED if self._decoder.errors == "surrogateescape" else re.compile("\ufffd")
         line, at = self._line, 0
         for match in wrong.finditer(text):

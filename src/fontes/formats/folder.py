@@ -1,4 +1,4 @@
-"""Folders in BEIR's form, and the pieces of a corpus: its files, or parts of them."""
+"""BEIR folders, and the files or byte ranges that make up a corpus."""
 
 from __future__ import annotations
 
@@ -20,21 +20,17 @@ FORM = f"a folder in BEIR's form has {CORPUS}, {QUERIES} and {QRELS}/SPLIT.tsv"
 
 
 def is_beir(folder: Path) -> bool:
-    """Whether the folder has one of the three parts."""
+    """Whether the folder contains any of BEIR's three parts."""
     return any(present(folder, name) for name in (CORPUS, QUERIES)) or bool(qrels_files(folder))
 
 
 def present(folder: Path, name: str) -> Path | None:
-    """The file of this name, or the packed one, or None."""
+    """Return the file or its .gz version, or None."""
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
 def beir_file(folder: Path, name: str) -> Path:
-    """The file of this name, or the packed one.
-
-    Raises:
-        InputError: There is neither.
-    """
+    """Return the file or its .gz version; InputError if neither exists."""
     path = present(folder, name)
     if path is None:
         raise InputError(f"{folder}: no {name} or {name}.gz; {FORM}")
@@ -42,22 +38,22 @@ def beir_file(folder: Path, name: str) -> Path:
 
 
 def qrels_files(folder: Path) -> dict[str, Path]:
-    """The files of judgments by their splits, in alphabetical order."""
+    """Judgment files by split, in alphabetical order."""
     files = sorted((folder / QRELS).glob("*.tsv*"))
     return {plain_name(file).removesuffix(".tsv"): file for file in files if plain_name(file).endswith(".tsv")}
 
 
 def split_of(name: object, splits: Collection[str], split: str | None) -> str:
-    """The split that is meant: the one that is named, or the only one.
+    """Return the split: the one named, or else the only one.
 
     Args:
-        name: What the collection is called in messages.
-        splits: Those that it has.
-        split: The name of one; None where it was not said.
+        name: Collection name for messages.
+        splits: Available splits.
+        split: The chosen split, or None.
 
     Raises:
         InputError: The collection has no judgments.
-        ParameterError: There is no such split, or there are several and none was named.
+        ParameterError: The split does not exist, or there are several and none was named.
     """
     if not splits:
         raise InputError(f"{name}: the collection has no judgments; {FORM}")
@@ -72,17 +68,17 @@ def split_of(name: object, splits: Collection[str], split: str | None) -> str:
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of documents, or a range of its bytes.
+    """A file of documents, or a byte range of one.
 
     Args:
-        path: Its path or address.
-        inside: The path inside the folder that it is of, or its name.
-        of_folder: Whether it is of a folder.
-        size: The bytes as stored; 0 where nobody knows.
-        start: The first byte.
-        end: The byte before which it ends; None for the end of the file.
-        opening: The first line of the file, where the piece begins after it.
-        reading: How it is read.
+        path: Path or address.
+        inside: Path inside its folder, or file name.
+        of_folder: Whether it belongs to a folder.
+        size: Bytes as stored; 0 if unknown.
+        start: First byte.
+        end: End byte, exclusive; None for the end of the file.
+        opening: First line of the file, if the piece begins after it.
+        reading: Settings for reading it.
     """
 
     path: str | Path
@@ -96,30 +92,27 @@ class Piece:
 
     @contextmanager
     def opened(self) -> Iterator[File]:
-        """The piece open for reading."""
         with reading(self.path, self.start, self.end) as source:
             yield File(source, self.inside, self.of_folder, self.opening, self.reading)
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is standard input, a pipe or a device, which is read once."""
+        """Whether it is standard input, a pipe or a device, which can be read only once."""
         if str(self.path) == STANDARD:
             return True
         return address_of(self.path) is None and not self.of_folder and not Path(self.path).is_file()
 
     def absolute(self) -> Piece:
-        """The piece with an absolute path."""
         is_here = address_of(self.path) is None and str(self.path) != STANDARD
         return replace(self, path=Path(self.path).absolute()) if is_here else self
 
     @property
     def name(self) -> str:
-        """Name in messages."""
         return f"{self.path} from byte {self.start:,}" if self.start else str(self.path)
 
     @property
     def stamp(self) -> list[object]:
-        """Values that distinguish it from other pieces, and its file from one that replaces it."""
+        """Values that identify the piece and the current version of its file."""
         address = address_of(self.path)
         if address is not None:
             file: list[object] = [address, stored_at(address).stamp]
@@ -130,15 +123,15 @@ class Piece:
 
 
 def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Piece]:
-    """The files of a path that hold documents, in their order.
+    """Return a path's document files, in order.
 
     Args:
-        path: A file or folder, here or at an address, or "-".
-        chosen: The format, where it is named.
-        first: The format that is looked for in a folder where none is.
+        path: A file or folder, local or at an address, or "-".
+        chosen: The format, if named.
+        first: Format to look for first in a folder if none is named.
 
     Raises:
-        InputError: There is nothing, or a folder without files.
+        InputError: The path does not exist, or the folder has no files.
     """
     address = address_of(path)
     if str(path) == STANDARD:
@@ -165,16 +158,16 @@ def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Pi
 
 
 def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
-    """A file in pieces of about `size` bytes that end where lines end; the file alone where it cannot be cut.
+    """Split a file at line ends into pieces of about `size` bytes; the whole file if it cannot be cut.
 
     Args:
         piece: The whole file.
         format: Its format.
-        fields: The names of the parts of its documents.
-        size: The bytes of a piece.
+        fields: Names of the parts of its documents.
+        size: Bytes per piece.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     if piece.is_stream or is_gzip(piece.path) or piece.size <= size:
         return [piece]
@@ -195,7 +188,7 @@ def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
 
 
 def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
-    """Pieces beside one another in groups of about `size` bytes."""
+    """Group adjacent pieces to about `size` bytes."""
     groups: list[list[Piece]] = []
     filled = size
     for piece in pieces:
@@ -208,7 +201,7 @@ def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
 
 
 def _line_end(piece: Piece, place: int) -> int:
-    """End of the line that holds the byte before an offset; the end of the file if it is too long for a line."""
+    """End of the line containing the byte before `place`; end of file if the line is too long."""
     with reading(piece.path, place - 1) as source:
         line = source.file.readline(MAX_PIECE + 1)
     return place - 1 + len(line) if line.endswith(b"\n") else piece.size
@@ -224,7 +217,7 @@ def _shown(inside: str) -> bool:
 
 
 def _fitting(folder: str | Path, pieces: list[Piece], chosen: Format | None, first: Format) -> list[Piece]:
-    """Of the files of a folder those whose names end as the format's do, or all where there are none."""
+    """Return the files with the format's endings, or all if there are none."""
     fitting = [piece for piece in pieces if plain_name(piece.inside).endswith((chosen or first).endings)]
     if not fitting and chosen and chosen.name == first.name:
         raise InputError(f"{folder}: the folder holds no {first.name} files")

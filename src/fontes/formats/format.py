@@ -1,4 +1,4 @@
-"""Base class of file formats, their registry, and detection of the format of a file."""
+"""Base class and registry of file formats, and format detection."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .packed import Packing
 from .records import Fields
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
-HEAD = 2000  # bytes by which a format is told
-BLANK = 1 << 20  # bytes of blank lines after which no line is waited for
+HEAD = 2000  # bytes read to detect a format
+BLANK = 1 << 20  # most bytes of leading blank lines to read
 
 
 class FileKind(NamedTuple):
-    """A kind of file: its name before the word "format", what such a file holds, and the format that is written unless told."""
+    """A kind of file: its name, its contents, and the default format for writing it."""
 
     noun: str
     holds: str
@@ -41,17 +41,17 @@ KINDS = {
 
 
 class Format:
-    """A format of files: its name, how it is told from others, and how files of it are read and written.
+    """Base class of file formats: detection, reading and writing.
 
-    A subclass with a name registers itself: `class Jsonl(Format, name="jsonl")`. It reads and writes the kinds of files
-    (corpus, topics, qrels, run) whose methods it has; the methods of this class only say what they take and give. A package
-    of somebody else adds a format by the entry point group `fontes.formats`, which names the module of such a subclass.
+    Subclassing with a name registers the format: `class Jsonl(Format, name="jsonl")`. A format reads and writes the kinds of
+    files (corpus, topics, qrels, run) for which it defines methods; those of this class only document the interface. Another
+    package adds a format by the entry point group `fontes.formats`, naming the module of the subclass.
 
     Attributes:
-        name: The name of the format.
-        endings: Endings of the names of its files, of which only such files are read from a folder of documents.
-        named_fields: Whether the parts of its documents have names, so that `read_corpus(fields=…)` can choose others.
-        has_cells: Whether metadata are cells, texts that may stand for numbers and dates; an index guesses the types.
+        name: Format name.
+        endings: File name endings; from a folder of documents, only files with these are read.
+        named_fields: Whether document parts have names, so that `read_corpus(fields=…)` applies.
+        has_cells: Whether metadata are table cells, texts for numbers or dates; an index infers the types.
     """
 
     name: ClassVar[str] = ""
@@ -65,80 +65,64 @@ class Format:
             formats.add(name, cls)
 
     def sniff(self, kind: str, file: File) -> float:
-        """Confidence that a file of this kind is of this format, from 0 (it is not) to 1.
+        """Confidence, from 0 (it is not) to 1, that a file is of this format.
 
-        Our own say 0.9 for a name with their ending, 0.95 for content that no other format has, and less for the rest.
-        Called for the kinds that the format reads. Of equals the first in alphabetical order counts.
+        Built-in formats return 0.9 for a name with their ending, 0.95 for content unique to them, else less. Called for
+        kinds that the format reads. Ties go to the first in alphabetical order.
 
         Args:
-            kind: What the file holds: "corpus", "topics", "qrels" or "run".
-            file: The file, of which name, head, start, first and value can be looked at without reading it.
+            kind: Kind of file: "corpus", "topics", "qrels" or "run".
+            file: The file, whose name, head, start, first and value can be inspected without consuming it.
         """
         return 0.9 if self.endings and file.plain.endswith(self.endings) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        """The documents of a file.
-
-        Raises:
-            InputError: Something cannot be read; the message names file and line.
-        """
+        """Yield the documents of a file; InputError gives file and line."""
         raise NotImplementedError
 
     def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing] | None:
-        """The documents of a file as bytes, for those who want many at once; None, as here: `read_corpus` reads them.
+        """Yield deferred packing work for batches of documents; None (default) to use `read_corpus`.
 
         Args:
             file: The file.
-            fields: The names of the parts of documents.
-            size: About how many bytes of the file each piece of work is.
+            fields: Names of the document parts.
+            size: Approximate bytes of the file per piece of work.
         """
         return None
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
-        """Whether the documents of a file are its lines, each of which means the same without those before it.
-
-        Such a file is cut into ranges of bytes that are read side by side. Here: no.
+        """Whether each line is an independent document, so that byte ranges can be read in parallel (default no).
 
         Args:
-            file: The file, of which the beginning can be looked at.
-            fields: The names of the parts of documents.
+            file: The file, whose beginning can be inspected.
+            fields: Names of the document parts.
         """
         return False
 
     def read_topics(self, file: File) -> Iterable[Topic]:
-        """The topics of a file.
-
-        Raises:
-            InputError: Something cannot be read; the message names file and line.
-        """
+        """Return the topics of a file; InputError gives file and line."""
         raise NotImplementedError
 
     def read_qrels(self, file: File) -> Qrels:
-        """The judgments of a file.
-
-        Raises:
-            InputError: Something cannot be read; the message names file and line.
-        """
+        """Return the judgments of a file; InputError gives file and line."""
         raise NotImplementedError
 
     def read_run(self, file: File, topics: Topics) -> Run:
-        """The run of a file, with `topics` first and then those that only the file has, without text."""
+        """Return the run of a file, with `topics` first, then those found only in the file, without text."""
         raise NotImplementedError
 
     def write_corpus(self, docs: Iterable[Doc]) -> Iterable[bytes]:
-        """The bytes of a file of these documents, in pieces."""
+        """Yield the file's bytes for these documents."""
         raise NotImplementedError
 
     def write_topics(self, topics: Topics) -> Iterable[bytes]:
-        """The bytes of a file of these topics, in pieces."""
         raise NotImplementedError
 
     def write_qrels(self, qrels: Qrels) -> Iterable[bytes]:
-        """The bytes of a file of these judgments, in pieces."""
         raise NotImplementedError
 
     def write_run(self, run: Run, tag: str) -> Iterable[bytes]:
-        """The bytes of a file of this run, in pieces; `tag` is a word that names it where there is a place for it."""
+        """Yield the file's bytes for this run; `tag` is its one-word name, if the format has a place for it."""
         raise NotImplementedError
 
     @classmethod
@@ -149,15 +133,15 @@ class Format:
 
 
 class File(Source):
-    """A file open for reading whose beginning can be looked at before it is read.
+    """A file open for reading, whose beginning can be inspected first.
 
     Attributes:
-        path: The path of the file inside the folder that is read, or its name.
-        plain: The name in lower case, without .gz.
-        folder: Whether the file is one of a folder.
-        opening: The first line of the whole file, where this is a later piece of it; else nothing.
-        encoding: The encoding that the file is stored in; what is read of it is UTF-8.
-        reading: How it is read.
+        path: Path inside the folder being read, or file name.
+        plain: Name in lower case, without .gz.
+        folder: Whether the file belongs to a folder.
+        opening: First line of the whole file if this is a later piece, else empty.
+        encoding: Encoding as stored; the content read is UTF-8.
+        reading: Settings for reading it.
     """
 
     remedy = REMEDY
@@ -176,12 +160,12 @@ class File(Source):
 
     @property
     def position(self) -> int:
-        """Bytes read so far of the file as stored."""
+        """Bytes read so far, as stored."""
         return self._source.position
 
     @cached_property
     def head(self) -> bytes:
-        """The first lines, so many that two are not blank and that there are 2,000 bytes, where the file has them."""
+        """First lines: at least two that are not blank and 2,000 bytes, if the file has them."""
         lines, filled, size = bytearray(), 0, 0
         for line in self.stored_lines():
             lines += line
@@ -195,12 +179,12 @@ class File(Source):
 
     @cached_property
     def start(self) -> str:
-        """The head without white space before it; what is not UTF-8 is replaced."""
+        """The head without leading white space; invalid UTF-8 is replaced."""
         return self.head.decode(errors="replace").lstrip()
 
     @contextmanager
     def seekable(self) -> Iterator[IO[bytes]]:
-        """The bytes of the file as they are stored, in any order; what comes from a pipe or is packed goes to disk first."""
+        """The stored bytes with random access; pipes and compressed files are first copied to disk."""
         stored = self._source.file
         if stored.seekable() and not is_gzip(self.path):
             stored.seek(0)
@@ -218,11 +202,7 @@ class File(Source):
 
     @cached_property
     def whole(self) -> str:
-        """All of the file, which is then in memory.
-
-        Raises:
-            InputError: It is not UTF-8, or too long.
-        """
+        """The whole file in memory; InputError if it is not UTF-8, or too long."""
         content = self.content()
         self.file = io.BytesIO(content)
         return Source(self.name, io.BytesIO(content)).text()
@@ -234,26 +214,22 @@ class File(Source):
 
     @cached_property
     def value(self) -> Any:
-        """The JSON value that the whole file is, if it begins as an object or a list, or None."""
+        """The whole file as a JSON value if it begins as an object or list, else None."""
         return _json(self.whole) if self.start.startswith(("{", "[")) else None
 
 
-# Filled by the subclasses of Format, which the modules of this package and those of other packages define.
+# Filled when subclasses of Format are defined, in this package or another.
 formats: Registry[type[Format]] = Registry("fontes.formats", "format")
 
 
 def formats_for(verb: str, kind: str) -> dict[str, Format]:
-    """The formats that can "read" or "write" a kind, by name: first the one that is written unless told, then by alphabet."""
+    """Formats that can "read" or "write" a kind, by name: the default for writing first, then alphabetical."""
     able = {name: form() for name, form in formats.items() if form.can(verb, kind)}
     return {name: able[name] for name in sorted(able, key=lambda name: (name != KINDS[kind].first, name))}
 
 
 def format_named(name: str, verb: str, kind: str) -> Format:
-    """The format of this name.
-
-    Raises:
-        ParameterError: Where it does not exist or cannot "read" or "write" this kind.
-    """
+    """Return the format of this name; ParameterError if it cannot "read" or "write" this kind."""
     able = formats_for(verb, kind)
     if name not in able:
         what = f"{KINDS[kind].noun} format '{name}'{' to write' if verb == 'write' else ''}"
@@ -262,11 +238,7 @@ def format_named(name: str, verb: str, kind: str) -> Format:
 
 
 def sniffed(kind: str, file: File) -> Format:
-    """The format that is most sure of the file.
-
-    Raises:
-        InputError: Where none is, and where there is nothing in the file.
-    """
+    """Return the format with the highest confidence; InputError if none fits, or the file is empty."""
     able = formats_for("read", kind)
     _refuse_pickle(file)
     sure = {name: able[name].sniff(kind, file) for name in sorted(able)}
@@ -288,7 +260,7 @@ def _refuse_pickle(file: File) -> None:
 
 
 class _Resumed(io.RawIOBase):
-    """The bytes of `head`, and then what is left to read of `rest`."""
+    """A byte stream of `head` followed by `rest`."""
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head = memoryview(head)

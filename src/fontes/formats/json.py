@@ -26,7 +26,7 @@ class Json(Format, name="json"):
     def sniff(self, kind: str, file: File) -> float:
         if kind == "corpus":
             ours = not file.folder or file.plain.endswith(".json")
-            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # over several lines
+            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # multi-line
             return 0.95 if ours and (file.start.startswith("[") or is_one) else 0.0
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
@@ -51,11 +51,7 @@ class Json(Format, name="json"):
 
 
 def json_items(source: Source) -> Iterator[Any]:
-    """The values of the list that a file is, one after the other.
-
-    Raises:
-        InputError: The file is no list, is broken, or has an item that is too long; the message names the line.
-    """
+    """Yield the items of a file that is a JSON list; InputError gives the line of an error."""
     text = _Text(source)
     if text.next() != "[":
         kind = "an object over several lines" if text.next() == "{" else "something else"
@@ -76,11 +72,7 @@ def json_items(source: Source) -> Iterator[Any]:
 
 
 class _Text:
-    """The text of a file, of which as much is in memory as one value needs.
-
-    Attributes:
-        at: The place in the text up to which it has been read.
-    """
+    """A file's text, buffered as far as one value needs; `at` is the read position."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -88,7 +80,7 @@ class _Text:
         self._text, self.at, self._line, self._ended = "", 0, 1, False
 
     def next(self) -> str:
-        """The next character that is not blank; nothing at the end."""
+        """Next character that is not blank; "" at the end."""
         while True:
             while self.at < len(self._text) and self._text[self.at] in BLANKS:
                 self.at += 1
@@ -96,7 +88,6 @@ class _Text:
                 return self._text[self.at : self.at + 1]
 
     def value(self) -> Any:
-        """The value that begins here."""
         while True:
             try:
                 value, end = DECODER.raw_decode(self._text, self.at)
@@ -106,25 +97,20 @@ class _Text:
                     continue
                 self.at += place
                 raise self.error(f"broken JSON ({error.msg})") from None
-            except ValueError:  # Python's own limit
+            except ValueError:  # Python's limit on digits
                 raise self.error(f"broken JSON ({LONG_NUMBER})") from None
             except RecursionError:
                 raise self.error("broken JSON (nested too deeply)") from None
             length = end - self.at
-            if end < len(self._text) or not self._more():  # a number may go on where the text does
+            if end < len(self._text) or not self._more():  # a number may continue in the next chunk
                 self.at += length
                 return value
 
     def error(self, problem: str) -> InputError:
-        """The error for a problem at the place that was read last."""
         return InputError.at(self._source.name, self._line + self._text.count("\n", 0, self.at), problem)
 
     def _more(self, least: int = 0) -> bool:
-        """Reads on; whether there was more. What was read before `at` is let go.
-
-        Args:
-            least: The least number of bytes: as many as there are, so that a long value is not looked at too often.
-        """
+        """Read at least `least` more bytes, dropping the text before `at`; return whether there were any."""
         if self._ended:
             return False
         self._line += self._text.count("\n", 0, self.at)

@@ -1,4 +1,4 @@
-"""JSON objects, one a line: the corpora and queries of BEIR, and Pyserini's corpora."""
+"""JSON lines: the corpora and queries of BEIR, and Pyserini's corpora."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .records import Fields, doc_from, json_line, json_row, json_rows, topic_fro
 class Jsonl(Format, name="jsonl"):
     """Documents or topics as JSON objects, one a line.
 
-    Documents are those of BEIR (`_id`, `title`, `text`) or Pyserini (`id`, `contents`); other keys are metadata. Topics have
-    `_id` and `text`, and where they are there `description`, `narrative`, `turns`, `weights` and `metadata`, an object.
+    Documents are BEIR's (`_id`, `title`, `text`) or Pyserini's (`id`, `contents`); other keys are metadata. Topics have `_id`
+    and `text`, and optionally `description`, `narrative`, `turns`, `weights` and `metadata`, an object.
     """
 
     endings = (".jsonl", ".ndjson", ".json")
@@ -28,7 +28,7 @@ class Jsonl(Format, name="jsonl"):
             return super().sniff(kind, file) or (0.6 if file.start.startswith("{") and not file.folder else 0.0)
         if file.start.startswith(("{", "[")) and file.plain.endswith(".jsonl"):
             return 0.9
-        # One object alone may be a mapping from ids to texts, if it has no id itself.
+        # A single object without an id may map ids to texts.
         several = "\n" in file.start.rstrip()
         return 0.7 if isinstance(file.first, dict) and (several or "_id" in file.first) else 0.0
 
@@ -58,10 +58,7 @@ class Jsonl(Format, name="jsonl"):
 
 
 def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
-    """The documents in a block of lines, the first of which has this number.
-
-    Python's decoder reads the lines that the compiled one leaves to it: one at first, then twice as many each time.
-    """
+    """Pack a block of lines; Python decodes those the compiled reader rejects, in runs of doubling length."""
     from .packed_lines import Lines
 
     parts: list[Packed] = []
@@ -89,7 +86,7 @@ def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
 
 
 def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes, bytes]:
-    """The keys of the id, the title and the text in lines of just these, of which one line has those that are present."""
+    """JSON keys of the id, title and text that the compiled reader accepts."""
     keys = fields.keys(present)
     if not keys["title"]:
         more = fields.keys((*present, "title"))

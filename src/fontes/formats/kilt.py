@@ -1,4 +1,4 @@
-"""KILT's knowledge source: the pages of a Wikipedia, one a line, each a list of paragraphs.
+"""KILT's knowledge source: Wikipedia pages, one a line, each a list of paragraphs.
 
 Format: https://github.com/facebookresearch/KILT (Petroni et al., KILT: a Benchmark for Knowledge Intensive Language Tasks,
 NAACL 2021).
@@ -18,8 +18,8 @@ from .trec_sgml import spaced
 class Kilt(Format, name="kilt"):
     """Pages of KILT's knowledge source: `wikipedia_id`, `wikipedia_title`, and `text`, a list of paragraphs.
 
-    The paragraphs are joined by spaces, as in the collection of TREC CAsT 2021, with the marks of sections and lists that they
-    have. The address of the page becomes the metadata `url`.
+    Paragraphs are joined by spaces, as in TREC CAsT 2021, with their marks of sections and lists. The page's address becomes
+    the metadata `url`.
     """
 
     def sniff(self, kind: str, file: File) -> float:

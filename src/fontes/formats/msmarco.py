@@ -1,4 +1,4 @@
-"""Runs of MS MARCO's three columns."""
+"""MS MARCO's runs in three columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .format import File, Format
 
 
 class MsMarco(Format, name="msmarco"):
-    """Runs of the columns topic, document, rank. Read, the scores are 1/rank, so that the order is kept."""
+    """Runs with the columns topic, document, rank. Scores read are 1/rank, to keep the order."""
 
     def sniff(self, kind: str, file: File) -> float:
         return 0.5 if run_width(file) == MS_MARCO_RUN else 0.0

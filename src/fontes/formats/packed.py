@@ -1,4 +1,4 @@
-"""Documents in a row as bytes end to end, on their way into an index: many at a time, and few Python objects."""
+"""Batches of documents as concatenated bytes, with few Python objects, for indexing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..core.strings import Strings, utf8
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Documents in a row, in UTF-8.
+    """A batch of documents in UTF-8.
 
     Args:
-        ids: Their ids.
-        text: uint8: title, text and metadata of each document, end to end; metadata as JSON, nothing for none.
-        sizes: uint32, (documents, 3): the bytes of the title, the text and the metadata of each.
-        values: The metadata of each; empty where none has any.
+        ids: Document ids.
+        text: uint8: title, text and metadata of each document, end to end; metadata as JSON, empty for none.
+        sizes: uint32, (documents, 3): bytes of each title, text and metadata.
+        values: Metadata of each document; empty if none has any.
     """
 
     ids: Strings
@@ -37,12 +37,12 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The work of making bytes of documents, which any thread may do.
+    """Deferred packing of documents, which any thread may run.
 
     Args:
-        work: Does it.
-        size: About how many bytes of text there are.
-        count: How many documents, where that is known already.
+        work: Function that packs them.
+        size: Approximate bytes of text.
+        count: Number of documents, if known.
     """
 
     work: Callable[[], Packed]
@@ -51,11 +51,7 @@ class Packing:
 
 
 def packed(docs: Sequence[Doc]) -> Packed:
-    """Documents as bytes.
-
-    Raises:
-        InputError: JSON cannot hold the metadata of one.
-    """
+    """Pack documents; InputError if metadata cannot be written as JSON."""
     columns = ([doc.id for doc in docs], [doc.title for doc in docs], [doc.text for doc in docs])
     if not any(doc.metadata for doc in docs):
         return packed_columns(*columns)
@@ -69,14 +65,14 @@ def packed_columns(
     metadata: Sequence[bytes] = (),
     values: Sequence[Mapping[str, Any]] = (),
 ) -> Packed:
-    """Documents as bytes.
+    """Pack documents given as columns.
 
     Args:
-        ids: Their ids.
-        titles: Their titles; empty where none has one.
-        texts: Their texts.
-        metadata: Their metadata as JSON; empty where none has any.
-        values: Their metadata; empty where none has any.
+        ids: Ids.
+        titles: Titles; empty if none has one.
+        texts: Texts.
+        metadata: Metadata as JSON; empty if none has any.
+        values: Metadata; empty if none has any.
     """
     sizes = np.zeros((len(ids), 3), dtype=np.uint32)
     parts: list[Sequence[bytes]] = [_encoded(titles) if any(titles) else (), _encoded(texts), metadata]
@@ -89,7 +85,7 @@ def packed_columns(
 
 
 def join_packed(parts: Sequence[Packed]) -> Packed:
-    """Documents of several parts in one."""
+    """Concatenate packed documents."""
     if len(parts) == 1:
         return parts[0]
     offsets = np.zeros(sum(map(len, parts)) + 1, dtype=np.int64)
@@ -102,11 +98,7 @@ def join_packed(parts: Sequence[Packed]) -> Packed:
 
 
 def metadata_bytes(doc: Doc) -> bytes:
-    """A document's metadata as JSON, empty for none.
-
-    Raises:
-        InputError: Where JSON cannot hold it.
-    """
+    """A document's metadata as JSON, empty for none; InputError if JSON cannot hold it."""
     if not doc.metadata:
         return b""
     try:

@@ -1,7 +1,6 @@
-"""JSON lines to documents, compiled: a line is an object of strings under known keys, or it is left to Python's decoder.
+"""Compiled reader of JSON lines that are objects of strings under known keys.
 
-What is read here is read as Python's decoder reads it. A line with anything else in it, such as other keys, escaped halves of
-surrogate pairs, or an error, is left to that decoder.
+Its results equal those of Python's decoder, which gets every other line: with other keys, escaped surrogates or errors.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from .packed import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
-EMPTY = b'"metadata"'  # a key that may stand with an empty object
+EMPTY = b'"metadata"'  # allowed with an empty object
 
 
 class Lines:
-    """The documents of a block of lines.
+    """Documents of a block of lines.
 
     Args:
         block: Whole lines.
-        keys: The keys of the id, the title and the text, in JSON; an empty one for none.
+        keys: JSON keys of the id, title and text; empty for none.
     """
 
     def __init__(self, block: bytes, keys: tuple[bytes, bytes, bytes]) -> None:
@@ -34,7 +33,7 @@ class Lines:
         self._key_bounds = np.cumsum([0, *map(len, (*keys, EMPTY))])
 
     def read(self, start: int) -> tuple[Packed, int]:
-        """The documents from a line on, up to the first that is left to Python, and where that one begins; -1 where none is."""
+        """Return the documents from `start` to the first line left to Python, and that line's offset (-1: none)."""
         lines = self.block.count(b"\n", start) + 1
         ids, text = np.empty(len(self.block) - start, np.uint8), np.empty(len(self.block) - start, np.uint8)
         offsets, sizes = np.zeros(lines + 1, dtype=np.int64), np.zeros((lines, 3), dtype=np.uint32)
@@ -44,9 +43,9 @@ class Lines:
 
 @kernel()
 def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets: Any, text: Any, sizes: Any) -> Any:
-    """Fills ids, offsets, text and sizes; returns how many documents there are, the bytes of their text, and where it ended."""
+    """Fill ids, offsets, text and sizes; return the number of documents, the bytes of text, and the end offset."""
     count, used = 0, 0
-    spans = np.zeros((4, 3), dtype=np.int64)  # of id, title and text: start, end, whether there are escapes
+    spans = np.zeros((4, 3), dtype=np.int64)  # id, title, text and metadata: start, end, has escapes
     while start < len(block):
         at = _skipped(block, start, len(block))
         if at < len(block) and block[at] != NEWLINE:
@@ -68,7 +67,7 @@ def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets:
 
 @inner()
 def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any) -> int:
-    """The values in a line, and where it ends; -1 where it is not of the plain form, or has no id or no text."""
+    """Fill the value spans of a line and return its end; -1 if it is not plain or lacks id or text."""
     spans[:, 0] = -1
     if block[at] != OPEN:
         return -1
@@ -110,12 +109,11 @@ def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any
     for place in range(spans[0, 0], spans[0, 1]):
         if 0x21 <= block[place] < 0x7F:
             return at
-    return -1  # an id that may be empty
+    return -1  # perhaps an empty id
 
 
 @inner(inline="always")
 def _skipped(block: Any, at: int, end: int) -> int:
-    """End of white space."""
     while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
         at += 1
     return at
@@ -123,7 +121,7 @@ def _skipped(block: Any, at: int, end: int) -> int:
 
 @inner()
 def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
-    """Which of the keys stands at `at`; -1 for none."""
+    """Index of the key at `at`; -1 for none."""
     for part in range(len(key_bounds) - 1):
         size = key_bounds[part + 1] - key_bounds[part]
         if 0 < size <= end - at:
@@ -139,7 +137,7 @@ def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
 
 @inner()
 def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
-    """End of a string (-1 if it is not plain), and whether it has escapes."""
+    """Return the end of a string (-1 if it is not plain), and whether it has escapes."""
     escapes = False
     while at < end:
         byte = block[at]
@@ -166,7 +164,7 @@ def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
 
 @inner()
 def _letter(block: Any, at: int, end: int) -> int:
-    """Number of bytes of the non-ASCII character at `at`; 0 if it is not UTF-8."""
+    """Bytes of the non-ASCII character at `at`; 0 if it is not UTF-8."""
     byte = block[at]
     size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
     if byte < 0xC2 or byte > 0xF4 or at + size > end:
@@ -184,7 +182,7 @@ def _letter(block: Any, at: int, end: int) -> int:
 
 @inner()
 def _escape(block: Any, at: int, end: int) -> Any:
-    """The code point of the escape at `at`, and how many bytes it has: 0 where it is left to Python."""
+    """Return the code point of the escape at `at` and its bytes; 0 bytes if left to Python."""
     if at + 1 >= end:
         return 0, 0
     kind = block[at + 1]
@@ -217,7 +215,6 @@ def _escape(block: Any, at: int, end: int) -> Any:
 
 @inner()
 def _hex(block: Any, at: int, end: int) -> Any:
-    """The number that four hexadecimal digits are, or -1."""
     if at + 4 > end:
         return -1
     code = np.int64(0)
@@ -234,7 +231,7 @@ def _hex(block: Any, at: int, end: int) -> Any:
 
 @inner()
 def _copied(block: Any, span: Any, to: Any, filled: Any) -> Any:
-    """Copies a string, its escapes resolved; returns where it ends."""
+    """Copy a string with its escapes resolved; return the end."""
     at, end = span[0], span[1]
     if span[2] == 0:
         for place in range(end - at):

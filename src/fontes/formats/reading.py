@@ -1,4 +1,4 @@
-"""Topics, qrels and runs read from files of any format, and corpora and these written; gzip and standard streams too."""
+"""Functions that read and write corpora, topics, qrels and runs in any format, with gzip and standard streams."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def read_topics(
     encoding: str | None = None,
     errors: str | None = None,
 ) -> Topics:
-    """The topics of a file, or of a folder in BEIR's form.
+    """Read topics from a file, or from a folder in BEIR's form.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input. Of a folder it is queries.jsonl.
-        format: The name of a format, such as "jsonl" (BEIR's queries.jsonl, and all fields that `write_topics` writes), "tsv",
-            "csv", "trec" (SGML), "xml", "json", "cast" or "canard"; by default it is told from the content.
-        split: Of a folder: leave the topics that have judgments in qrels/SPLIT.tsv.
-        fields: Which keys or columns hold the "id" and the "text" where they have other names: `{"id": "Nr", "text": "Tweet"}`;
-            columns of a table without a header go by their numbers.
-        encoding: The encoding of the file, as in `read_corpus`.
-        errors: How to treat bytes that are not of the encoding, as in `read_corpus`.
+        path: The file (.gz is decompressed), "-" for standard input, or a folder with queries.jsonl.
+        format: Name of a format, such as "jsonl" (BEIR's queries.jsonl, and all fields that `write_topics` writes), "tsv",
+            "csv", "trec" (SGML), "xml", "json", "cast" or "canard"; by default detected from the content.
+        split: Of a folder: keep only topics with judgments in qrels/SPLIT.tsv.
+        fields: Keys or columns that hold the "id" and "text", if named otherwise: `{"id": "Nr", "text": "Tweet"}`; columns
+            without a header go by number.
+        encoding: Encoding of the file, as in `read_corpus`.
+        errors: Treatment of undecodable bytes, as in `read_corpus`.
 
     Raises:
-        InputError: With file and line for what cannot be read, for an id that occurs twice, and for a file without topics.
-        ParameterError: For a format or a split that does not exist.
+        InputError: The file cannot be read, an id occurs twice, or there are no topics.
+        ParameterError: The format or split does not exist.
     """
     if _is_folder(path, split):
         topics = read_topics(beir_file(Path(path), QUERIES), format, None, fields, encoding, errors)
@@ -62,20 +62,20 @@ def read_qrels(
     encoding: str | None = None,
     errors: str | None = None,
 ) -> Qrels:
-    """The judgments of a file, or of a folder in BEIR's form.
+    """Read judgments from a file, or from a folder in BEIR's form.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input. Of a folder it is qrels/SPLIT.tsv.
+        path: The file (.gz is decompressed), "-" for standard input, or a folder with qrels/SPLIT.tsv.
         format: "trec" (topic, group, document, grade; the group is kept), "beir" (topic, document, grade, with or without a
-            header), or another format's name; by default the first line tells.
-        split: Of a folder: which; by default the only one.
-        encoding: The encoding of the file, as in `read_corpus`.
-        errors: How to treat bytes that are not of the encoding, as in `read_corpus`.
+            header), or another format's name; by default detected from the first line.
+        split: Of a folder: the split; by default the only one.
+        encoding: Encoding of the file, as in `read_corpus`.
+        errors: Treatment of undecodable bytes, as in `read_corpus`.
 
     Raises:
-        InputError: With file and line for a wrong number of columns, a grade that is no integer and a document that has two
-            grades for one topic; and for a file without judgments.
-        ParameterError: For a format or a split that does not exist, and for a folder of several splits of which none is named.
+        InputError: A line has a wrong number of columns, a grade that is no integer or a second grade for a document; or there
+            are no judgments.
+        ParameterError: The format or split does not exist, or the folder has several splits and none is named.
     """
     if _is_folder(path, split):
         files = qrels_files(Path(path))
@@ -93,89 +93,86 @@ def read_run(
     encoding: str | None = None,
     errors: str | None = None,
 ) -> Run:
-    """The run of a file. Takes about 16 bytes a row, and the ids.
+    """Read a run; takes about 16 bytes a row, plus the ids.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input.
-        topics: The topics of the run, with an empty ranking for each that the file does not have; topics that only the file
-            has follow without text.
-        format: "trec" (topic, Q0, document, rank, score, tag; rank and order of the lines count for nothing), "msmarco" (topic,
-            document, rank; the scores become 1/rank, so that the order is kept), or another format's name; by default the
-            first line tells.
-        encoding: The encoding of the file, as in `read_corpus`.
-        errors: How to treat bytes that are not of the encoding, as in `read_corpus`.
+        path: The file (.gz is decompressed), or "-" for standard input.
+        topics: The run's topics; those missing from the file get an empty ranking, and those found only in the file follow
+            without text.
+        format: "trec" (topic, Q0, document, rank, score, tag; rank and line order are ignored), "msmarco" (topic, document,
+            rank; scores become 1/rank, to keep the order), or another format's name; by default detected from the first line.
+        encoding: Encoding of the file, as in `read_corpus`.
+        errors: Treatment of undecodable bytes, as in `read_corpus`.
 
     Raises:
-        InputError: With file and line for a wrong number of columns, a score that is no number or NaN, and a document listed
-            twice for one topic.
-        ParameterError: For a format that does not exist.
+        InputError: A line has a wrong number of columns, a score that is no number or NaN, or a repeated document.
+        ParameterError: The format does not exist.
     """
     with _opened("run", path, format, reading_of(encoding, errors)) as (chosen, file):
         return chosen.read_run(file, topics or Topics())
 
 
 def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["corpus"].first) -> None:
-    """Writes documents.
+    """Write documents.
 
     Args:
-        docs: What `read_corpus` accepts.
-        path: The file, packed where its name ends in .gz; "-" is standard output.
+        docs: Any source that `read_corpus` accepts.
+        path: The file, compressed if its name ends in .gz; "-" is standard output.
         format: "jsonl", as BEIR: `_id`, `title`, `text`, and each metadata key; or another format's name.
 
     Raises:
-        InputError: For documents that the format cannot hold, such as metadata that are not of JSON, and where writing fails.
-        ParameterError: For a format that cannot be written.
+        InputError: The format cannot hold the documents (such as metadata that are not JSON), or writing fails.
+        ParameterError: The format cannot be written.
     """
     write_bytes(path, format_named(format, "write", "corpus").write_corpus(read_corpus(docs)))
 
 
 def write_topics(topics: object, path: str | Path, format: str = KINDS["topics"].first) -> None:
-    """Writes topics.
+    """Write topics.
 
     Args:
-        topics: What `Topics.of` accepts.
-        path: The file, packed where its name ends in .gz; "-" is standard output.
-        format: "jsonl", as BEIR: `_id` and `text`, and `description`, `narrative`, `turns` and `weights` where they are not
-            empty (`origin` is not written); "cast", as TREC CAsT: whole conversations, see
-            `fontes.formats.cast.cast_conversations`; or another format's name.
+        topics: Any value that `Topics.of` accepts.
+        path: The file, compressed if its name ends in .gz; "-" is standard output.
+        format: "jsonl", as BEIR: `_id` and `text`, and non-empty `description`, `narrative`, `turns` and `weights` (`origin` is
+            not written); "cast": whole conversations, see `fontes.formats.cast.cast_conversations`; or another format's name.
 
     Raises:
-        InputError: Where writing fails, and for topics that the format cannot hold, such as those that are no conversations.
-        ParameterError: For a format that cannot be written.
+        InputError: Writing fails, or the format cannot hold the topics, such as those that are no conversations.
+        ParameterError: The format cannot be written.
     """
     write_bytes(path, format_named(format, "write", "topics").write_topics(Topics.of(topics)))
 
 
 def write_qrels(qrels: object, path: str | Path, format: str = KINDS["qrels"].first) -> None:
-    """Writes judgments.
+    """Write judgments.
 
     Args:
-        qrels: What `Qrels.of` accepts.
-        path: The file, packed where its name ends in .gz; "-" is standard output.
+        qrels: Any value that `Qrels.of` accepts.
+        path: The file, compressed if its name ends in .gz; "-" is standard output.
         format: "trec", with groups, or another format's name.
 
     Raises:
-        InputError: For an id with white space, which the form cannot hold, and where writing fails.
-        ParameterError: For a format that cannot be written.
+        InputError: An id contains white space, or writing fails.
+        ParameterError: The format cannot be written.
     """
     write_bytes(path, format_named(format, "write", "qrels").write_qrels(Qrels.of(qrels)))
 
 
 def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = KINDS["run"].first) -> None:
-    """Writes a run.
+    """Write a run.
 
-    Scores have as many digits as read back to the same float32, ranks count from 1, and the rows are in the one order, so
-    the same run always gives the same bytes. A topic without results leaves no trace.
+    Scores have enough digits to restore the float32 values, ranks count from 1, and rows are in canonical order, so equal runs
+    give equal bytes. Topics without results are not written.
 
     Args:
-        run: What `Run.of` accepts.
-        path: The file, packed where its name ends in .gz; "-" is standard output.
+        run: Any value that `Run.of` accepts.
+        path: The file, compressed if its name ends in .gz; "-" is standard output.
         tag: One word, the last column of TREC's form.
         format: "trec" (six columns), "msmarco" (three), "checkthat" (a list a topic), or another format's name.
 
     Raises:
-        InputError: For an id with white space, which such a file cannot hold, and where writing fails.
-        ParameterError: For a tag that is not one word, and for a format that cannot be written.
+        InputError: An id contains white space, or writing fails.
+        ParameterError: The tag is not one word, or the format cannot be written.
     """
     chosen = format_named(format, "write", "run")
     if tag.split() != [tag] or SURROGATE.search(tag):
@@ -184,11 +181,11 @@ def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = 
 
 
 def write(kind: str, value: Any, path: str | Path, format: str | None = None, tag: str = "fontes") -> None:
-    """Writes a corpus, topics, qrels or a run, in the first format of the kind unless another is named.
+    """Write a corpus, topics, qrels or a run, by default in the first format of the kind.
 
     Raises:
-        InputError: As the function of the kind, such as `write_corpus`.
-        ParameterError: As the function of the kind, and for a kind that does not exist.
+        InputError: As for the function of the kind, such as `write_corpus`.
+        ParameterError: As there, or the kind does not exist.
     """
     if kind not in KINDS:
         raise ParameterError(f"there is no kind of file '{kind}'; there are {', '.join(KINDS)}")
@@ -205,7 +202,7 @@ def write(kind: str, value: Any, path: str | Path, format: str | None = None, ta
 
 
 def _is_folder(path: str | Path, split: str | None) -> bool:
-    """Raises ParameterError for the split of a file."""
+    """Whether the path is a folder; ParameterError for the split of a file."""
     folder = str(path) != STANDARD and as_path(path).is_dir()
     if split is not None and not folder:
         raise ParameterError(f"{path}: there is no split '{split}' in a file; {FORM}")
@@ -214,7 +211,6 @@ def _is_folder(path: str | Path, split: str | None) -> bool:
 
 @contextmanager
 def _opened(kind: str, path: str | Path, name: str | None, how: Reading) -> Iterator[tuple[Format, File]]:
-    """The format of a file, by name or as told from the file, and the file open for reading."""
     named = None if name is None else format_named(name, "read", kind)
     with reading(path) as source:
         file = File(source, str(path), reading=how)

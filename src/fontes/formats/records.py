@@ -1,4 +1,4 @@
-"""Records, from which documents and topics are made: JSON objects, lines of tables."""
+"""Documents and topics made from records: JSON objects or table rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .decoding import REMEDY
 
 @dataclass(frozen=True)
 class Fields:
-    """The names, in any case, under which a record may hold its id, title and text.
+    """Names, in any case, of a record's id, title and text.
 
     Args:
-        id: Names of the id, of which the first that is present counts.
+        id: Names of the id; the first one present is used.
         title: Names of the title, likewise.
         text: Names of the text, likewise.
-        chosen: The parts whose names the user gave; of these all names that are present count, and their values are joined.
+        chosen: Parts named by the user; for these, all names present are used, and their values joined.
     """
 
     id: tuple[str, ...] = DOC_ID
@@ -39,11 +39,7 @@ class Fields:
 
     @classmethod
     def of(cls, chosen: Mapping[str, str | Sequence[str]] | None) -> Fields:
-        """The usual names, save for the parts that `chosen` names.
-
-        Raises:
-            ParameterError: For a part that does not exist.
-        """
+        """The usual names, except for the parts in `chosen`; ParameterError for an unknown part."""
         chosen = chosen or {}
         unknown = chosen.keys() - {"id", "title", "text"}
         if unknown:
@@ -55,7 +51,7 @@ class Fields:
 
     @classmethod
     def of_topics(cls, chosen: Mapping[str, str | Sequence[str]]) -> Fields:
-        """The usual names of topics, save for the parts that `chosen` names."""
+        """The usual names for topics, except for the parts in `chosen`."""
         fields = cls.of(chosen)
         return replace(
             fields,
@@ -65,9 +61,9 @@ class Fields:
 
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
-        """The keys of a record's "id", "text" and "title" among those that are present; an empty tuple: none.
+        """Keys of a record's "id", "text" and "title"; an empty tuple for none.
 
-        A part that was not chosen leaves the keys of those that were.
+        Parts not chosen by the user do not take keys that were.
         """
         named = {"id": self.id, "text": self.text, "title": self.title}
         chosen = {
@@ -86,16 +82,12 @@ TOPICS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
 DECODER = json.JSONDecoder()
-ENDS = ("\n", "\r\n", "")  # of a line
+ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
 
 def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of the lines that are not blank.
-
-    Raises:
-        InputError: For what is no JSON object.
-    """
+    """Yield (line number, object), without blank lines; InputError for anything but a JSON object."""
     for number, line in enumerate(source.lines(), 1):
         row = json_row(line, source.name, number, source.remedy)
         if row is not None:
@@ -103,20 +95,20 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[str, Any] | None:
-    """The object in a line; None for a blank one.
+    """Parse a line as a JSON object; None for a blank line.
 
     Args:
         line: The line.
-        name: The name of its file, for errors.
-        number: Its number, for errors.
-        remedy: What to do where it is not UTF-8, for errors.
+        name: File name for errors.
+        number: Line number for errors.
+        remedy: Advice for text that is not UTF-8, for errors.
 
     Raises:
-        InputError: For what is no JSON object.
+        InputError: The line is no JSON object.
     """
     try:
         text = line.decode()
-        # The decoder looks for blanks around each value; most lines have none.
+        # Skips the decoder's search for blanks around the value; most lines have none.
         row, end = DECODER.raw_decode(text) if text[:1] == "{" else (None, 0)
         if not end or text[end:] not in ENDS:
             row = DECODER.decode(text)
@@ -132,20 +124,20 @@ def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[
 
 
 def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: str = "line") -> Doc:
-    """The document in a record.
+    """Make a document from a record.
 
     Args:
-        row: The record, which loses the keys that are used; the others become the metadata. A key "metadata" that holds an
-            object, as in BEIR, is spread out.
-        fields: The names of its parts.
-        name: The name of the file, for errors.
-        number: The number of the record in it, for errors.
-        unit: What is counted.
+        row: The record; the keys used are removed, the others become metadata. An object under "metadata", as in BEIR, is
+            expanded.
+        fields: Names of its parts.
+        name: File name for errors.
+        number: Record number for errors.
+        unit: Unit of `number`.
 
     Raises:
-        InputError: For a missing id or text, an empty id, and a part that is neither string, number nor null.
+        InputError: The id or text is missing, the id is empty, or a part is neither string, number nor null.
     """
-    if not fields.chosen:  # most records have just these keys, and there are millions of them
+    if not fields.chosen:  # fast path: millions of records have just these keys
         doc_id, text, title = row.get("_id"), row.get("text"), row.get("title", "")
         if type(doc_id) is type(text) is type(title) is str and doc_id and not doc_id.isspace() and "metadata" not in row:
             del row["_id"], row["text"]
@@ -170,27 +162,27 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
 
 
 def as_cells(doc: Doc) -> Doc:
-    """A document whose metadata are cells of a table: texts that may stand for numbers or dates."""
+    """A document whose metadata are table cells: texts that may stand for numbers or dates."""
     return Doc(doc.id, doc.text, doc.title, {name: Cell(cell) for name, cell in doc.metadata.items()}) if doc.metadata else doc
 
 
 def check_chosen(name: str, number: int, header: Sequence[str], fields: Fields) -> None:
-    """Raises InputError where the header, in line `number`, has not the columns that the user chose."""
+    """Raise InputError if the header, in line `number`, lacks columns that the user chose."""
     for column in (one for part in sorted(fields.chosen) for one in getattr(fields, part)):
         if find(header, (column,)) is None:
             raise InputError.at(name, number, f"there is no column '{column}'; the columns are {', '.join(map(str, header))}")
 
 
 def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> Topic:
-    """The topic in a record.
+    """Make a topic from a record.
 
     Args:
         row: The record.
-        where: What messages call it, such as "FILE, line 7".
-        fields: The names of its parts.
+        where: Location for messages, such as "FILE, line 7".
+        fields: Names of its parts.
 
     Raises:
-        InputError: An id or text is missing, or turns or weights are odd; the message begins with `where`.
+        InputError: The id or text is missing, or turns or weights are malformed; the message begins with `where`.
     """
     present = ", ".join(f"'{key}'" for key in row) or "nothing"
     filled = [key for key, value in row.items() if value is not None]
@@ -210,29 +202,22 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> T
 
 
 def json_value(source: Source) -> Any:
-    """The JSON value that a whole file is.
-
-    Raises:
-        InputError: With the line of what is broken.
-    """
+    """Parse a whole file as JSON; InputError gives the line of a syntax error."""
     return json_parsed(source.text(), source.name)
 
 
 def json_parsed(text: str, name: str) -> Any:
-    """The JSON value that a text is.
+    """Parse a text as JSON; InputError gives `name` and the line of a syntax error.
 
     Args:
         text: The text.
-        name: The name of its file, for errors.
-
-    Raises:
-        InputError: With the line of what is broken.
+        name: File name for errors.
     """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError.at(name, error.lineno, f"broken JSON ({error.msg})") from None
-    except ValueError:  # Python's own limit
+    except ValueError:  # Python's limit on digits
         place = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
         raise InputError.at(name, text.count("\n", 0, place) + 1, f"broken JSON ({LONG_NUMBER})") from None
     except RecursionError:
@@ -240,7 +225,7 @@ def json_parsed(text: str, name: str) -> Any:
 
 
 def json_line(row: Any, indent: int | None = None) -> bytes:
-    """A line of jsonl, or with `indent` many lines; characters are written as they are, save lone surrogates."""
+    """Encode a line of jsonl (several lines with `indent`); only lone surrogates are escaped."""
     try:
         return json.dumps(row, ensure_ascii=False, indent=indent).encode() + b"\n"
     except UnicodeEncodeError:
@@ -259,7 +244,6 @@ def _string(value: Any, part: str, where: str) -> str:
 
 
 def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str) -> InputError:
-    """The error for a record without an id or without a text, which says how to name them."""
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
@@ -282,12 +266,12 @@ def _turn(fields: Mapping[str, str]) -> Turn:
 
 
 def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any], kind: str = "corpus") -> str:
-    """The end of an error: the options that say which field is which, as far as names and lengths tell; or nothing.
+    """Advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
 
     Args:
-        name: The name of the file, or "documents".
-        where: The line of a file, or the item of an iterable.
-        keys: By "id", "text" and "title" the fields that are known.
+        name: File name, or "documents".
+        where: Line of a file, or item of an iterable.
+        keys: Known fields by "id", "text" and "title".
         row: The first record.
         kind: "corpus" or "topics".
     """
@@ -317,11 +301,11 @@ def _title(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
 
 
 def _id(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
-    """A field whose name ends as ids do, or else the first."""
+    """Return a field whose name ends like an id, else the first."""
     return next((key for key in left if plain(key).endswith(("id", "no", "key", "number"))), left[0] if left else None)
 
 
 def _text(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
-    """A field that is called as texts are, or else the one with the longest text."""
+    """Return a field with a usual text name, else the one with the longest text."""
     called = next((key for key in left if any(word in plain(key) for word in TEXTS)), None)
     return max(left, key=lambda key: len(str(row[key])), default=None) if called is None else called

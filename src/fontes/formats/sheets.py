@@ -1,4 +1,4 @@
-"""Tables that are no text: the first sheet of an Excel workbook, and Parquet."""
+"""Binary tables: the first sheet of an Excel workbook, and Parquet."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..storage.files import MAX_PIECE
 from .format import File, Format
 from .records import Fields, check_chosen, doc_from
 
-ROWS = 1000  # of a Parquet file that are in memory together
-SHARED = 16 * MAX_PIECE  # bytes of a workbook's texts, which are in memory together
+ROWS = 1000  # rows of a Parquet file in memory at once
+SHARED = 16 * MAX_PIECE  # bytes of a workbook's shared texts, all in memory
 Row = tuple[int, Sequence[Any]]
 
 
 class Sheet(Format):
-    """A table that is no text. Names of columns mean what they mean in a table with commas; cells keep their types."""
+    """Base class of binary tables. Columns are named as in "csv"; cells keep their types."""
 
     named_fields = True
     magic: bytes
@@ -33,7 +33,7 @@ class Sheet(Format):
         return super().sniff(kind, file) or 0.9 if self.is_ours(file) else 0.0
 
     def is_ours(self, file: File) -> bool:
-        """Whether a file begins as such files do."""
+        """Whether a file has the format's signature."""
         return file.head.startswith(self.magic)
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
@@ -63,12 +63,7 @@ class Sheet(Format):
 
     @contextmanager
     def _table(self, file: File) -> Iterator[tuple[list[str], Iterator[Row]]]:
-        """The names of the columns, and (number of the row, its cells); row 1 is the first below the names in Parquet.
-
-        Raises:
-            InputError: The file is damaged, or names a column twice.
-            MissingExtraError: The library that reads it is not installed.
-        """
+        """Return column names and (row number, cells); in Parquet, row 1 is the first below the names."""
         with file.seekable() as stored:
             header, rows = self._opened(stored, file.name)
             twice = next((name for number, name in enumerate(header) if name and name in header[:number]), None)
@@ -111,7 +106,7 @@ class Xlsx(Sheet, name="xlsx"):
 
 
 class Parquet(Sheet, name="parquet"):
-    """Documents, topics or judgments in a Parquet file, whose columns are named as in "csv"."""
+    """Documents, topics or judgments in a Parquet file, with columns named as in "csv"."""
 
     endings = (".parquet", ".pq")
     magic = b"PAR1"
@@ -136,7 +131,7 @@ class Parquet(Sheet, name="parquet"):
 
 
 def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
-    """The rows in which there is something, with values of JSON, one a column."""
+    """Yield non-blank rows with JSON values, one per column."""
     while True:
         with _sound(name, kind):
             row = next(rows, None)
@@ -149,7 +144,7 @@ def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row
 
 @contextmanager
 def _sound(name: str, kind: str) -> Iterator[None]:
-    """Raises InputError for whatever a library says of a file that is damaged."""
+    """Convert a library's errors on a damaged file to InputError."""
     try:
         yield
     except (InputError, MemoryError):
@@ -160,11 +155,7 @@ def _sound(name: str, kind: str) -> Iterator[None]:
 
 
 def _value(cell: Any, where: str) -> Any:
-    """A cell as a value of JSON: dates as ISO writes them, whole decimals as integers; None for nothing.
-
-    Raises:
-        InputError: It is bytes.
-    """
+    """A cell as a JSON value: ISO dates, whole decimals as integers, None if empty; InputError for bytes."""
     match cell:
         case datetime():
             return cell.date().isoformat() if cell.time() == time() and cell.tzinfo is None else cell.isoformat()

@@ -1,4 +1,4 @@
-"""Plain text: each file of a folder a document."""
+"""Plain text: each file of a folder is a document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .records import Fields
 
 
 class Text(Format, name="text"):
-    """Documents as files of plain text; the id of each is its path inside the folder."""
+    """Documents as plain text files; the id is the path inside the folder."""
 
     def sniff(self, kind: str, file: File) -> float:
         return 0.1 if file.folder else 0.0

@@ -1,4 +1,4 @@
-"""The formats of TREC: documents and topics in SGML, qrels of four columns and runs of six."""
+"""TREC formats: documents and topics in SGML, qrels in four columns and runs in six."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Trec(Format, name="trec"):
     """Formats that NIST distributes for TREC.
 
     Documents are SGML with <DOC> and <DOCNO>, many a file; topics SGML with <top>, <num>, <title>, <desc>, <narr>. Qrels have
-    the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag, of which the rank and the order of
-    the lines count for nothing.
+    the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag. A run's rank and line order are
+    ignored.
     """
 
     named_fields = True
@@ -37,7 +37,7 @@ class Trec(Format, name="trec"):
                 return 0.4 if (opening.startswith("<doc>") if file.folder else "<doc>" in opening) else 0.0
             case "topics":
                 return 0.4 if "<top>" in opening and "<topics" not in opening and not opening.startswith("<?xml") else 0.0
-            case "qrels":  # where the columns are none that we know, the reader says so
+            case "qrels":  # the reader reports unknown columns
                 return 0.5 if qrels_width(file) == TREC_QRELS else 0.01
             case _:
                 return 0.5 if run_width(file) == TREC_RUN else 0.01

@@ -1,4 +1,4 @@
-"""SGML as TREC has it: documents between <DOC> and </DOC>, topics between <top> and </top>."""
+"""TREC's SGML: documents between <DOC> and </DOC>, topics between <top> and </top>."""
 
 from __future__ import annotations
 
@@ -24,16 +24,13 @@ LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECA
 
 
 def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
-    """The documents of a TREC SGML file.
+    """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO or end.
 
-    The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE. The text is all of TEXT, LP, LEADPARA, ABSTRACT;
-    where a document has none of them, as web pages do, all but its id, header, title, scripts and styles. Tags inside are
-    left out and character references are resolved.
-
-    Raises:
-        InputError: For a <DOC> without DOCNO or end.
+    The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text all of TEXT, LP, LEADPARA, ABSTRACT. If a
+    document has none, as web pages do, it is all but its id, header, title, scripts and styles. Tags inside are removed and
+    character references resolved.
     """
-    pending: list[str] = []  # the pieces of a document, joined once
+    pending: list[str] = []  # pieces of a document, joined once
     start = size = 0
     for number, line in enumerate(source.decoded(), 1):
         at = 0
@@ -55,13 +52,10 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
 
 
 def sgml_topics(text: str, name: str) -> Iterator[Topic]:
-    """The topics of TREC SGML: <num>, <title>, <desc>, <narr>, with or without closing tags.
+    """Yield TREC SGML topics: <num>, <title>, <desc>, <narr>, with or without closing tags.
 
-    What is searched is the title, or the description where there is no title. "Number: 051" is the topic 51, as in the
-    qrels.
-
-    Raises:
-        InputError: For a topic without number.
+    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels. Raises InputError for a
+    topic without a number.
     """
     for position, block in enumerate(re.split(r"<top>", text, flags=re.IGNORECASE)[1:], 1):
         parts = {tag: _topic_part(block, tag) for tag in ("num", "title", "desc", "narr")}
@@ -99,12 +93,10 @@ def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
 
 
 def _inside(block: str, tags: Iterable[str]) -> Iterator[str]:
-    """Content of the elements with one of these tags."""
     return (block[opening.end() : closing.start()] for opening, closing in _elements(block, tags))
 
 
 def _without(block: str, tags: Iterable[str]) -> str:
-    """The block with a space in place of each element with one of these tags."""
     pieces, at = [], 0
     for opening, closing in _elements(block, tags):
         pieces.append(block[at : opening.start()])
@@ -113,7 +105,7 @@ def _without(block: str, tags: Iterable[str]) -> str:
 
 
 def _elements(block: str, tags: Iterable[str]) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
-    """The opening and the closing tag of each element; one inside another counts for nothing, nor does one without an end."""
+    """Yield outermost, closed elements as (opening tag, closing tag)."""
     names = "|".join(map(re.escape, tags))
     closing = rf"/(?P<closes>{names})\s*>"
     last = {tag["closes"].lower(): tag.start() for tag in re.finditer(f"<{closing}", block, re.IGNORECASE)}
@@ -133,21 +125,19 @@ def _topic_part(block: str, tag: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without comments and tags, and with its character references resolved."""
-    end = text.rfind("-->") + 3 if "-->" in text else 0  # a comment without an end is none, and is not looked for to the end
+    end = text.rfind("-->") + 3 if "-->" in text else 0  # an unclosed comment is text; do not search for its end
     return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
 
 
 def resolved(text: str) -> str:
-    """The text with its character references resolved; those of no character become U+FFFD, however many digits they have."""
+    """The text with character references resolved; invalid ones, of any length, become U+FFFD."""
     return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
 
 
 def _lines(text: str) -> str:
-    """The lines that are not blank, each with single spaces."""
     return "\n".join(filter(None, map(spaced, text.splitlines())))
 
 
 def spaced(text: str) -> str:
-    """The words with single spaces between them."""
+    """The words separated by single spaces."""
     return " ".join(text.split())

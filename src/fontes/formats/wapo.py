@@ -17,16 +17,15 @@ from .records import Fields, json_rows
 from .trec_sgml import resolved, spaced
 
 TAG = re.compile(r"<[^<>]*>")
-KEYS = {"id", "article_url", "published_date"}  # of an article without blocks
+KEYS = {"id", "article_url", "published_date"}  # keys of an article without blocks
 SITE = "https://www.washingtonpost.com"
 
 
 class WashingtonPost(Format, name="wapo"):
     """Articles of The Washington Post: `id`, `title`, `published_date` in milliseconds, and `contents`, a list of blocks.
 
-    The text is that of the blocks of the subtype "paragraph", without tags, joined by spaces, as in the collection of TREC CAsT
-    2021; captions and bylines are left out. The address, the author and the kicker become the metadata `url`, `author` and
-    `section`, the day on which it was published, in UTC, becomes `date`.
+    The text joins the blocks of subtype "paragraph" by spaces, without tags, captions and bylines, as in TREC CAsT 2021. The
+    address, author and kicker become the metadata `url`, `author` and `section`; the publication day in UTC becomes `date`.
     """
 
     def sniff(self, kind: str, file: File) -> float:
@@ -51,7 +50,6 @@ class WashingtonPost(Format, name="wapo"):
 
 
 def _text(blocks: list[dict[str, Any]]) -> str:
-    """The text of the paragraphs."""
     paragraphs = (block.get("content") for block in blocks if block.get("subtype") == "paragraph")
     return spaced(" ".join(resolved(TAG.sub("", one)) for one in paragraphs if isinstance(one, str)))
 
@@ -69,7 +67,7 @@ def _metadata(row: dict[str, Any], blocks: list[dict[str, Any]], where: str) -> 
 
 
 def _day(published: Any, where: str) -> str:
-    """The day of a number of milliseconds after 1970, as YYYY-MM-DD."""
+    """The UTC day of a time in milliseconds since 1970, as YYYY-MM-DD."""
     try:
         return datetime.fromtimestamp(int(published) / 1000, UTC).date().isoformat()
     except (TypeError, ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Topics in XML, as TREC's later tracks have them: <topic> elements with a number."""
+"""Topics in XML, as in TREC's later tracks: <topic> elements with a number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .trec_sgml import spaced
 
 DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 UTF8 = ("utf-8", "utf8")
-NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
+NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 
 
 class Xml(Format, name="xml"):
@@ -27,12 +27,8 @@ class Xml(Format, name="xml"):
 
 
 def _topics(text: str, name: str) -> Iterator[Topic]:
-    """The topics of TREC XML: <topic number="1"> with title or query, description or question, narrative.
-
-    What is searched is the query, title, question, summary or description, whichever comes first in this list, or else all
-    the text of the topic. Raises InputError for broken XML and for a topic without number.
-    """
-    if "<!ENTITY" in text:  # by which a small file can become a huge one
+    """Yield topics; the query is the first of query, title, question, summary, description, else all text."""
+    if "<!ENTITY" in text:  # entities can expand a small file to a huge one
         raise InputError(f"{name}: the file declares entities of its own; write what they stand for in their place")
     try:
         root = ET.fromstring(text)
@@ -54,7 +50,7 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
 
 
 def _text(file: File) -> str:
-    """The text of a file in the encoding that it declares. Raises InputError for one that it is not in, or that is unknown."""
+    """Decode a file by its declared encoding; InputError if that is wrong or unknown."""
     declared = DECLARED.match(file.head) if file.encoding == UTF8[0] else None
     encoding = declared[1].decode(errors="replace").lower() if declared else UTF8[0]
     if encoding in UTF8:
@@ -71,7 +67,6 @@ def _text(file: File) -> str:
 
 
 def _elements(root: ET.Element) -> Iterator[ET.Element]:
-    """The topics, of which none is inside another."""
     ahead = [root]
     while ahead:
         element = ahead.pop()

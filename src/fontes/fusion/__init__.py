@@ -1,4 +1,4 @@
-"""Fusion: several runs, or the stages that make them, as one."""
+"""Fusion of several runs, or of the stages that make them."""
 
 from .fusing import Fusion, fuse
 

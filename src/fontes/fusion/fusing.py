@@ -1,4 +1,4 @@
-"""`fuse`: several runs, or the stages that make them, as one."""
+"""`fuse`: fusion of runs and stages."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def fuse(
     k: float = 60,
     missing: float | str | None = None,
 ) -> Fusion | Run:
-    """One system out of two or more: of stages a stage, of runs a run.
+    """Fuse two or more systems: stages into a stage, runs into a run.
 
-    The run has every document that one of the systems returns, and the topics of all; a system without a topic has an empty
-    list for it. Each list gives each of its documents something, and the method makes one score of what the lists give:
+    The result has all documents and topics of the systems; a system without a topic has an empty list for it. Methods, from the
+    contributions of the lists:
 
     * `rrf`: the sum of 1 / (k + rank) (Cormack, Clarke and Büttcher, 2009)
     * `isr`: the sum of 1 / rank^2, times the number of lists with the document (Mourão, Martins and Magalhães, 2015)
@@ -51,26 +51,22 @@ def fuse(
     * `combmnz`: that sum times the number of lists with the document; `combmax`, `combmin`: the greatest, the least
       (all Fox and Shaw, 1994)
 
-    A normalisation brings the scores of each list to one scale; rrf, isr and borda look at ranks alone.
-    `min-max`: (score - least) / (best - least); `max`: score / best; `sum`: score - least, divided by the sum of these; `z`:
-    (score - mean) / standard deviation (dividing by n); `rank`: 1 - (rank - 1) / length of the list; None: the scores as they
-    are. A list with one score throughout gets 1 from min-max, 1 / length from sum, 0 from z.
+    Normalisations scale the scores of each list; rrf, isr and borda use ranks alone. `min-max`: (score - least) / (best -
+    least); `max`: score / best; `sum`: score - least, divided by the sum of these; `z`: (score - mean) / standard deviation
+    (dividing by n); `rank`: 1 - (rank - 1) / length of the list; None: unchanged. A list of equal scores gets 1 from min-max, 1
+    / length from sum, 0 from z.
 
-    Sums are made in float64 in the order of the systems and rounded to float32.
+    Sums are computed in float64 in the order of the systems and rounded to float32.
 
     Args:
         *systems: Stages that all take Topics or all take Run; or runs, each as `Run.of` accepts it.
         method: One of the methods above.
         normalize: One of the normalisations above, or None.
-        weights: Numbers from 0 up, one a system, which multiply what the lists give, in `wsum`, `rrf`, `isr` and `borda`; None
-            is 1 for each.
+        weights: Numbers from 0 up, one a system, for `wsum`, `rrf`, `isr` and `borda`; None is 1 for each.
         k: The constant of rrf, from 0 up.
-        missing: What a list gives a document that it does not have. None is the method's own rule: 0 for sums; the mean of the
-            points that are left over for borda; and combmax and combmin leave the list out. "min" is what the list gives its
-            last document (0 if it is empty), which suits `z`, where 0 is the mean. A number is given as it is.
-
-    Returns:
-        A `Fusion` of stages, or the run of runs.
+        missing: Contribution of a list to a document that it lacks. None: the method's rule, 0 for sums; the mean of the
+            remaining points for borda; none for combmax and combmin. "min": that of the list's last document (0 if it is
+            empty), which suits `z`, where 0 is the mean. Or a number.
 
     Raises:
         ParameterError: There are fewer than two systems, or a parameter is out of its range.
@@ -90,15 +86,15 @@ def fuse(
 
 @dataclass(frozen=True)
 class Fusion(Stage[Any, Run], name="fuse"):
-    """Several stages as one: what `fuse` makes of stages, with the same parameters.
+    """Fuses several stages; the stage that `fuse` returns.
 
     Args:
         stages: The stages, two or more.
-        method: How what the lists give becomes one score: rrf, isr, borda, wsum, combsum, combmnz, combmax or combmin.
-        normalize: How the scores of each list are brought to one scale: min-max, max, sum, z, rank or None.
+        method: Method of fusion: rrf, isr, borda, wsum, combsum, combmnz, combmax or combmin.
+        normalize: Normalisation of the scores of each list: min-max, max, sum, z, rank or None.
         weights: Numbers from 0 up, one a stage, for wsum, rrf, isr and borda; None is 1 for each.
         k: The constant of rrf, from 0 up.
-        missing: What a list gives a document that it does not have: None for the method's own rule, "min" or a number.
+        missing: Contribution of a list to a document that it lacks: None for the method's own rule, "min" or a number.
     """
 
     variadic = "stages"
@@ -111,14 +107,14 @@ class Fusion(Stage[Any, Run], name="fuse"):
 
     @staticmethod
     def of_runs(*runs: object, **parameters: Unpack[Parameters]) -> Run:
-        """The fusion of runs, each as `Run.of` accepts it; otherwise as `fuse`."""
+        """Fuse runs, each as `Run.of` accepts it; otherwise as `fuse`."""
         _check_number(len(runs))
         method = Fusion((), **parameters)._method_of(len(runs))
         return fused([Run.of(run) for run in runs], method)
 
     @property
     def takes(self) -> type[Any]:
-        """What the stages take: Topics or Run."""
+        """Input of the stages: Topics or Run."""
         return self.stages[0].takes
 
     def check(self) -> None:
@@ -139,7 +135,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
         return fused([stage(value, progress=progress) for stage in self.stages], self._method_of(len(self.stages)))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """What each stage gives the document, from the stages' own runs; it comes to the score in the run."""
+        """Explain a score by the contribution of each stage's own run."""
         self.require(Topics, Run, "explain")
         self.check()
         method = self._method_of(len(self.stages))
@@ -162,17 +158,17 @@ class Fusion(Stage[Any, Run], name="fuse"):
         return Explanation(score, f"{method.name}: {_joining(method.formula, sum(map(bool, rows)))}", tuple(parts))
 
     def shown(self) -> dict[str, Any]:
-        """The method in any case."""
+        """Parameters, always with the method."""
         shown = super().shown() | {"method": self.method}
         return {name: shown[name] for name in self.params() if name in shown}
 
     def _method_of(self, systems: int) -> FusionMethod:
-        """The method with its parameters, for a number of systems. Raises ParameterError as `fuse` does."""
+        """The checked method for a number of systems. Raises ParameterError as `fuse` does."""
         return FusionMethod.checked(self.method, self.normalize, self.weights, self.k, self.missing, systems)
 
 
 def fused(runs: Sequence[Run], method: FusionMethod) -> Run:
-    """The fusion of runs by a method that is checked."""
+    """Fuse runs by a checked method."""
     pairs = Pairs.of(runs)
     scores = method.scores(pairs, method.columns(pairs))
     return pairs.run(scores, {"parts": [run.provenance for run in runs], "fusion": asdict(method)})
@@ -192,7 +188,7 @@ def _part(
     topic: Topic,
     doc_id: str,
 ) -> Explanation:
-    """What one stage gives, and why; `row` is where its run has the document, if it has it."""
+    """Contribution of one stage; `row` is the document's row in its run, if any."""
     if row is None:
         return Explanation(contribution, f"not among the {run.rows} documents of {stage!r}")
     label = method.label(row + 1, float(run.scores[row]))
@@ -204,5 +200,4 @@ def _part(
 
 
 def _joining(formula: Formula, lists: int) -> str:
-    """How the parts come to one score, of a document that so many lists have."""
     return f"{formula.joining}, times {lists} lists with the document" if formula.counted else formula.joining

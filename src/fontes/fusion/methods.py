@@ -1,4 +1,4 @@
-"""The methods of fusion: what a list gives each of its documents, and how what several lists give becomes one score."""
+"""Methods of fusion: contributions of lists, and their combination."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def inverse_square_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
 
 
 def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
-    """With c documents in all lists together the first has c points, the next c - 1 and so on."""
+    """Borda points: with c documents in all lists together, c for the first, c - 1 for the next and so on."""
     return candidates - ranks + 1
 
 
 def points_left_over(candidates: Ints, sizes: Ints) -> Floats:
-    """The mean of the points of Borda that a list has not given away."""
+    """Mean of the Borda points that a list has not given."""
     left = candidates.astype(np.float64)
     left -= sizes
     return (left + 1) / 2
@@ -41,19 +41,19 @@ def points_left_over(candidates: Ints, sizes: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class Formula:
-    """How a method makes one score of what several lists give.
+    """Formula of a method.
 
     Args:
-        source: Where it was published.
-        of_ranks: What a list gives, from ranks, the number of documents that all lists of the topic have together, and k; None
-            for a method that takes the normalised scores.
-        label: What an explanation says of `of_ranks`, with {rank} and {k}.
-        best: For a method that takes the greatest or the least, that ufunc; None for a sum.
-        joining: What an explanation says of how the parts come to one score.
-        counted: Whether the sum is multiplied by the number of lists that have the document.
+        source: Publication.
+        of_ranks: Contribution, from ranks, the number of documents in all lists of the topic, and k; None for a method that
+            uses normalised scores.
+        label: Explanation of `of_ranks`, with {rank} and {k}.
+        best: The ufunc of a greatest or least; None for a sum.
+        joining: Explanation of the combination.
+        counted: Multiply the sum by the number of lists with the document.
         weighted: Whether the systems may have weights.
-        missing: What a list gives the documents of a topic that it lacks, from the number of documents that all lists have
-            together and its own; None for 0 in a sum, and for leaving the list out of the greatest or the least.
+        missing: Contribution to missing documents, from the number of documents in all lists and in this one; None for 0 in a
+            sum, and for no contribution to the greatest or the least.
     """
 
     source: str
@@ -99,7 +99,7 @@ WEIGHTED = tuple(name for name, formula in METHODS.items() if formula.weighted)
 
 @dataclass(frozen=True)
 class FusionMethod:
-    """A method with its parameters, as `checked` makes it. `fuse` describes them."""
+    """A method with its parameters, which `fuse` describes; made by `checked`."""
 
     name: str = "rrf"
     normalize: str | None = "min-max"
@@ -109,10 +109,10 @@ class FusionMethod:
 
     @classmethod
     def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> FusionMethod:
-        """The method for a number of systems.
+        """Check parameters for a number of systems.
 
         Raises:
-            ParameterError: There is no such method or normalisation, or a parameter is out of its range.
+            ParameterError: The method or normalisation is unknown, or a parameter is out of its range.
         """
         if name not in METHODS:
             raise ParameterError(f"there is no fusion method {name!r}; {nearest(str(name), METHODS)}")
@@ -126,15 +126,14 @@ class FusionMethod:
 
     @property
     def formula(self) -> Formula:
-        """The formula of the method."""
+        """Formula of the method."""
         return METHODS[self.name]
 
     def columns(self, pairs: Pairs) -> NDArray[np.float64]:
-        """What each run gives each pair, without its weight.
+        """Unweighted contribution of each run to each pair.
 
         Returns:
-            float64, one row a run, one column a pair; with what a document that the run lacks gets, NaN where the run is left
-            out.
+            float64 (runs, pairs), with those for missing documents; NaN for no contribution.
 
         Raises:
             InputError: A score is infinite, or does not suit the normalisation.
@@ -147,26 +146,25 @@ class FusionMethod:
         return table
 
     def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
-        """For each pair the score, float64: the columns, in the order of the systems, as one."""
+        """Score of each pair, float64: the columns combined, in the order of the systems."""
         if self.formula.best is not None:
             joined: Floats = self.formula.best.reduce(columns, axis=0)
             return joined
         return weighted(columns, self.weights or (1.0,) * len(columns), self.times(pairs))
 
     def times(self, pairs: Pairs) -> Ints | None:
-        """For each pair the number of runs that have it, for a method that multiplies by it."""
+        """Number of runs with each pair, for a method that multiplies by it."""
         if not self.formula.counted:
             return None
         return np.bincount(np.concatenate(pairs.places), minlength=len(pairs))
 
     def label(self, rank: int, score: float) -> str:
-        """How what a list gives its document of this rank and score comes about."""
+        """Explanation of the contribution to a document of this rank and score."""
         if self.formula.of_ranks is not None:
             return self.formula.label.format(k=self.k, rank=rank)
         return f"{self.normalize} of {score:g}" if self.normalize else "score"
 
     def _contributions(self, pairs: Pairs, i: int) -> Floats:
-        """What a run gives each of its rows."""
         run = pairs.runs[i]
         lists = RankedLists(run, f"system {i + 1}")
         if self.formula.of_ranks is None:
@@ -175,7 +173,7 @@ class FusionMethod:
         return self.formula.of_ranks(lists.ranks, candidates, self.k)
 
     def _fill(self, pairs: Pairs, i: int, values: Floats) -> Any:
-        """What the run gives the pairs that it lacks: a number, or one a pair."""
+        """Contribution of the run to pairs that it lacks: a number, or one a pair."""
         run, numbers = pairs.runs[i], pairs.numbers[i]
         sizes = np.diff(run.bounds)
         if self.missing is None and self.formula.missing is not None:
@@ -193,7 +191,7 @@ class FusionMethod:
 
 
 def weighted(columns: Sequence[Floats] | NDArray[np.float64], weights: Sequence[float], times: Ints | None = None) -> Floats:
-    """The weighted sum of the columns, float64, in their order, and `times` something."""
+    """Weighted sum of the columns, float64, in their order, optionally multiplied by `times`."""
     total = np.zeros(len(columns[0]), dtype=np.float64)
     for column, weight in zip(columns, weights, strict=True):
         total += weight * column

@@ -1,4 +1,4 @@
-"""Normalisations: the scores of each list of a run brought to one scale, so that those of several runs can be added."""
+"""Normalisations: scores of each list on one scale, so that those of several runs can be added."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..core.pairs import Floats, Ints
 
 
 class RankedLists:
-    """The lists of a run end to end, a list for each topic; those without a document are left out.
+    """The lists of a run end to end, one for each topic with documents.
 
     Attributes:
-        scores: The score of each row, float64; a list's rows go from best to worst.
-        ranks: The rank of each row, float64, counted from 1.
-        first: The first row of each list.
-        size: The number of rows of each list.
-        best: The best score of each list.
-        least: The worst score of each list.
+        scores: Score of each row, float64, best to worst in each list.
+        ranks: Rank of each row, float64, from 1.
+        first: First row of each list.
+        size: Number of rows of each list.
+        best: Best score of each list.
+        least: Worst score of each list.
     """
 
     def __init__(self, run: Run, name: str) -> None:
-        """The lists of `run`, which messages call `name`."""
+        """Take the lists of `run`, which messages call `name`."""
         self._run, self._name = run, name
         sizes = np.diff(run.bounds)
         filled = sizes > 0
@@ -36,21 +36,21 @@ class RankedLists:
         self.least: Floats = self.scores[run.bounds[1:][filled] - 1]
 
     def spread(self, of_lists: Any) -> Any:
-        """A value for each row from one for each list."""
+        """Repeat one value per list for each row."""
         return np.repeat(of_lists, self.size)
 
     def sums(self, of_rows: Floats) -> Floats:
-        """The sum over each list."""
+        """Sum over each list."""
         return np.add.reduceat(of_rows, self.first) if len(self.first) else self.best
 
     def error(self, row: int, problem: str) -> InputError:
-        """The error for a problem with the score of a row."""
+        """Error for a problem with the score of a row."""
         topic = list(self._run.topics)[int(self._run.topic_numbers[row])]
         return InputError(f"{self._name}, topic '{topic}', document '{self._run.ids[int(self._run.codes[row])]}': {problem}")
 
 
 def min_max(lists: RankedLists) -> Floats:
-    """(score - least) / (best - least); 1 in a list with one score throughout."""
+    """(score - least) / (best - least); 1 in a list of equal scores."""
     return _ratio(lists.scores - lists.spread(lists.least), lists.spread(lists.best - lists.least), 1.0)
 
 
@@ -68,13 +68,13 @@ def by_max(lists: RankedLists) -> Floats:
 
 
 def by_sum(lists: RankedLists) -> Floats:
-    """Score - least, divided by the sum of these over the list; 1 / length in a list with one score throughout."""
+    """Score - least, divided by the sum of these over the list; 1 / length in a list of equal scores."""
     above = lists.scores - lists.spread(lists.least)
     return _ratio(above, lists.spread(lists.sums(above)), 1 / lists.spread(lists.size))
 
 
 def z_score(lists: RankedLists) -> Floats:
-    """(score - mean) / standard deviation, which divides by n; 0 in a list with one score throughout."""
+    """(score - mean) / standard deviation, which divides by n; 0 in a list of equal scores."""
     apart = lists.scores - lists.spread(lists.sums(lists.scores) / lists.size)
     deviation = np.sqrt(lists.sums(apart**2) / lists.size)
     return _ratio(apart, lists.spread(np.where(lists.best > lists.least, deviation, 0.0)), 0.0)
@@ -96,7 +96,7 @@ NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
 
 
 def normalized(lists: RankedLists, normalization: str | None) -> Floats:
-    """The scores of each list brought to one scale, float64; as they are where the normalisation is None.
+    """Normalise the scores of each list, float64; None leaves them unchanged.
 
     Raises:
         InputError: A score is infinite, or does not suit the normalisation.
@@ -107,6 +107,6 @@ def normalized(lists: RankedLists, normalization: str | None) -> Floats:
 
 
 def _ratio(above: Floats, below: Floats, constant: Any) -> Floats:
-    """above / below; `constant` for the rows of a list whose scores are all the same, where below is 0."""
+    """above / below; `constant` for rows of a list of equal scores, where below is 0."""
     out = np.broadcast_to(np.asarray(constant, dtype=np.float64), above.shape).copy()
     return np.divide(above, below, out=out, where=below > 0)

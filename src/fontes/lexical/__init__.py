@@ -1,4 +1,4 @@
-"""Lexical retrieval: every model a weighting over one kernel."""
+"""Lexical retrieval models, as weightings over one search kernel."""
 
 from .bm25 import BM25, BM25Weighting
 from .feedback import RM3, CausalFeedback

@@ -1,4 +1,4 @@
-"""BM25: its variants, each an entry of one table, the weighting, and the stage."""
+"""BM25: table of variants, weighting and stage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def idf_l(n: float, df: Any) -> Any:
 
 
 def tf_lucene(tf: Any, length: Any, k1: float, delta: float) -> Any:
-    """tf / (tf + k1 · length): without the factor k1 + 1, which changes no ranking."""
+    """tf / (tf + k1 · length); the factor k1 + 1, which changes no ranking, is omitted."""
     return tf / (tf + k1 * length)
 
 
@@ -56,7 +56,7 @@ def tf_robertson(tf: Any, length: Any, k1: float, delta: float) -> Any:
 
 
 def tf_plus(tf: Any, length: Any, k1: float, delta: float) -> Any:
-    """(k1 + 1) tf / (tf + k1 · length) + delta: no document that has the term gets less than delta."""
+    """(k1 + 1) tf / (tf + k1 · length) + delta: at least delta for a document that has the term."""
     return tf_robertson(tf, length, k1, delta) + delta
 
 
@@ -68,15 +68,15 @@ def tf_l(tf: Any, length: Any, k1: float, delta: float) -> Any:
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant of BM25: two pure functions, and the defaults of its parameters.
+    """A variant of BM25: two pure functions and default parameters.
 
     Args:
-        idf: From N and df to the idf of a term.
-        tf_part: From tf, the length part 1 - b + b · dl / avgdl, k1 and delta to the tf part.
-        source: Where the formula was published.
-        k1: The default of k1.
-        b: The default of b.
-        delta: The default of delta; None for a variant without one.
+        idf: Computes a term's idf from N and df.
+        tf_part: Computes the tf part from tf, the length part 1 - b + b · dl / avgdl, k1 and delta.
+        source: Publication of the formula.
+        k1: Default of k1.
+        b: Default of b.
+        delta: Default of delta; None for a variant without one.
         floored: Whether an idf below 0 becomes epsilon times the mean idf of all terms.
     """
 
@@ -101,10 +101,10 @@ VARIANTS: dict[str, Variant] = {
 
 @dataclass(frozen=True)
 class BM25Weighting(Weighting):
-    """The weights of BM25: for a posting idf times tf part. `BM25` describes the parameters.
+    """BM25 weights: idf times tf part. `BM25` describes the parameters.
 
     Raises:
-        ParameterError: There is no such variant, or a parameter is out of its range.
+        ParameterError: The variant is unknown, or a parameter is out of range.
     """
 
     variant: str
@@ -119,7 +119,7 @@ class BM25Weighting(Weighting):
     def of(
         cls, variant: str, k1: float | None = None, b: float | None = None, *, delta: float | None = None, **others: Any
     ) -> BM25Weighting:
-        """The weighting of a variant, whose own defaults stand in for None."""
+        """Return the weighting of a variant, with its defaults in place of None."""
         known = _variant(variant)
         if delta is not None and known.delta is None:
             having = " and ".join(name for name, other in VARIANTS.items() if other.delta is not None)
@@ -150,11 +150,11 @@ class BM25Weighting(Weighting):
         return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + np.abs(counts))
 
     def for_postings(self) -> BM25Weighting:
-        """The same for every k3, which is of the topic's side."""
+        """Return the weighting with the default k3, which affects queries only."""
         return self if self.k3 is None else replace(self, k3=None)
 
     def idf(self, statistics: Statistics, df: Any) -> Any:
-        """The idf of terms that `df` documents have."""
+        """Return the idf of terms with document frequencies `df`."""
         variant = VARIANTS[self.variant]
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
@@ -204,18 +204,18 @@ class BM25Weighting(Weighting):
 class BM25(Lexical, name="bm25"):
     """BM25: the sum over the topic's terms of idf · tf part · query part.
 
-    The variants are in `fontes.lexical.bm25.VARIANTS`, each with its formulas, its defaults and its source; Robertson and
-    Zaragoza (2009) and Trotman, Puurula and Burgess (2014) compare them. Without training data textbooks advise k1 and k3
-    between 1.2 and 2, and b = 0.75.
+    `fontes.lexical.bm25.VARIANTS` lists the variants with formulas, defaults and sources; Robertson and Zaragoza (2009) and
+    Trotman, Puurula and Burgess (2014) compare them. Textbooks advise k1 and k3 between 1.2 and 2, and b = 0.75, without
+    training data.
 
     Args:
         variant: The formulas of idf and tf part, and the defaults of k1, b and delta: lucene (as Anserini), robertson, okapi
             (as rank_bm25), atire, plus or l.
         k1: How slowly repetitions of a term in a document saturate, from 0 up; None is the variant's default.
-        b: How much the length of a document counts, from 0 to 1; None is the variant's default.
+        b: Strength of length normalization, from 0 to 1; None is the variant's default.
         k3: The query part is (k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None. It matters for topics as long as a paragraph.
-        delta: What plus and l give each occurrence at least, from 0 up; None is the variant's default.
-        epsilon: What okapi puts in place of an idf below 0, in parts of the mean idf of all terms.
+        delta: Shift of the tf part (plus) or of tf / length (l), from 0 up; None is the variant's default.
+        epsilon: Okapi's replacement for an idf below 0, as a fraction of the mean idf of all terms.
         lengths: "exact", or "lucene": lengths rounded to Lucene's one byte and documents without any term not counted, so that
             each score equals Lucene's.
     """
@@ -234,13 +234,13 @@ class BM25(Lexical, name="bm25"):
 
     @cached_property
     def weighting(self) -> BM25Weighting:
-        """The model with its parameters, defaults filled in."""
+        """Model with its parameters, defaults filled in."""
         return BM25Weighting.of(
             self.variant, self.k1, self.b, delta=self.delta, k3=self.k3, epsilon=self.epsilon, lengths=self.lengths
         )
 
     def shown(self) -> dict[str, Any]:
-        """k1 and b in any case; delta where it is not the variant's own."""
+        """Return k1 and b always; delta if it is not the variant's default."""
         complete = self._complete
         shown = super().shown() | {"k1": complete.k1, "b": complete.b}
         if self.variant in VARIANTS and complete.delta == VARIANTS[self.variant].delta:
@@ -252,7 +252,6 @@ class BM25(Lexical, name="bm25"):
 
     @property
     def _complete(self) -> BM25:
-        """The same retriever with the variant's defaults in place of None."""
         known = VARIANTS.get(self.variant)
         if known is None:
             return self
@@ -264,7 +263,7 @@ class BM25(Lexical, name="bm25"):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Retrievers with the same parameters are equal, be these given or the variant's defaults."""
+        """Compare parameters after filling in the variant's defaults."""
         if not isinstance(other, BM25):
             return NotImplemented
         return self._complete.params() == other._complete.params()

@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: the best documents of a run make a new topic."""
+"""Pseudo-relevance feedback: query expansion from the best documents of a run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TERM_LENGTHS = range(2, 21)  # of feedback terms, in characters
 class RM3(Stage[Run, Topics], name="rm3"):
     """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
 
-    Each of the first `fb_docs` documents gives its `fb_terms` most frequent terms. The relevance model gives a term the sum,
-    over these documents, of its share among the document's terms times the document's score; its best `fb_terms`
-    terms, scaled to the sum 1, are mixed with the topic's own terms, also scaled to 1, which have the weight
-    `original_weight`. The new topic holds the terms as `weights` and the old topic as `origin`.
+    Each of the first `fb_docs` documents contributes its `fb_terms` most frequent terms. The relevance model weights a term by
+    the sum over these documents of its share among the document's terms times the document's score. Its best `fb_terms` terms,
+    normalized to sum 1, are interpolated with the topic's own normalized terms, which have the weight `original_weight`. The
+    new topic holds the terms as `weights` and the old topic as `origin`.
 
     Terms of one character or more than 20, and those with other characters than letters and digits (Anserini: a to z and
     digits) are left out. A topic without results stays as it is.
@@ -36,9 +36,9 @@ class RM3(Stage[Run, Topics], name="rm3"):
     (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
 
     Args:
-        index: The index that the documents are in, whose stored text gives their terms.
-        fb_docs: How many of the best documents of a topic give terms.
-        fb_terms: How many terms each document gives, and how many the relevance model has.
+        index: The index of the documents, whose stored text gives their terms.
+        fb_docs: Number of feedback documents per topic.
+        fb_terms: Number of terms of each document and of the relevance model.
         original_weight: The weight of the topic's own terms, from 0 to 1.
         max_df: Terms in more than this share of the documents that hold a term are left out.
     """
@@ -71,11 +71,10 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return replace(topic, weights=mixed, origin=topic)
 
     def _mixed_with(self, topic: Topic) -> Topic:
-        """The topic whose own terms are part of the new one."""
         return topic
 
     def _own_terms(self, topic: Topic) -> dict[str, float]:
-        """The weights of a topic, or the share of each term of its text; they add up to 1."""
+        """Weights of a topic, or the share of each term of its text; they sum to 1."""
         return _scaled(Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights)
 
     def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
@@ -88,7 +87,6 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return self._best(model)
 
     def _best(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """The `fb_terms` terms with the greatest weights; of equal ones the first in ascending order."""
         return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
 
     def _fits(self, term: str) -> bool:
@@ -103,25 +101,23 @@ class CausalFeedback(RM3, name="causal_feedback"):
     """Terms of possible causes of an event: `bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25`.
 
     Documents about the causes of an event share few terms with those about the event itself. RM3 finds the topical terms,
-    P(w|R), and a search for these gives documents in which the terms of causes are more frequent. Their relevance model,
-    P(w|R'), estimated as in `RM3`, is divided by the topical one:
+    P(w|R); a search for these retrieves documents in which terms of causes are more frequent. Their relevance model, P(w|R'),
+    estimated as in `RM3`, is divided by the topical one, so that frequent but not topical terms come first:
 
         P(w|C) ∝ P(w|R') / P(w|R)   for terms of the topical model
         P(w|C) ∝ P(w|R') / ε        for all others, where ε is the mean of P(w|R') over its `fb_terms` terms
 
-    so that terms that are frequent in these documents and not topical come first. P(w|C), scaled to the sum 1, is mixed with
-    the terms that the topic had before RM3, which have the weight `original_weight`.
-
-    P(w|R) are the weights of the run's topic, as `rm3` has left them; of a topic without weights the shares of its own terms.
-    A topic without results stays as it is.
+    P(w|C), normalized to sum 1, is interpolated with the terms that the topic had before RM3, which have the weight
+    `original_weight`. P(w|R) are the weights of the run's topic, as set by `rm3`, or the shares of the topic's own terms. A
+    topic without results stays as it is.
 
     After Datta, Ganguly, Roy, Bonin, Jochim and Mitra, "Retrieving Potential Causes from a Query Event" (SIGIR 2020), and the
-    steps that their code names. It differs in the estimate of the two relevance models, which is that of `RM3` here.
+    steps of their code, except that the relevance models are estimated as in `RM3`.
 
     Args:
-        index: The index that the documents are in, whose stored text gives their terms.
-        fb_docs: How many of the best documents of a topic give terms.
-        fb_terms: How many terms each document gives, and how many the relevance model has.
+        index: The index of the documents, whose stored text gives their terms.
+        fb_docs: Number of feedback documents per topic.
+        fb_terms: Number of terms of each document and of the relevance model.
         original_weight: The weight of the topic's terms before RM3, from 0 to 1.
         max_df: Terms in more than this share of the documents that hold a term are left out.
     """
@@ -137,6 +133,5 @@ class CausalFeedback(RM3, name="causal_feedback"):
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:
-    """The weights, scaled so that they add up to 1."""
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()} if total > 0 else {}

@@ -1,8 +1,7 @@
-"""Impacts under a filter: of each term that is searched the postings of the documents that pass, as a smaller collection.
+"""Impacts under a filter: the postings of matching documents, as a smaller collection.
 
-The documents that pass are numbered anew, in their order, and keep the weights that they have in the whole collection. So the
-search goes through nothing else, and its bounds and thresholds are those of the filter. The lists of a term are made when it is
-first searched for, and kept.
+Matching documents are renumbered in order and keep their weights of the whole collection, so the search visits nothing else,
+and its bounds and thresholds are the filter's. The lists of a term are built at its first search and kept.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from .weighting import Weighting
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-FEW = 200  # terms whose weights are worked out by themselves; for more, those of all are
-PROBE = 12  # postings are gone through in the time in which one is looked up
+FEW = 200  # greatest number of terms weighted individually; beyond, all terms are weighted
+PROBE = 12  # postings scanned in the time of one lookup
 
 
 class FilteredImpacts:
-    """The impacts of one model on the documents of a filter.
+    """Impacts of one model on the documents of a filter.
 
     Args:
         index: The index, or other lists of its documents.
@@ -37,7 +36,7 @@ class FilteredImpacts:
         where: The filter.
 
     Attributes:
-        rank: For each document that passes the place of its id among all in ascending order.
+        rank: Position of each matching document's id in the ascending order of all ids.
     """
 
     def __init__(self, index: Searchable, weighting: Weighting, where: Filter) -> None:
@@ -45,14 +44,14 @@ class FilteredImpacts:
         self.rank: NDArray[np.uint32] = index.ids.rank[where.docs]
         self._windows = -(-len(where) // WINDOW)
         self._lock = threading.Lock()
-        self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 and the number here of each term, 0 while it has none
+        self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 + the term's number here, 0 while it has none
         self._lists = _Pool([((), np.int64), ((), np.int32), ((), np.uint16), ((), np.float32)])
         self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), np.zeros(0, np.float32)])
         self._terms = _Pool([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
         self._rows = _Pool([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
 
     def of(self, terms: NDArray[np.int32]) -> Terms:
-        """What the search takes for these terms."""
+        """Return the search input for these terms."""
         with self._lock:
             if not (numbers := self._numbers[terms]).all():
                 self._extend(np.unique(terms[numbers == 0]))
@@ -61,11 +60,10 @@ class FilteredImpacts:
             return Terms(self._numbers[terms] - 1, self._lists.arrays, (best, kth, positive, row_of, rows, starts))
 
     def _extend(self, terms: NDArray[np.int32]) -> None:
-        """Makes the lists of terms that have none."""
         bounds, docs, _, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
-        # One place more: what does not pass is written and then overwritten.
+        # One extra place: documents that do not pass are written and then overwritten.
         own_docs, own_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)
         select(terms, bounds, docs, weights, self._where.places, self._where.docs, own, own_docs, own_weights)
         own_docs, own_weights = own_docs[: own[-1]], own_weights[: own[-1]]
@@ -90,10 +88,10 @@ class FilteredImpacts:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms under a filter, as the search takes them.
+    """Terms under a filter, as input of the search.
 
     Args:
-        numbers: Their numbers in what follows.
+        numbers: Their numbers in the filtered lists.
         postings: See `kernel.search`.
         limits: See `kernel.search`.
     """
@@ -104,7 +102,7 @@ class Terms:
 
 
 class _Pool:
-    """Arrays that grow at their ends. What has been handed out stays as it is."""
+    """Growing arrays; views handed out earlier stay valid."""
 
     def __init__(self, kinds: list[tuple[tuple[int, ...], Any]]) -> None:
         self._whole: list[NDArray[Any]] = [np.zeros((0, *shape), dtype) for shape, dtype in kinds]
@@ -129,7 +127,7 @@ class _Pool:
 
 
 def filtered(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
-    """The impacts of a model on the documents of an index that pass a filter, from memory or made now."""
+    """Return the impacts of a model on the matching documents, from memory or computed."""
     key = where.text, weighting.for_postings()
     return _FILTERED.of(index).get(key, lambda: FilteredImpacts(weakly(index), key[1], where))
 
@@ -143,18 +141,18 @@ _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attac
 def select(
     terms: Any, bounds: Any, docs: Any, weights: Any, places: Any, passed: Any, own: Any, own_docs: Any, own_weights: Any
 ) -> None:
-    """The postings of terms whose documents pass a filter.
+    """Select the postings of terms whose documents pass a filter.
 
     Args:
         terms: The terms.
-        bounds: Where the postings of each term begin.
+        bounds: Start of the postings of each term.
         docs: The documents of the postings.
         weights: Their weights.
-        places: For each document its number among those that pass, -1 for one that does not.
+        places: New number of each document, -1 if it does not pass.
         passed: The documents that pass, ascending.
-        own: Is filled with where the postings of each of `terms` begin, and where the last ones end.
-        own_docs: Is filled with the numbers of the documents.
-        own_weights: Is filled with the weights.
+        own: Output: start of the postings of each of `terms`, and the end of the last.
+        own_docs: Output: new document numbers.
+        own_weights: Output: weights.
     """
     filled = 0
     for i in range(len(terms)):
@@ -178,7 +176,7 @@ def select(
 
 @inner()
 def _reach(docs: Any, at: int, end: int, doc: int, step: int) -> int:
-    """The first place from `at` on that has `doc` or a later document, found by leaps of `step` at first; `end` for none."""
+    """First position from `at` with `doc` or a later document, by galloping from `step`; `end` for none."""
     if at == end or docs[at] >= doc:
         return at
     while at + step < end and docs[at + step] < doc:

@@ -1,7 +1,7 @@
 """Impacts: the weights of an index's postings under one model, with the bounds that the search prunes by.
 
-They are worked out when a model is first asked for. Those of a large index are kept in `impacts/` in the user's cache, which
-may be deleted at any time; where that cannot be written, and by a search inside `in_memory`, they are kept in memory.
+They are computed at the first use of a model. Those of a large index are kept in `impacts/` in the user's cache, which may be
+deleted at any time; if it cannot be written, and inside `in_memory`, they stay in memory.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from .weighting import Postings, Statistics, Weighting
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-CHUNK = 1 << 20  # postings that are weighted at a time
-MAX_MODELS = 4  # models whose impacts an index keeps, in memory and on disk
-LARGE = 2_000_000  # postings from which on impacts are kept on disk
+CHUNK = 1 << 20  # postings weighted at a time
+MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
+LARGE = 2_000_000  # least number of postings for keeping impacts on disk
 CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
 class Lists:
-    """The postings of an index, decoded: what all models share.
+    """Decoded postings of an index, shared by all models.
 
     Args:
         bounds: int64; term t has docs[bounds[t]:bounds[t+1]].
-        docs: int32; the ordinals of the documents.
-        places: uint16; the places of the documents in their windows, by which the search adds weights up: half of the bytes.
-        row_of: int32; for each term the row of its bounds, -1 for a term whose list is too short for one.
-        starts: uint32, rows x (windows + 1); where in its list a term's postings of each window begin.
+        docs: int32; document ordinals.
+        places: uint16; positions of the documents in their windows, used to accumulate scores in half the bytes.
+        row_of: int32; row of bounds of each term, -1 if its list is too short.
+        starts: uint32, rows x (windows + 1); start of a term's postings of each window in its list.
     """
 
     bounds: NDArray[np.int64]
@@ -58,15 +58,15 @@ class Lists:
 
 @dataclass(frozen=True)
 class Impacts:
-    """The weights of one model, and the bounds of them that the search prunes by.
+    """Weights of one model, and their bounds for pruning.
 
     Args:
         lists: The postings.
-        weights: float32; the weight of each posting.
-        best: float32; for each term its greatest weight.
-        kth: float32, terms x DEPTHS; for each term a weight that so many of its postings reach, 0 where there are fewer.
-        positive: For each term whether all its weights are above 0.
-        rows: uint8, rows x blocks; the bounds of the blocks of a term with a long list, in parts of its greatest weight.
+        weights: float32; weight of each posting.
+        best: float32; greatest weight of each term.
+        kth: float32, terms x DEPTHS; a weight that so many postings of the term reach, 0 where there are fewer.
+        positive: Whether all weights of a term are above 0.
+        rows: uint8, rows x blocks; block bounds of terms with long lists, as fractions of the greatest weight.
     """
 
     lists: Lists
@@ -78,28 +78,27 @@ class Impacts:
 
     @cached_property
     def postings(self) -> tuple[NDArray[Any], ...]:
-        """What the search takes as `lists`."""
+        """The `lists` argument of the search."""
         return self.lists.bounds, self.lists.docs, self.lists.places, self.weights
 
     @cached_property
     def limits(self) -> tuple[NDArray[Any], ...]:
-        """What the search takes as `bounds_of`."""
+        """The `bounds_of` argument of the search."""
         return self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts
 
 
 _LOCK = threading.Lock()
-_blocks: list[bool] = []  # of `in_memory` that are open, and whether lists are meant
+_blocks: list[bool] = []  # the `lists` of open `in_memory` blocks
 
 
 @contextlib.contextmanager
 def in_memory(lists: bool = False) -> Iterator[None]:
-    """Inside, impacts that are worked out are not written to disk: for many models that are searched once, as in tuning.
+    """Keep impacts computed in the block off the disk, for many models searched once, as in tuning.
 
-    All threads of the process are meant.
+    Applies to all threads of the process.
 
     Args:
-        lists: Whether the postings that all models share are not written either: for a state of an index that soon gives way
-            to another one.
+        lists: Whether to keep the shared postings off the disk too, for a short-lived state of an index.
     """
     with _LOCK:
         _blocks.append(lists)
@@ -111,13 +110,13 @@ def in_memory(lists: bool = False) -> Iterator[None]:
 
 
 def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]] | None = None) -> Impacts:
-    """The impacts of a model on an index, from memory, from the cache, or worked out now.
+    """Return the impacts of a model on an index, from memory, the cache, or computed.
 
     Args:
         index: The index.
         weighting: The model.
-        terms: The terms that are needed. Of a large index whose impacts are not there yet only these are worked out, so that
-            the first query after a change need not wait for all; None needs all.
+        terms: The terms needed; None needs all. Only these are computed for a large index without impacts, so that the first
+            query after a change need not wait for all.
     """
     key, models = weighting.for_postings(), _MODELS.of(index)  # the same object each time from one stage: found at once
     if terms is not None and key not in models:
@@ -149,12 +148,7 @@ def _no_models(index: Searchable) -> Cached[Weighting, Impacts]:
 
 
 class _Part:
-    """The impacts of a model on an index, worked out term by term.
-
-    Args:
-        index: The index.
-        weighting: The model.
-    """
+    """Impacts of a model on an index, computed term by term."""
 
     def __init__(self, index: Searchable, weighting: Weighting) -> None:
         self._index, self._weighting, self._lock = index, weighting, threading.Lock()
@@ -165,7 +159,6 @@ class _Part:
         self._ready = np.zeros(len(index.df), dtype=np.bool_)
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
-        """The impacts, in which those of `terms` are there."""
         if self._ready[terms].all():
             return self._impacts
         with self._lock:
@@ -177,7 +170,7 @@ class _Part:
 
 
 def _part(index: Searchable, weighting: Weighting) -> _Part | None:
-    """The impacts term by term; None where all are there, or quickly are."""
+    """Impacts by term; None where all are present or quickly computed."""
     small = int(index.df.sum(dtype=np.int64)) < LARGE
     return None if small or _folder(index, _name(weighting)).exists() else _Part(weakly(index), weighting)
 
@@ -198,7 +191,6 @@ def _bounds(index: Searchable) -> NDArray[np.int64]:
 
 
 def _rows(index: Searchable) -> NDArray[np.int64]:
-    """The terms whose lists are long enough for a row of bounds."""
     return np.flatnonzero(index.df > max(4 * BLOCK, len(index) // (8 * BLOCK)))
 
 
@@ -247,7 +239,6 @@ def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
 
 
 def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
-    """Fills in the postings of the terms from `first` to `last`."""
     bounds, docs = lists.bounds, lists.docs
     own = slice(bounds[first], bounds[last])
     docs[own] = index.postings(np.arange(first, last))[0]
@@ -266,7 +257,7 @@ def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str
 def _weight(
     index: Searchable, weighting: Weighting, lists: Lists, arrays: dict[str, NDArray[Any]], first: int, last: int
 ) -> None:
-    """Fills in the weights of the terms from `first` to `last`, and what is known of them."""
+    """Fill in the weights and bounds of the terms from `first` to `last`."""
     weights = arrays["weights"]
     weights[lists.bounds[first] : lists.bounds[last]] = weighted_postings(index, weighting, np.arange(first, last))[1]
     rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
@@ -276,20 +267,20 @@ def _weight(
 def weighted_postings(
     index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The documents of the postings of terms, end to end, and the weights of a model.
+    """Return the concatenated documents of the terms' postings, and their weights under a model.
 
     Raises:
         IndexFormatError: A weight is not finite.
     """
     docs, tfs = index.postings(terms)
     weights = weighting.postings(Statistics.of(index), Postings(terms, index.df[terms], docs, tfs)).astype(np.float32)
-    if not np.isfinite(weights.sum(dtype=np.float64)):  # which the search relies on
+    if not np.isfinite(weights.sum(dtype=np.float64)):  # the search relies on finite weights
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
     return docs, weights
 
 
 def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of terms with about CHUNK postings each."""
+    """Yield ranges of terms with about CHUNK postings each."""
     first, terms = 0, len(bounds) - 1
     while first < terms:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK, side="right")) - 1)
@@ -304,7 +295,7 @@ def _cached(
     keep: bool,
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
+    """Arrays of these types and shapes from the cache, or computed and stored there if `keep`."""
     folder, bounds = _folder(index, name), _bounds(index)
     with contextlib.suppress(IndexFormatError):
         return _stored(folder, bounds, shapes)
@@ -321,10 +312,10 @@ def _folder(index: Searchable, name: str) -> Path:
 
 
 def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a folder in the cache, which the search believes.
+    """Arrays of a folder in the cache, verified because the search trusts them.
 
     Raises:
-        IndexFormatError: They have not these types and shapes, are of other postings, or are not as they were written.
+        IndexFormatError: They are damaged, belong to other postings, or have other types or shapes.
     """
     artifact = Artifact(folder, KIND)
     arrays = {name: artifact.arrays.array(name, header_type(dtype), *shape) for name, (dtype, shape) in shapes.items()}
@@ -335,12 +326,11 @@ def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any
 
 
 def _sums(bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> dict[str, list[int]]:
-    """The sums of the bounds of the postings and of arrays that are of them."""
     return {name: block_sums(array) for name, array in {"": bounds, **arrays}.items()}
 
 
 def _store(folder: Path, bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> None:
-    """Writes the arrays so that they are there whole or not at all, and removes the models used least recently."""
+    """Write the arrays atomically, and remove the least recently used models."""
 
     def write(draft: Path) -> None:
         for key, array in arrays.items():

@@ -1,11 +1,10 @@
-"""The compiled search: bounds tell which windows of documents can hold a result, and only these are scored.
+"""Compiled search: block bounds select the windows of documents that can hold a result, and only these are scored.
 
-For each term with a long list there is a row of bounds, the greatest weight in each block of 64 documents, in eight bits.
-Their weighted sum bounds every score of a block (Ding and Suel, SIGIR 2011, use such bounds to skip in lists; here they are
-summed for all blocks first, as Mallia, Suel and Tonellotto, SIGIR 2024, do). Windows of 4,096 documents without a block whose
-bound reaches the k-th best score so far are passed over; in the others the postings of all terms are summed, one term after
-the other. The k-th best weight of each term gives the first threshold; sums that reach it are put aside, and after a window the
-k best of all that are there give the next one.
+Each term with a long list has a row of bounds: the greatest weight in each block of 64 documents, in eight bits. Their weighted
+sum bounds every score of a block (as in Ding and Suel, SIGIR 2011; summed for all blocks first, as in Mallia, Suel and
+Tonellotto, SIGIR 2024). Windows of 4,096 documents are skipped if no block bound reaches the k-th best score so far; in the
+others the postings are summed term by term. The k-th best weight of each term gives the first threshold. Sums that reach it are
+collected, and after each window the k best give the next threshold.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import numpy as np
 
 from ..storage.compiled import inner, kernel
 
-BLOCK = 64  # documents under one bound: not more than a mask has bits
+BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
-BINS = 1024  # of the histogram that the k-th best weights are read from
-SORTED = 32  # results of a topic that the search puts in order itself; numpy's sort is the faster one for more
+BINS = 1024  # bins of the histogram for the k-th best weights
+SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
@@ -31,19 +30,19 @@ BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().ast
 def summarize(
     first: int, last: int, bounds: Any, docs: Any, weights: Any, row_of: Any, best: Any, kth: Any, positive: Any, rows: Any
 ) -> None:
-    """Works out what the search must know of the terms from `first` to `last`.
+    """Compute the bounds of the terms from `first` to `last`.
 
     Args:
         first: The first term.
         last: The term after the last.
-        bounds: Where the postings of each term begin.
+        bounds: Start of the postings of each term.
         docs: The documents of the postings.
         weights: Their weights, float32.
         row_of: The row of each term with a long list, -1 for others.
-        best: Is filled with the greatest weight of each term.
-        kth: Is filled with a weight that at least 10, 100, 1000 postings reach, 0 where there are fewer.
-        positive: Is filled with whether all weights are above 0.
-        rows: Is filled with the bounds of the blocks of terms that have a row: ceilings of weight / best * 255.
+        best: Output: greatest weight of each term.
+        kth: Output: a weight that at least 10, 100, 1000 postings reach, 0 where there are fewer.
+        positive: Output: whether all weights are above 0.
+        rows: Output: block bounds, ceilings of weight / best * 255.
     """
     histogram = np.zeros(BINS, dtype=np.int64)
     for term in range(first, last):
@@ -75,25 +74,25 @@ def summarize(
 
 @kernel()
 def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: Any, k: int, depth: int, results: Any) -> None:
-    """The best documents of the topics from `first` to `last`.
+    """Find the best documents of the topics from `first` to `last`.
 
-    A score is the float64 sum over the terms in their order, rounded to float32. With the place of the document's id it makes a
-    key, by which documents are put in their order: see `fontes.core.ranking.order_keys`.
+    A score is the float64 sum over the terms in order, rounded to float32. Score and position of the document's id form the
+    sort key; see `fontes.core.ranking.order_keys`.
 
     Args:
         first: The first topic.
         last: The topic after the last.
-        topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], in ascending order, with float64 weights.
-        lists: (bounds, docs, places, weights) of the postings of all terms: their documents, int32, the places of these in
-            their windows, uint16, and float32 weights.
-        bounds_of: (best, kth, positive, row_of, rows, starts), as `summarize` has them; starts[r, w] is where the postings of
-            row r in window w begin, counted from its first posting.
-        ids: (rank, order): the places of the documents' ids in ascending order, and what the results call the documents, by
-            these places.
-        k: How many documents a topic gets at most.
+        topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], ascending, with float64 weights.
+        lists: (bounds, docs, places, weights) of the postings of all terms: documents, int32, their positions in their
+            windows, uint16, and float32 weights.
+        bounds_of: (best, kth, positive, row_of, rows, starts), as from `summarize`; starts[r, w] is the start of the postings
+            of row r in window w, counted from its first posting.
+        ids: (rank, order): positions of the document ids in ascending order, and the documents' numbers in the results, by
+            position.
+        k: Greatest number of documents per topic.
         depth: The column of kth to use, or -1.
-        results: (counts, docs, scores, keys), of which topic i gets row i - first. Counts are filled, and documents and scores
-            if k is not more than SORTED; else keys, in no order, for `best_first`.
+        results: (counts, docs, scores, keys); topic i has row i - first. Counts are filled, and documents and scores if k is at
+            most SORTED; else unordered keys, for `best_first`.
     """
     rank, order = ids
     counts, docs, scores, keys = results
@@ -128,14 +127,14 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
 
 @kernel()
 def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
-    """What keys stand for.
+    """Decode sorted keys to documents and scores.
 
     Args:
-        keys: Those of each topic in a row, ascending, after zeros.
-        counts: How many each topic has.
+        keys: Keys of each topic in a row, ascending, after zeros.
+        counts: Number of keys of each topic.
         order: The documents in ascending order of their ids.
-        docs: Is filled with the documents of the topics, end to end, best first.
-        scores: Is filled with their scores.
+        docs: Output: concatenated documents of the topics, best first.
+        scores: Output: their scores.
     """
     at = 0
     for topic in range(len(counts)):
@@ -145,7 +144,6 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
 
 @inner()
 def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
-    """Writes down what the first `size` keys stand for."""
     bits = scores.view(np.uint32)
     for i in range(size):
         docs[i] = order[keys[i] & np.uint64(0xFFFFFFFF)]
@@ -155,10 +153,10 @@ def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> No
 
 @inner()
 def _bound_blocks(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, block_bounds: Any) -> Any:
-    """Fills `ceilings` with a bound for each block; returns a score that at least k documents reach, or 0."""
+    """Fill `ceilings` with a bound for each block; return a score that at least k documents reach, or 0."""
     list_bounds, docs, _, weights = lists
     best, kth, _, row_of, rows, _ = bounds_of
-    margin = 1 + 3e-7 * (len(terms) + 4)  # for the rounding of float32 sums
+    margin = 1 + 3e-7 * (len(terms) + 4)  # tolerance for rounding of float32 sums
     least = np.float32(0)
     block_bounds[:] = 0
     for i in range(len(terms)):
@@ -193,9 +191,9 @@ def _pruned(
     terms: Any, query_weights: Any, lists: Any, bounds_of: Any, rank: Any, k: int,
     block_bounds: Any, least: Any, cursors: Any, sums: Any, score: Any, candidates: Any,
 ) -> int:  # fmt: skip
-    """Scores the windows that can hold a result. All weights are above 0, so a sum above 0 is a match.
+    """Score the windows that can hold a result; as all weights are above 0, a sum above 0 is a match.
 
-    Fills `room` with the keys of the `k` best and of others, and returns how many there are.
+    Fills `room` with the keys of the `k` best and of others, and returns their number.
     """
     blocks = WINDOW // BLOCK
     bits = score.view(np.uint32)
@@ -212,7 +210,7 @@ def _pruned(
             sums[:] = 0
         else:
             for block in range(blocks):
-                if own[block] >= least:  # what is in others is not looked at
+                if own[block] >= least:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
@@ -220,7 +218,7 @@ def _pruned(
             if own[block] < least:
                 continue
             first = block * BLOCK
-            mask = np.uint64(0)  # of the documents that reach the threshold
+            mask = np.uint64(0)  # documents that reach the threshold
             for at in range(BLOCK):
                 mask |= np.uint64(sums[first + at] >= enough) << np.uint64(at)
             while mask:
@@ -240,7 +238,7 @@ def _pruned(
 
 @inner()
 def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_of: Any, cursors: Any, sums: Any) -> None:
-    """Adds the scores of the documents of one window to `sums`; `cursors` of terms without a row move on."""
+    """Add the scores of one window to `sums`; `cursors` of terms without a row advance."""
     bounds, docs, places, weights = lists
     _, _, _, row_of, _, starts = bounds_of
     begin = window * WINDOW
@@ -249,7 +247,7 @@ def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_
         if row >= 0:
             first, last = bounds[term] + np.int64(starts[row, window]), bounds[term] + np.int64(starts[row, window + 1])
             own_places, own_weights = places[first:last], weights[first:last]
-            for at in range(last - first):  # unsigned places need no look at whether they count from the end
+            for at in range(last - first):  # unsigned indexes need no check for negative values
                 sums[np.uint64(own_places[at])] += query_weight * own_weights[at]
             continue
         at, end = cursors[i], bounds[term + 1]
@@ -263,7 +261,7 @@ def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_
 
 @inner()
 def _skip(docs: Any, at: int, end: int, doc: int) -> int:
-    """The first place after `at` (whose document is before `doc`) that has `doc` or a later document, found by galloping."""
+    """First position after `at` with `doc` or a later document, by galloping."""
     step = 1
     while at + step < end and docs[at + step] < doc:
         at += step
@@ -280,7 +278,7 @@ def _exhaustive(
     terms: Any, query_weights: Any, lists: Any, rank: Any, k: int, windows: int,
     cursors: Any, sums: Any, hit: Any, score: Any, candidates: Any,
 ) -> int:  # fmt: skip
-    """Scores every document that has a term, whatever the sign of its score; fills `room` as `_pruned` does."""
+    """Score every document that has a term, whatever its sign; fill `room` as `_pruned` does."""
     bounds, docs, _, weights = lists
     bits = score.view(np.uint32)
     size = 0
@@ -308,10 +306,10 @@ def _exhaustive(
 
 @inner()
 def _select(keys: Any, size: int, k: int) -> int:
-    """Moves the `k` greatest of the first `size` keys to the front, the least of them last; returns how many there are then.
+    """Move the `k` greatest of the first `size` distinct keys to the front, the least of them last; return their number.
 
-    No key is there twice. By C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's
-    partition, whose loop has no branch that depends on a key.
+    C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's partition, whose loop has no
+    branch that depends on a key.
     """
     low, high = np.uint64(0), np.uint64(size if size >= k else 0)
     one, target = np.uint64(1), np.uint64(k - 1)
@@ -336,7 +334,7 @@ def _select(keys: Any, size: int, k: int) -> int:
 
 @inner()
 def _sort(keys: Any, size: int) -> None:
-    """Puts the first `size` keys in descending order, by insertion."""
+    """Insertion sort of the first `size` keys, descending."""
     for i in range(1, size):
         key, at = keys[i], i
         while at > 0 and keys[at - 1] < key:

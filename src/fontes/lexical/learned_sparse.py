@@ -1,4 +1,4 @@
-"""Learned sparse retrieval: the weights are given, and stored with the index."""
+"""Learned sparse retrieval with weights stored in the index."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LearnedSparseWeighting(Weighting):
-    """Weights that the documents came with.
+    """Document weights stored in the index.
 
     Args:
-        scale: The index stores whole numbers: the weight times this.
+        scale: Factor of the stored whole numbers.
     """
 
     scale: float
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
-        """The documents' weights, to a whole multiple of 1 / scale."""
+        """Return the documents' weights, multiples of 1 / scale."""
         weights: Floats = postings.tf / self.scale
         return weights
 
@@ -38,8 +38,8 @@ class LearnedSparseWeighting(Weighting):
 class LearnedSparse(Lexical, name="learned_sparse"):
     """The dot product of term weights: the documents' vectors, which the index was built with, and the topics' weights.
 
-    It is for learned sparse encoders such as SPLADE or uniCOIL. A topic's vector is its `weights`; a topic with text only gets
-    the weight 1 for each time that a term occurs in it.
+    For learned sparse encoders such as SPLADE or uniCOIL. A topic's vector is its `weights`; for a topic with text only, its
+    term counts.
     """
 
     index: Index = field(repr=False)
@@ -49,7 +49,7 @@ class LearnedSparse(Lexical, name="learned_sparse"):
 
     @property
     def weighting(self) -> LearnedSparseWeighting:
-        """The model with its parameters.
+        """Model with its parameters.
 
         Raises:
             ParameterError: The index is one of texts.

@@ -1,4 +1,4 @@
-"""Query likelihood: the weighting, and the stage."""
+"""Query likelihood: weighting and stage."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LikelihoodWeighting(Weighting):
-    """The weights of query likelihood: logarithms of ratios. `QueryLikelihood` describes the parameters.
+    """Query likelihood weights: logarithms of ratios. `QueryLikelihood` describes the parameters.
 
     Raises:
-        ParameterError: A parameter is out of its range.
+        ParameterError: A parameter is out of range.
     """
 
     smoothing: str = "dirichlet"
@@ -38,7 +38,7 @@ class LikelihoodWeighting(Weighting):
             raise ParameterError(f"mu must be above 0 and lambda_ between 0 and 1, not mu={self.mu}, lambda_={self.lambda_}")
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
-        """The logarithm of how much likelier the document makes the term than the collection does, 0 where it is less."""
+        """Return the log ratio of the term's document and collection probabilities, at least 0."""
         p = postings.spread(self._in_collection(statistics, postings.terms))
         tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
         if self.smoothing == "jelinek-mercer":
@@ -48,7 +48,7 @@ class LikelihoodWeighting(Weighting):
         return weights
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
-        """The probability of the term in the collection, its tf, and the length of the document."""
+        """Explain a posting by the term's collection probability, its tf, and the document length."""
         p = float(self._in_collection(statistics, posting.terms)[0])
         dl = lengths_of(statistics, posting.docs, self.lengths)[0]
         smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
@@ -57,7 +57,7 @@ class LikelihoodWeighting(Weighting):
         return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
 
     def _in_collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
-        """p(t|C), with 1 added above and below as Lucene does."""
+        """p(t|C), with 1 added to numerator and denominator as Lucene does."""
         p: Floats = (statistics.cf[terms] + 1) / (statistics.tokens + 1)
         return p
 
@@ -66,13 +66,13 @@ class LikelihoodWeighting(Weighting):
 class QueryLikelihood(Lexical, name="ql"):
     """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
 
-    With Dirichlet smoothing a term that the document has gives ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), or 0 where that
-    is below 0 (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
+    With Dirichlet smoothing the weight of a matching term is ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), but at least 0
+    (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
     p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
 
     Args:
         smoothing: "dirichlet" or "jelinek-mercer".
-        mu: How many terms of the collection Dirichlet smoothing adds to each document, above 0.
+        mu: Pseudo-count of collection terms in Dirichlet smoothing, above 0.
         lambda_: The weight of the collection in Jelinek-Mercer smoothing, between 0 and 1.
         lengths: "exact", or "lucene": rounded to Lucene's one byte.
     """
@@ -88,11 +88,11 @@ class QueryLikelihood(Lexical, name="ql"):
 
     @property
     def weighting(self) -> LikelihoodWeighting:
-        """The model with its parameters."""
+        """Model with its parameters."""
         return LikelihoodWeighting(self.smoothing, self.mu, self.lambda_, self.lengths)
 
     def shown(self) -> dict[str, Any]:
-        """The parameter of the smoothing in any case."""
+        """Return the parameter of the smoothing always."""
         shown = super().shown()
         shown |= {"mu": self.mu} if self.smoothing == "dirichlet" else {"lambda_": self.lambda_}
         return {name: shown[name] for name in self.params() if name in shown}

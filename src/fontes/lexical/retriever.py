@@ -1,4 +1,4 @@
-"""`Lexical`: what all lexical retrievers are, stages from topics to runs over one index."""
+"""`Lexical`: base class of lexical retrievers, stages from topics to runs over one index."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ MOST_WEIGHT = 1e30  # keeps scores within float32
 
 
 class Lexical(Stage[Topics, Run]):
-    """A retriever whose model is a weighting. A document matches when it holds a term of the topic, whatever its score.
+    """A retriever whose model is a weighting. A document matches if it holds a term of the topic, whatever its score.
 
     Attributes:
         index: The index to search.
-        k: How many documents a topic gets at most.
-        threads: How many threads search; None is as many as the machine has. They do not change the run.
-        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
-            before the search, and scores stay those of the whole collection. None: nothing.
+        k: Greatest number of documents per topic.
+        threads: Number of search threads, which do not change the run; None: one per processor.
+        where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
+            collection. None: no filter.
     """
 
     depth_field = "k"
@@ -57,15 +57,15 @@ class Lexical(Stage[Topics, Run]):
     @property
     @abstractmethod
     def weighting(self) -> Weighting:
-        """The model with its parameters.
+        """Model with its parameters.
 
         Raises:
-            ParameterError: A parameter is out of its range.
+            ParameterError: A parameter is out of range.
         """
 
     @property
     def searched(self) -> Searchable:
-        """What has the postings: the index, unless the model searches others of its documents."""
+        """Holder of the postings: the index, or other lists of its documents."""
         return self.index
 
     def check(self) -> None:
@@ -81,7 +81,6 @@ class Lexical(Stage[Topics, Run]):
 
     @cached_property
     def _ready(self) -> tuple[Weighting, Filter | None]:
-        """The model and the filter, checked; worked out once."""
         self.check()
         return self.weighting, self._filter
 
@@ -97,13 +96,13 @@ class Lexical(Stage[Topics, Run]):
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
-        """The ordinals of all documents that hold a term of the topic and pass the filter, ascending, however many."""
+        """Return the ordinals of all documents that hold a term of the topic and pass the filter, ascending."""
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
         docs, passed = np.unique(self.searched.postings(terms)[0]), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """The best `k` documents for one query, without a run around them."""
+        """Return the best `k` documents for one query, without building a run."""
         if self.index.actors is not None:
             return super().search(query, k)
         topic = topic_of(query)
@@ -113,12 +112,12 @@ class Lexical(Stage[Topics, Run]):
         return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
 
     def matrix(self) -> csr_array:
-        """The weights of all postings as a sparse matrix: those that searches sum, so that `matrix() @ vector(query)` scores.
+        """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.
 
         Returns:
             float32, documents x terms: a row for each of `index.ids`, a column for each of `searched.terms`, which are
-            `index.terms` unless the model has terms of its own. It takes 8 bytes a posting, and twice that while it is made.
-            Filters are not applied.
+            `index.terms` unless the model has its own. It takes 8 bytes a posting, and twice that during construction. Filters
+            are not applied.
         """
         from scipy.sparse import csc_array
 
@@ -131,14 +130,14 @@ class Lexical(Stage[Topics, Run]):
         return csc_array((weights, rows, bounds), shape=(len(self.index), len(searched.df))).tocsr()
 
     def vector(self, query: str | Topic) -> NDArray[np.float64]:
-        """The weights of a query's terms, a float64 for each column of `matrix`: `matrix() @ vector(query)` are the scores."""
+        """Return the weights of a query's terms, a float64 for each column of `matrix`."""
         _, terms, weights = _bag(self.weighting, self._counts([topic_of(query)])[0])
         vector = np.zeros(len(self.searched.df))
         vector[terms] = weights
         return vector
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """The score of the document, term by term. It adds up to the score in the run."""
+        """Explain the document's score in the run, term by term."""
         topic = topic_of(query)
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
@@ -163,17 +162,16 @@ class Lexical(Stage[Topics, Run]):
         )
 
     def _query_label(self, count: float) -> str:
-        """What an explanation says of the weight that a topic's term has in the query."""
         return f"query part: qtf={count:g}"
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
-        """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
+        """Term counts, or weights, of each topic by term number."""
         counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
 
 class Words:
-    """Words of topics with the numbers of their terms, so that each is analysed once. Threads may share it.
+    """Cache of analysed words and their term numbers; thread-safe.
 
     Args:
         index: The index that has the terms.
@@ -184,7 +182,7 @@ class Words:
         self._known: dict[str, list[int]] = {}
 
     def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
-        """For each text its terms, by number, and how often they occur; terms that there are not are left out."""
+        """Return the term counts of each text by term number; unknown terms are left out."""
         known, plain = self._known, [self._plain(text) for text in texts]
         try:
             if None not in plain:
@@ -215,10 +213,10 @@ def _sum(words: list[list[int]]) -> dict[int, float]:
 
 
 def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> dict[int, float]:
-    """The weights of a topic's terms by the terms' numbers; terms that there are not are left out.
+    """Return the weights of a topic's terms by term number; unknown terms are left out.
 
     Raises:
-        InputError: A weight is no number, or too great.
+        InputError: A weight is not a number, or too great.
     """
     bag: dict[int, float] = {}
     for term, weight in weights.items():
@@ -233,14 +231,12 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
 
 
 def _bag(weighting: Weighting, counts: Mapping[int, float]) -> Bags:
-    """The same as `_bags` of one topic."""
     terms = sorted(counts)
     weights = np.array([counts[term] for term in terms], dtype=np.float64)
     return np.array((0, len(terms)), dtype=np.int64), np.array(terms, dtype=np.int32), weighting.query(weights)
 
 
 def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
-    """The terms of each topic in ascending order, with their query weights."""
     ordered = [sorted(bag.items()) for bag in counts]
     terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
     bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)

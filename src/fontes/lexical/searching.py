@@ -1,4 +1,4 @@
-"""From bags of weighted terms to a run: the compiled search over batches of topics, in threads."""
+"""Search of weighted bags of terms: compiled, over batches of topics, in threads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
 
-RESULTS = 1 << 21  # in memory at a time, before they are packed
-QUICK = 10  # postings that numpy adds to the sums in the time of a step of Python
-LOOKS = 400  # documents whose sums it looks at in that time
+RESULTS = 1 << 21  # results in memory before they are packed
+QUICK = 10  # postings that numpy sums in the time of one Python step
+LOOKS = 400  # sums that numpy scans in that time
 CALLS = 250  # steps in whose time it is called for a topic
 
 
@@ -42,15 +42,15 @@ def search_topics(
     k: int,
     where: Filter | None = None,
 ) -> Run:
-    """The best documents of an index for each topic.
+    """Return the best documents of an index for each topic.
 
     Args:
         index: The index.
-        searched: What has its documents' postings: the index, or weights that are attached to it.
+        searched: Holder of the postings: the index, or weights attached to it.
         weighting: The model.
         topics: The topics.
-        bags: The terms of each topic, by number, with their query weights.
-        k: How many documents a topic gets at most.
+        bags: Query weights of each topic by term number.
+        k: Greatest number of documents per topic.
         where: The documents that may be returned; None: all.
     """
     counts, docs, scores = _best(searched, weighting, bags, k, where)
@@ -62,7 +62,7 @@ def search_topics(
 def search_topic(
     searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The best `k` documents for one topic, without a run around them, and their scores."""
+    """Return the best `k` documents for one topic and their scores, without building a run."""
     if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK + len(searched) // LOOKS + CALLS):
         return _plainly(searched, weighting, bag, k, where)
     return _best(searched, weighting, bag, k, where)[1:]
@@ -71,7 +71,7 @@ def search_topic(
 def _plainly(
     searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The same without compiled code, for a process that asks once: all postings of the topic's terms, one after the other."""
+    """`search_topic` without compiled code, for a process with one query: sums all postings term by term."""
     _, terms, query_weights = bag
     docs, weights = weighted_postings(searched, weighting, terms)
     sums, passed = np.zeros(len(searched), dtype=np.float64), np.zeros(len(searched), dtype=np.bool_)
@@ -87,7 +87,7 @@ def _plainly(
 
 
 def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
-    """For each topic the count of results, and their documents and scores end to end."""
+    """Count of results of each topic, and their concatenated documents and scores."""
     count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
@@ -103,7 +103,7 @@ def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Fi
 def _portion(
     index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
 ) -> Results:
-    """The same of the topics from `first` to `last`."""
+    """`_best` for the topics from `first` to `last`."""
     if where is None:
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank

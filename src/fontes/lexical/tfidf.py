@@ -1,4 +1,4 @@
-"""TF-IDF: the weighting, and the stage."""
+"""TF-IDF: weighting and stage."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TFIDFWeighting(Weighting):
-    """The weights of TF-IDF: for a posting tf times idf, over the length of the row. `TFIDF` describes the parameters.
+    """TF-IDF weights: tf times idf, over the length of the row. `TFIDF` describes the parameters.
 
     Raises:
-        ParameterError: A parameter is out of its range, or two do not go together.
+        ParameterError: A parameter is out of range, or two exclude each other.
     """
 
     sublinear_tf: bool = False
@@ -36,23 +36,23 @@ class TFIDFWeighting(Weighting):
             raise ParameterError("sublinear_tf and relative_tf do not go together; choose one")
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
-        """Tf times idf, divided by the length of the document's row."""
+        """Return tf times idf, divided by the norm of the document's row."""
         weights: Floats = self._tf(statistics, postings) * postings.spread(self.idf(statistics, statistics.df[postings.terms]))
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
 
     def query(self, counts: Floats) -> Floats:
-        """The bag of words, scaled to unit length unless norm is None."""
+        """Return the bag of words, scaled to unit length unless norm is None."""
         length = np.sqrt(np.sum(counts * counts))
         return counts if self.norm is None or length == 0 else counts / length
 
     def idf(self, statistics: Statistics, df: Any) -> Floats:
-        """The idf of terms that `df` documents have."""
+        """Return the idf of terms with document frequencies `df`."""
         n = statistics.documents
         idf: Floats = np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
-        """The tf, the idf, and the length of the document's row."""
+        """Explain a posting by tf, idf and the norm of the document's row."""
         weight = float(self.postings(statistics, posting)[0])
         tf = f"tf={posting.tf[0]}"
         if self.sublinear_tf:
@@ -85,7 +85,7 @@ class TFIDF(Lexical, name="tfidf"):
     """TF-IDF: the dot product of the topic's bag of words with the document's row of tf · ln(N / df).
 
     With norm="l2" both are scaled to unit length, the topic's over the words that the index has; with norm=None neither is.
-    The idf is not part of the topic's side, unlike scikit-learn's. (Salton and Buckley, 1988.)
+    Unlike scikit-learn's, the topic's vector has no idf. (Salton and Buckley, 1988.)
 
     Args:
         sublinear_tf: 1 + ln(tf) for tf.
@@ -105,5 +105,5 @@ class TFIDF(Lexical, name="tfidf"):
 
     @property
     def weighting(self) -> TFIDFWeighting:
-        """The model with its parameters."""
+        """Model with its parameters."""
         return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, self.norm, self.relative_tf)

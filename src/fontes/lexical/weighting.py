@@ -1,7 +1,7 @@
-"""What all lexical models share: a `Weighting` gives each posting a weight, out of the collection's `Statistics`.
+"""Base of lexical models: a `Weighting` computes posting weights from the collection's `Statistics`.
 
-N is the number of documents, df that of the documents with the term, tf how often the document has it, dl the length of the
-document in terms, avgdl the mean of all dl. A score is the sum over the topic's terms of posting weight times query weight.
+N is the number of documents, df the number of documents with the term, tf the term's count in the document, dl the document
+length in terms, avgdl the mean dl. A score is the sum over the topic's terms of posting weight times query weight.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
 
 Floats = NDArray[np.float64]
-CHUNK = 1 << 21  # postings that are weighted at a time
-NORMS = 8  # models whose norms are kept
-LENGTHS = ("exact", "lucene")  # how the lengths of documents are counted
+CHUNK = 1 << 21  # postings weighted at a time
+NORMS = 8  # models whose norms are cached
+LENGTHS = ("exact", "lucene")  # ways to count document lengths
 
 
 @dataclass(frozen=True)
 class Postings:
-    """Some postings: those of each term, end to end.
+    """Concatenated postings of some terms.
 
     Args:
-        terms: The terms, by number.
-        df: For each term how many of the postings are its own.
-        docs: For each posting the ordinal of its document.
-        tf: For each posting how often the document has the term.
+        terms: The term numbers.
+        df: Number of the postings of each term.
+        docs: Document ordinal of each posting.
+        tf: Term frequency of each posting.
     """
 
     terms: NDArray[Any]
@@ -45,45 +45,45 @@ class Postings:
     tf: NDArray[np.int32]
 
     def spread(self, of_terms: Floats) -> Floats:
-        """A value for each posting from one for each term."""
+        """Repeat the value of each term for its postings."""
         return np.repeat(of_terms, self.df)
 
 
 class Weighting(ABC):
     """A model: a frozen dataclass whose fields are its parameters.
 
-    Its `postings` is the formula, for many postings at a time; its `explain` accounts for one of them.
+    `postings` computes the formula for many postings; `explain` explains one.
     """
 
     @abstractmethod
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
-        """The weight of each posting, float64."""
+        """Return the weight of each posting, float64."""
 
     def query(self, counts: Floats) -> Floats:
-        """The weights of a topic's terms, float64; by default the counts.
+        """Return the query weights of a topic's terms, float64; by default the counts.
 
         Args:
-            counts: For each term how often it occurs in the topic, or the weight that the topic gives it.
+            counts: Count of each term in the topic, or its weight.
         """
         return counts
 
     @abstractmethod
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
-        """How the weight of one posting comes about."""
+        """Explain the weight of one posting."""
 
     def for_postings(self) -> Weighting:
-        """A weighting with the same weights of postings, whatever its parameters of the topic's side are."""
+        """Return a weighting with equal posting weights and default query parameters."""
         return self
 
 
 class Statistics:
-    """What weightings know of a collection; of a part of an index, what they know of the whole and of the part's documents.
+    """Collection statistics for weightings; for part of an index, those of the whole with the part's documents.
 
     Attributes:
         documents: N, the number of documents.
-        tokens: How many terms all documents have together.
-        lengths: For each document dl, its length in terms, float64.
-        df: For each term the number of documents that hold it, float64.
+        tokens: Total number of terms in all documents.
+        lengths: dl of each document, float64.
+        df: Document frequency of each term, float64.
     """
 
     def __init__(self, index: Searchable) -> None:
@@ -97,18 +97,18 @@ class Statistics:
 
     @classmethod
     def of(cls, index: Searchable) -> Statistics:
-        """The statistics of an index, which keeps them."""
+        """Return the cached statistics of an index."""
         return _STATISTICS.of(index)
 
     def over(self, lengths: Floats) -> Statistics:
-        """The statistics of the same collection, for other texts of these lengths in place of its documents."""
+        """Return statistics of the same collection for other texts with these lengths."""
         others = copy(self)
         others.lengths, others._norms = lengths, Cached(NORMS)
         return others
 
     @cached_property
     def cf(self) -> Floats:
-        """For each term how often it occurs in the collection, float64."""
+        """Collection frequency of each term, float64."""
         return self._whole.cf.astype(np.float64)
 
     @cached_property
@@ -118,16 +118,16 @@ class Statistics:
 
     @cached_property
     def documents_with_terms(self) -> int:
-        """The number of documents that have any term: N as Lucene counts it."""
+        """Number of documents with at least one term: N as Lucene counts it."""
         return int(np.count_nonzero(self._whole.lengths))
 
     def norms(self, weighting: Weighting) -> Floats:
-        """For each document the Euclidean length of its row of posting weights; 1 for a row of zeros."""
+        """Return the Euclidean norm of each document's posting weights; 1 for a row of zeros."""
         return self._norms.get(weighting, lambda: self._norms_of(weighting))
 
     def _norms_of(self, weighting: Weighting) -> Floats:
         squares = np.zeros(len(self._index), dtype=np.float64)
-        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round alike
+        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round equally
         total = int(ends[-1]) if len(ends) else 0
         for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
             docs, tf = self._index.postings(terms)
@@ -142,19 +142,19 @@ _STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda in
 
 
 def check_lengths(lengths: str) -> None:
-    """Raises ParameterError unless this is one of LENGTHS."""
+    """Raise ParameterError unless this is one of LENGTHS."""
     if lengths not in LENGTHS:
         raise ParameterError(f"lengths must be 'exact' or 'lucene', not '{lengths}'")
 
 
 def lengths_of(statistics: Statistics, docs: NDArray[Any], lengths: str) -> NDArray[Any]:
-    """dl of each of these documents, as one of LENGTHS counts it."""
+    """Return dl of each document, counted as one of LENGTHS."""
     exact = statistics.lengths[docs]
     return in_one_byte(exact) if lengths == "lucene" else exact
 
 
 def in_one_byte(lengths: NDArray[Any]) -> NDArray[Any]:
-    """Lengths as Lucene keeps them, in one byte: exact to 39, then four significant bits (SmallFloat.intToByte4)."""
+    """Round lengths to Lucene's one byte: exact to 39, then four significant bits (SmallFloat.intToByte4)."""
     excess = np.maximum(lengths.astype(np.int64) - 24, 0)
     shift = np.maximum(np.frexp(excess.astype(np.float64))[1] - 4, 0)
     return np.where(lengths < 24, lengths, 24 + (excess >> shift << shift))

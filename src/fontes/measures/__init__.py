@@ -1,4 +1,4 @@
-"""Measures as objects, and `evaluate`, which applies them to a run."""
+"""Effectiveness measures, and `evaluate`, which applies them to a run."""
 
 from .browsing import BPM, ERR, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
 from .evaluation import Evaluation, evaluate

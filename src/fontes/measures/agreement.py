@@ -1,4 +1,4 @@
-"""Whether a run and judgments belong together: what they must share, and what is said of those that share nothing."""
+"""Checks that a run and judgments belong together."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeAlias
 
 from ..core import Documents, FontesError, InputError, Qrels, Run, Topic, Topics
 
-LOOKED_UP = 1000  # judged documents that are looked for in a collection
+LOOKED_UP = 1000  # judged documents to look up in a collection
 
 
-# What callers may give, as types.
+# Types of callers' arguments.
 class Frame(Protocol):
-    """A DataFrame, as far as it is looked at: columns by name."""
+    """Type of a DataFrame: columns by name."""
 
     @property
     def columns(self) -> Any:
@@ -39,11 +39,7 @@ AnyTopics: TypeAlias = (
 
 
 def judgments_of(qrels: object) -> Qrels:
-    """The judgments that `Qrels.of` makes of `qrels`.
-
-    Raises:
-        InputError: There are no judgments, or this is a run or topics.
-    """
+    """Convert `qrels` with `Qrels.of`; InputError if it is empty, a run or topics."""
     if isinstance(qrels, (Run, Topics)):
         raise InputError(
             f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
@@ -56,11 +52,7 @@ def judgments_of(qrels: object) -> Qrels:
 
 
 def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
-    """The run and the judgments that `Run.of` and `judgments_of` make of the two.
-
-    Raises:
-        InputError: One cannot be read, there are no judgments, or the two are exchanged.
-    """
+    """Convert a run with `Run.of` and judgments with `judgments_of`; InputError if exchanged or unreadable."""
     try:
         if isinstance(run, Qrels):
             raise InputError("judgments stand where the run belongs")
@@ -71,7 +63,7 @@ def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
 
 
 def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
-    """Raises InputError where `run` holds judgments and `qrels` a run, which explains the `error` that reading them met."""
+    """Raise InputError, from `error`, if `run` holds judgments and `qrels` a run."""
     if "-" not in (run, qrels) and _reads(Qrels, run) and _reads(Run, qrels):
         raise InputError(
             f"the run and the judgments are exchanged: {_shown(run)} holds judgments, and {_shown(qrels)} a run"
@@ -79,23 +71,22 @@ def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
 
 
 def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
-    """Checks that a run is of the topics and of the collection that were judged.
+    """Check that a run's topics and collection are those that were judged.
 
-    They agree where they have a topic in common, and any document of the run is judged, for whichever topic. Where none is,
-    but the run knows its documents, it is enough that the collection has a judged one: a poor system finds none of them.
-    A run without any document agrees with all judgments.
+    They must share a topic, and the run must have a document judged for any topic. If it has none but knows its documents, one
+    judged document in the collection suffices, as a poor system may find none. An empty run agrees with all judgments.
 
     Args:
         run: The run.
         qrels: The judgments.
-        name: What the message calls the run.
+        name: Name of the run in the message.
 
     Raises:
-        InputError: They do not; the message has an id of each.
+        InputError: They do not agree; the message has an id of each.
     """
     common = [topic_id for topic_id in run if topic_id in qrels]
     if any(doc_id in qrels[topic_id] for topic_id in common for doc_id in run[topic_id].ids):
-        return  # the usual case, after a few looks
+        return  # the usual case, after a few lookups
     answered = [topic_id for topic_id in common or run if len(run[topic_id])]
     if not answered:
         return
@@ -125,7 +116,6 @@ def has_document(documents: Documents, doc_id: str) -> bool:
 
 
 def _reads(kind: type[Run] | type[Qrels], value: object) -> bool:
-    """Whether a value can be read as a run, or as judgments."""
     try:
         return isinstance(value, kind) or (not isinstance(value, (Run, Qrels)) and bool(kind.of(value)))
     except (FontesError, TypeError, ValueError):
@@ -133,5 +123,4 @@ def _reads(kind: type[Run] | type[Qrels], value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """A path as it is; for other values their place."""
     return f"'{value}'" if isinstance(value, str) or hasattr(value, "__fspath__") else f"the {type(value).__name__}"

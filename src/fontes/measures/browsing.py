@@ -1,6 +1,6 @@
-"""Measures that follow a reader down the ranking: ERR, and those of the C/W/L framework.
+"""Measures with a model of how a reader moves down the ranking: ERR, and those of the C/W/L framework.
 
-In C/W/L (Moffat, Bailey, Scholer and Thomas, 2017) a reader goes on from rank i to the next with the probability c_i. The
+In C/W/L (Moffat, Bailey, Scholer and Thomas, 2017) a reader continues from rank i to the next with probability c_i. The
 weight of rank i is the product of all c before it, divided by the sum of these products; the measure is the sum of weight
 times gain over the first 1,000 ranks, as in cwl_eval. The gain of a document is (grade - min_rel) / (max_rel - min_rel),
 from 0 to 1.
@@ -18,8 +18,8 @@ from ..core import InputError, ParameterError
 from .measure import Measure, check_grade, number, probability
 from .ranks import Floats, Ranks
 
-RANKS = 1000  # that a reader looks at, in C/W/L
-HIGHEST = 1023  # grade g such that 2^g is a float
+RANKS = 1000  # ranks read in C/W/L
+HIGHEST = 1023  # highest grade g whose 2^g is a float
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +29,7 @@ class ExpectedReciprocalRank(Measure, name="ERR"):
     The probability s_i that the reader is satisfied at rank i is (2^grade - 1) / 2^max_rel; negative grades count 0.
 
     Args:
-        max_rel: The highest grade that a judgment can have; 4 in TREC's Web tracks and in their gdeval.
+        max_rel: The highest possible grade; 4 in TREC's Web tracks and in their gdeval.
     """
 
     max_rel: int = 4
@@ -46,18 +46,17 @@ class ExpectedReciprocalRank(Measure, name="ERR"):
         return np.array([self._of(ranked[: self.depth]) for ranked in ranks.lists(satisfied)])
 
     def _of(self, satisfied: Floats) -> float:
-        """The measure of one topic."""
         there = np.cumprod(np.concatenate(([1.0], 1 - satisfied)))[:-1]
         return float((there * satisfied / np.arange(1, len(satisfied) + 1)).sum())
 
 
 @dataclass(frozen=True, repr=False)
 class Browsing(Measure):
-    """A measure of the C/W/L framework: a subclass says how probably the reader goes on.
+    """Base class of C/W/L measures; a subclass defines the probability of continuing.
 
     Args:
-        min_rel: The grade that gains nothing, as all below it.
-        max_rel: The highest grade that a judgment can have, which gains 1; there is no default.
+        min_rel: The grade, with all below it, that gains 0.
+        max_rel: The highest possible grade, which gains 1; required.
     """
 
     min_rel: int = 0
@@ -82,7 +81,6 @@ class Browsing(Measure):
         return np.array([self._of(ranked[:RANKS]) for ranked in ranks.lists(gain)])
 
     def _of(self, ranked: Floats) -> float:
-        """The measure of one topic."""
         gain = np.pad(ranked, (0, RANKS - len(ranked)))
         rank = np.arange(1, RANKS + 1)
         going_on = np.where(rank < self.depth, self.going_on(gain, rank), 0.0)
@@ -91,20 +89,20 @@ class Browsing(Measure):
 
     @abstractmethod
     def going_on(self, gain: Floats, rank: Any) -> Floats:
-        """Probability that the user continues from each rank; 0 at the cutoff.
+        """Probability that the reader continues from each rank; 0 at the cutoff.
 
         Args:
-            gain: The gain of the document at each rank.
-            rank: The ranks, counted from 1.
+            gain: Gain of the document at each rank.
+            rank: Ranks, counted from 1.
         """
 
 
 @dataclass(frozen=True, repr=False)
 class Wanting(Browsing):
-    """A measure whose reader wants a certain gain.
+    """A measure whose reader has a target gain.
 
     Args:
-        T: The gain that the reader wants in all, above 0.
+        T: The target total gain, above 0.
     """
 
     T: float = 1.0
@@ -182,7 +180,7 @@ class NearlyERR10(Browsing, name="NERR10"):
     """Nearly ERR (the same, equation 10): c_i = p * (1 - gain).
 
     Args:
-        p: The probability, between 0 and 1, that the reader goes on from a document without gain.
+        p: Probability, between 0 and 1, that the reader continues from a document without gain.
     """
 
     cut = "none"
@@ -207,7 +205,7 @@ class NearlyERR11(Wanting, name="NERR11"):
 
 
 def check_highest(measure: Measure, ranks: Ranks, highest: int) -> None:
-    """Raises InputError where a judgment has a grade above the highest that `measure` takes."""
+    """Raise InputError if a judgment's grade exceeds the highest that `measure` allows."""
     if ranks.grade.max(initial=0) <= highest:
         return
     for topic_id, grades in ranks.qrels.items():

@@ -1,4 +1,4 @@
-"""`evaluate`: a run, its qrels and some measures make an `Evaluation`."""
+"""`evaluate`, which applies measures to a run and its qrels, and its result, `Evaluation`."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
 
-ROWS = 1_000  # topics that a notebook shows
+ROWS = 1_000  # topics shown in a notebook
 
 
 def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
-    """Effectiveness of a run.
+    """Evaluate a run.
 
-    Means are over all judged topics, as with trec_eval's option -c: one without results counts 0, and so does one without
-    relevant documents. Topics of the run without judgments are left out.
+    Means are over all judged topics, as with trec_eval's option -c; topics without results or relevant documents count 0.
+    Topics of the run without judgments are ignored.
 
     Args:
-        run: What `Run.of` accepts, such as the path of a file.
-        qrels: What `Qrels.of` accepts, such as the path of a file.
+        run: Any value that `Run.of` accepts, such as the path of a file.
+        qrels: Any value that `Qrels.of` accepts, such as the path of a file.
         measures: Objects such as `nDCG @ 10` or their names, in a list, or a single one; by default nDCG@10, AP and R@100.
 
     Returns:
-        The mean of each measure, and the values of the topics.
+        The mean of each measure, and the values per topic.
 
     Raises:
-        InputError: A file cannot be read, the qrels have no judgments, or they are of other topics or of another collection:
-            no topic in common, or no document of the run that is judged (see `check_agreement`).
+        InputError: A file cannot be read, the qrels have no judgments, or they are of other topics or another collection (see
+            `check_agreement`).
         ParameterError: A measure is unknown, or there is none.
     """
     parsed = parse_all(measures)
@@ -45,7 +45,7 @@ def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[st
 
 
 def measured(run: Run, qrels: Qrels, measures: Iterable[Measure]) -> Evaluation:
-    """Effectiveness of a run that need not belong to these judgments; otherwise as `evaluate`."""
+    """Evaluate a run as `evaluate` does, without checking that it belongs to these judgments."""
     ranks = Ranks.of(run, qrels)
     return Evaluation(
         tuple(qrels),
@@ -62,11 +62,11 @@ class Evaluation(Mapping[Measure, float]):
     A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means.
 
     Attributes:
-        topic_ids: The judged topics, in the order of the qrels.
-        topics: How many they are.
-        missing: How many of them have no results. They are part of the mean.
-        irrelevant: How many of them have no document of grade 1 or more. They are part of the mean.
-        unjudged: How many topics of the run have no judgments. They are left out.
+        topic_ids: Judged topics, in the order of the qrels.
+        topics: Number of judged topics.
+        missing: Number of them without results; part of the mean.
+        irrelevant: Number of them without a document of grade 1 or more; part of the mean.
+        unjudged: Number of the run's topics without judgments; ignored.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Evaluation(Mapping[Measure, float]):
         unjudged: int = 0,
         irrelevant: int = 0,
     ) -> None:
-        """An evaluation from its values.
+        """Make an evaluation from its values.
 
         Args:
-            topic_ids: The judged topics.
-            values: For each measure its value for each topic, in their order. The arrays become read-only.
-            missing: How many of the topics have no results.
-            unjudged: How many topics of the run have no judgments.
-            irrelevant: How many of the topics have no relevant document.
+            topic_ids: Judged topics.
+            values: Each measure's values per topic, in order. The arrays become read-only.
+            missing: Number of topics without results.
+            unjudged: Number of the run's topics without judgments.
+            irrelevant: Number of topics without a relevant document.
         """
         self.topic_ids = topic_ids
         self.topics = len(topic_ids)
@@ -97,26 +97,18 @@ class Evaluation(Mapping[Measure, float]):
             array.setflags(write=False)
 
     def per_topic(self, measure: str | Measure) -> dict[str, float]:
-        """Topic id to the value of the measure, in the order of the qrels.
-
-        Raises:
-            KeyError: The measure was not evaluated.
-        """
+        """Return the measure's value by topic id, in the order of the qrels; KeyError if not evaluated."""
         return dict(zip(self.topic_ids, self.array(measure).tolist(), strict=True))
 
     def array(self, measure: str | Measure) -> NDArray[np.float64]:
-        """The values of the measure, float64, one a topic in the order of `topic_ids`; read-only.
-
-        Raises:
-            KeyError: The measure was not evaluated.
-        """
+        """Return the measure's values, float64, in the order of `topic_ids`, read-only; KeyError if not evaluated."""
         return self._values[parse(measure)]
 
     def to_dict(self, per_topic: bool = False) -> dict[str, Any]:
-        """Plain values, for JSON: topics, missing, unjudged, irrelevant and measures.
+        """Return plain values for JSON: topics, missing, unjudged, irrelevant and measures.
 
         Args:
-            per_topic: Whether to add the values of each topic, as measure to topic to value.
+            per_topic: Whether to add values per topic, as measure to topic to value.
         """
         plain: dict[str, Any] = {
             "topics": self.topics,
@@ -152,7 +144,7 @@ class Evaluation(Mapping[Measure, float]):
         return "\n".join([*lines, self._note()])
 
     def _repr_html_(self) -> str:
-        """In a notebook: a table of the means, and one of the topics that folds out."""
+        """HTML for notebooks: a table of the means, and a collapsed one of the topics."""
         names = list(map(str, self))
         means = table(names, [[_shown(measure, value) for measure, value in self.items()]])
         columns = [[_shown(measure, value) for value in self.array(measure)[:ROWS].tolist()] for measure in self]
@@ -162,7 +154,6 @@ class Evaluation(Mapping[Measure, float]):
         return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
     def _note(self) -> str:
-        """Number of topics, and anything unusual about them."""
         parts = [_topics(self.topics)]
         if self.missing:
             parts.append(f"{self.missing} without results count 0")
@@ -178,10 +169,8 @@ class Evaluation(Mapping[Measure, float]):
 
 
 def _shown(measure: Measure, value: float) -> str:
-    """A value with as many digits as people read."""
     return f"{value:.0f}" if measure.summed else f"{value:.4f}"
 
 
 def _topics(count: int) -> str:
-    """A number of topics in words."""
     return f"{count} topic" + ("" if count == 1 else "s")

@@ -1,9 +1,9 @@
-"""The measures, one class each with its formula, and the objects that are used: `AP`, `nDCG`, `P` and so on.
+"""Measure classes with their formulas, and the objects to use: `AP`, `nDCG`, `P` and so on.
 
 In the formulas, R is the number of relevant documents of the topic (grade >= rel), n the number of documents retrieved, g_i
-the grade of the document at rank i, r_i 1 if that document is relevant and else 0, and k the cutoff, where there is one.
-Where a formula would divide by 0, the value is 0: a topic without results, or without relevant documents, scores 0. The
-values are those of trec_eval for every measure that it has; a negative grade counts there as not judged.
+the grade of the document at rank i, r_i 1 if that document is relevant and else 0, and k the cutoff, if any. A division by 0
+gives 0: a topic without results, or without relevant documents, scores 0. Values equal trec_eval's for every measure that it
+has; there a negative grade counts as not judged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NDCG(Condensable, name="nDCG", aliases=("ndcg_cut_K",)):
     grade.
 
     Args:
-        dcg: What a grade is worth, "log2" or "exp-log2".
+        dcg: Gain of a grade, "log2" or "exp-log2".
     """
 
     dcg: Literal["log2", "exp-log2"] = "log2"
@@ -114,7 +114,7 @@ class BinaryPreference(Binary, name="Bpref"):
     """Binary preference (Buckley and Voorhees, 2004): how rarely documents judged not relevant stand before relevant ones.
 
     1/R * the sum over the relevant documents d retrieved of 1 - min(N_d, R) / min(N, R). N is the number of documents judged
-    not relevant (0 <= grade < rel), N_d the number of those that are ranked before d.
+    not relevant (0 <= grade < rel), N_d the number of those ranked before d.
     """
 
     cut = "none"
@@ -133,7 +133,7 @@ class RankBiasedPrecision(Binary, name="RBP"):
     """Rank-biased precision (Moffat and Zobel, 2008): (1 - p) * the sum over i <= k of r_i * p^(i-1).
 
     Args:
-        p: The probability, between 0 and 1, that the reader goes on from one document to the next.
+        p: Probability, between 0 and 1, that the reader continues from one document to the next.
     """
 
     p: float = 0.8
@@ -148,7 +148,7 @@ class RankBiasedPrecision(Binary, name="RBP"):
 
 @dataclass(frozen=True, repr=False)
 class JudgedShare(Measure, name="Judged"):
-    """The share of the first k documents retrieved (of all n, where n < k) that the qrels hold, whatever the grade."""
+    """The share of the first k documents retrieved (of all n, if n < k) that are in the qrels, whatever the grade."""
 
     def values(self, ranks: Ranks) -> Floats:
         return ratio(ranks.count(ranks.rank < self.depth), np.minimum(ranks.retrieved, self.depth))
@@ -165,7 +165,7 @@ class InterpolatedPrecision(Condensable, Binary, name="IPrec", aliases=("iprec_a
     example: ClassVar[float] = 0.1
 
     def _checked(self, cutoff: Any) -> float:
-        """The recall as a float. Raises ParameterError unless it lies between 0 and 1."""
+        """Return the recall as a float; ParameterError unless between 0 and 1."""
         recall = number("the recall of IPrec", cutoff)
         if not 0 <= recall <= 1:
             raise ParameterError(f"the recall of IPrec must lie between 0 and 1, as in IPrec@0.1, not {cutoff!r}")
@@ -183,10 +183,10 @@ class InterpolatedPrecision(Condensable, Binary, name="IPrec", aliases=("iprec_a
 
 @dataclass(frozen=True, repr=False)
 class InferredAP(Binary, name="infAP", aliases=("infAP",)):
-    """Inferred average precision (Yilmaz and Aslam, 2006): AP expected where the pool was judged in part.
+    """Inferred average precision (Yilmaz and Aslam, 2006): expected AP if only part of the pool was judged.
 
-    A negative grade marks a document that was pooled and not judged; one that the qrels do not have was not pooled. Where a
-    relevant document has j documents before it, of which p were pooled, r judged relevant and n not relevant, the precision
+    A negative grade marks a document that was pooled but not judged; one missing from the qrels was not pooled. If a relevant
+    document has j documents before it, of which p were pooled, r judged relevant and n not relevant, the precision
     expected there is 1/(j + 1) + p/(j + 1) * (r + e) / (r + n + 2e) with e = 0.00001. The sum of these is divided by R.
     """
 
@@ -204,9 +204,9 @@ class InferredAP(Binary, name="infAP", aliases=("infAP",)):
 
 @dataclass(frozen=True, repr=False)
 class PairwiseAccuracy(Binary, name="Accuracy"):
-    """The share of pairs of a relevant and another document, both among the first k, whose relevant document stands first.
+    """The share of pairs of a relevant and another document, both among the first k, with the relevant document first.
 
-    1 where only relevant documents are retrieved, and 0 where none is.
+    1 if only relevant documents are retrieved, and 0 if none is.
     """
 
     def values(self, ranks: Ranks) -> Floats:
@@ -221,12 +221,12 @@ class PairwiseAccuracy(Binary, name="Accuracy"):
 class Compatibility(Measure, name="Compat"):
     """Compatibility (Clarke, Smucker and Vtyurina, 2020): rank-biased overlap with the nearest ideal ranking.
 
-    That has the documents of grade 1 or more by grade, equal ones as the run ranks them. RBO is the mean over the depths i of
-    the overlap of the first i of both divided by i, with weights p^(i-1), to the end of the longer ranking.
+    The ideal ranking has the documents of grade 1 or more by grade, ties in the run's order. RBO is the mean over the depths i
+    of the overlap of the first i of both divided by i, with weights p^(i-1), to the end of the longer ranking.
 
     Args:
-        p: The probability, between 0 and 1, that the reader goes on from one document to the next.
-        normalize: Whether to divide by the RBO of the ideal ranking with itself, which is below 1 where that is short.
+        p: Probability, between 0 and 1, that the reader continues from one document to the next.
+        normalize: Whether to divide by the RBO of the ideal ranking with itself, which is below 1 for a short one.
     """
 
     cut = "none"
@@ -245,7 +245,7 @@ class Compatibility(Measure, name="Compat"):
         size = np.maximum(ranks.retrieved, ranks.count(ideal))
         weights = self.p ** np.arange(int(size.max(initial=0)))
         before = np.concatenate(([0.0], np.cumsum(weights / np.arange(1, len(weights) + 1))))
-        end = before[size][ranks.topic]  # a document adds to each depth from the one where both rankings have it
+        end = before[size][ranks.topic]  # a document counts from the depth at which both rankings have it
         overlap = ranks.total(ideal & (ranks.rank < FAR), end - before[np.minimum(np.maximum(ranks.rank, place), len(weights))])
         if self.normalize:
             return ratio(overlap, ranks.total(ideal, end - before[np.minimum(place, len(weights))]))

@@ -1,4 +1,4 @@
-"""Base class of measures: cutoff, parameters, printed form, requirements."""
+"""Base class of measures: cutoff, parameters, names, requirements."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ MEASURES: Registry[type[Measure]] = Registry("fontes.measures", "measure")
 class Measure(ABC):
     """A measure of how good a ranking is, such as `nDCG @ 10` or `P(rel=2) @ 5`.
 
-    `measure @ k` looks at the first k documents, `measure(rel=2)` changes parameters; both make a new measure. `str` gives
-    the name, which `parse` reads back. Equal measures have equal names.
+    `measure @ k` sets the cutoff, `measure(rel=2)` sets parameters; both return a new measure. `str` gives the name that
+    `parse` reads. Equal measures have equal names.
 
-    A measure is one class: a frozen dataclass with `values`, whose fields are its parameters, each with a default. It registers
-    itself with its name and, where it has any, with the names that other programs give it:
+    A measure is a frozen dataclass with `values`, whose fields are its parameters, with defaults. Subclassing registers it
+    under its name and optional aliases from other programs:
 
         class AveragePrecision(Binary, name="AP", aliases=("map", "map_cut_K")): ...
 
-    An alias that ends in "_K" is written with the cutoff in place of the K, as in `map_cut_100`.
+    In an alias that ends in "_K", the cutoff replaces the K, as in `map_cut_100`.
 
     Args:
-        cutoff: The cutoff, as in `AP @ 100`; None looks at the whole ranking.
+        cutoff: The cutoff, as in `AP @ 100`; None for the whole ranking.
 
     Attributes:
-        name: What `parse` finds the class by and `str` prints.
+        name: Name for `parse` and `str`.
         aliases: Other names, such as those of trec_eval.
         cut: Whether the measure needs a cutoff, can have one, or takes none.
-        summed: Whether the topics' values are added up instead of averaged.
-        example: A cutoff that makes sense, for messages.
+        summed: Whether values are summed over topics, not averaged.
+        example: A sensible cutoff, for messages.
 
     Raises:
-        ParameterError: A parameter or the cutoff is out of its range.
+        ParameterError: A parameter or the cutoff is out of range.
     """
 
     name: ClassVar[str]
@@ -65,25 +65,18 @@ class Measure(ABC):
 
     @abstractmethod
     def values(self, ranks: Ranks) -> NDArray[Any]:
-        """The measure of each topic.
+        """Return the measure of each topic, in the order of the qrels.
 
         Args:
-            ranks: Where the run ranks the judged documents.
-
-        Returns:
-            A number or truth value for each topic, in the order of the qrels.
+            ranks: Ranks of the judged documents in the run.
         """
 
     def score(self, ranks: Ranks) -> NDArray[Any]:
-        """`values`, of the ranks as the parameters have them."""
+        """Return `values` for the ranks, adapted to the parameters."""
         return self.values(ranks)
 
     def ready(self) -> Self:
-        """The measure itself.
-
-        Raises:
-            ParameterError: The measure needs a cutoff and has none.
-        """
+        """Return the measure; ParameterError if it lacks a required cutoff."""
         if self.cut == "required" and self.cutoff is None:
             raise ParameterError(f"{self} needs a cutoff, as in {self @ self.example}")
         return self
@@ -111,7 +104,7 @@ class Measure(ABC):
         object.__setattr__(self, "cutoff", self._checked(self.cutoff))
 
     def _checked(self, cutoff: Any) -> float:
-        """The cutoff as an int. Raises ParameterError if it is none, or below 1."""
+        """Return the cutoff as an int; ParameterError if it is none, or below 1."""
         try:
             k = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
@@ -121,7 +114,6 @@ class Measure(ABC):
         return k
 
     def _params(self) -> dict[str, Any]:
-        """The parameters and their defaults."""
         return {f.name: f.default for f in dataclasses.fields(self) if f.name != "cutoff"}
 
     def __str__(self) -> str:
@@ -134,10 +126,10 @@ class Measure(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Binary(Measure):
-    """A measure that divides the documents into relevant ones and others.
+    """A measure based on binary relevance.
 
     Args:
-        rel: The least grade of a relevant document, from 1 up.
+        rel: Least grade of a relevant document, from 1 up.
     """
 
     rel: int = 1
@@ -149,11 +141,11 @@ class Binary(Measure):
 
 @dataclass(frozen=True, repr=False)
 class Condensable(Measure):
-    """A measure that can look at the judged documents alone (condensed lists; Sakai, 2007).
+    """A measure that can ignore unjudged documents (condensed lists; Sakai, 2007).
 
     Args:
-        judged_only: Whether documents without judgments, and those of a negative grade, are left out of the ranking before
-            anything is counted, as with trec_eval's option -J.
+        judged_only: Whether to remove unjudged documents, and those of a negative grade, from the ranking first, as with
+            trec_eval's option -J.
     """
 
     judged_only: bool = field(default=False, kw_only=True)
@@ -168,20 +160,17 @@ class Condensable(Measure):
 
 
 def check_grade(name: str, value: Any, least: int = 1) -> None:
-    """Raises ParameterError unless the grade `value`, which the message calls `name`, is a whole number from `least` up."""
+    """Raise ParameterError, naming `name`, unless the grade `value` is an integer from `least` up."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ParameterError(f"{name} must be a whole number from {least} up, not {value!r}")
 
 
 def probability(name: str, value: Any) -> float:
-    """The value of a parameter as a float between 0 and 1.
+    """Return a parameter as a float; ParameterError unless it is a number between 0 and 1.
 
     Args:
-        name: What the message calls the parameter.
-        value: What the caller gave.
-
-    Raises:
-        ParameterError: The value is no number, or not between 0 and 1.
+        name: Parameter name for messages.
+        value: The caller's value.
     """
     result = number(name, value)
     if not 0 < result < 1:
@@ -190,14 +179,11 @@ def probability(name: str, value: Any) -> float:
 
 
 def number(name: str, value: Any) -> float:
-    """The value of a parameter as a float.
+    """Return a parameter as a float; ParameterError if it is no number.
 
     Args:
-        name: What the message calls the parameter.
-        value: What the caller gave.
-
-    Raises:
-        ParameterError: The value is no number.
+        name: Parameter name for messages.
+        value: The caller's value.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ParameterError(f"{name} must be a number, not {value!r}")

@@ -1,4 +1,4 @@
-"""The names of measures: as ir_measures writes them, and trec_eval's."""
+"""Names of measures, as in ir_measures and trec_eval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .measure import MEASURES, Measure
 from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
-COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
+COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
 DEFAULT = ("nDCG@10", "AP", "R@100")
 """What is measured where nobody says what."""
 NEAREST = {
@@ -36,15 +36,15 @@ TREC = re.compile(r"\s*(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(\.\d+)?)\s*")
 
 
 def parse(name: str | Measure) -> Measure:
-    """The measure of a name.
+    """Parse the name of a measure.
 
     Args:
-        name: As ir_measures writes it or as trec_eval does, in upper or lower case: "nDCG@10", "P(rel=2)@5",
-            "nDCG(dcg='exp-log2')@10", "ndcg_cut_10". A measure comes back as it is.
+        name: A name of ir_measures or trec_eval, case-insensitive: "nDCG@10", "P(rel=2)@5", "nDCG(dcg='exp-log2')@10",
+            "ndcg_cut_10". A measure is returned unchanged.
 
     Raises:
-        ParameterError: There is no such measure (the message has the closest names), the measure does not have the parameter
-            or cutoff, or it needs a cutoff and has none.
+        ParameterError: The measure is unknown (the message has the closest names), does not have the parameter or cutoff, or
+            lacks a required cutoff.
     """
     if isinstance(name, Measure):
         return name.ready()
@@ -63,10 +63,9 @@ def parse(name: str | Measure) -> Measure:
 
 
 def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """One or more measures, each once, in their order. A string may hold several, with commas between them.
+    """Parse one or more measures, without repetitions, in order; a string may hold several, separated by commas.
 
-    Raises:
-        ParameterError: There is none, or `parse` cannot read one.
+    Raises ParameterError if there is none, or `parse` cannot read one.
     """
     each = [measures] if isinstance(measures, (str, Measure)) else measures
     parsed = list(dict.fromkeys(parse(name) for one in each for name in (_split(one) if isinstance(one, str) else [one])))
@@ -76,12 +75,12 @@ def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure
 
 
 def _split(names: str) -> list[str]:
-    """The names between the commas, without empty ones."""
+    """Split at commas outside parentheses, dropping empty names."""
     return [name for name in COMMA.split(names) if name.strip()]
 
 
 def _of(name: str) -> Measure:
-    """The measure of a name or an alias, without cutoff. Raises ParameterError with the closest names."""
+    """Return the measure of a name or alias, without cutoff; ParameterError with the closest names."""
     if name.lower() in NEAREST:
         nearest = NEAREST[name.lower()]
         raise ParameterError(
@@ -94,7 +93,7 @@ def _of(name: str) -> Measure:
 
 
 def _params(name: str, text: str) -> dict[str, Any]:
-    """The parameters in `text`, such as "rel=2, dcg='exp-log2'"."""
+    """Parse parameters such as "rel=2, dcg='exp-log2'"."""
     params = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
@@ -105,7 +104,6 @@ def _params(name: str, text: str) -> dict[str, Any]:
 
 
 def _cutoff(text: str) -> float:
-    """The cutoff in `text` as a number."""
     value = _literal(text.strip())
     if isinstance(value, (int, float)):
         return value
@@ -113,7 +111,7 @@ def _cutoff(text: str) -> float:
 
 
 def _literal(text: str) -> Any:
-    """A number, string or truth value of Python's, or the text where it is none."""
+    """Parse a Python number, string or bool; return other text unchanged."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -122,7 +120,6 @@ def _literal(text: str) -> Any:
 
 
 def _closest(name: str) -> str:
-    """Suggestion of names close to `name`, for a message."""
     known = MEASURES.items()
     shown = {key.removesuffix("_k"): f"{key[:-1]}{cls.example}" for key, cls in known if key.endswith("_k")}
     shown |= {key: cls.name for key, cls in known if not key.endswith("_k")}

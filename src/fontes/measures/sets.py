@@ -1,4 +1,4 @@
-"""Measures that look at what is retrieved as a set, counts among them; the letters are those of `formulas`."""
+"""Measures of the retrieved documents as a set, including counts; symbols are those of `formulas`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .ranks import Floats, Ints, Mask, Ranks, ratio
 
 @dataclass(frozen=True, repr=False)
 class TopicCount(Measure, name="NumQ", aliases=("num_q",)):
-    """1 for each judged topic. Added up over the topics."""
+    """1 for each judged topic. Summed over the topics."""
 
     cut = "none"
     summed = True
@@ -24,10 +24,10 @@ class TopicCount(Measure, name="NumQ", aliases=("num_q",)):
 
 @dataclass(frozen=True, repr=False)
 class RetrievedCount(Measure, name="NumRet", aliases=("num_ret",)):
-    """n, the number of documents retrieved; with `rel`, of those that are relevant. Added up over the topics.
+    """n, the number of documents retrieved; with `rel`, of those that are relevant. Summed over the topics.
 
     Args:
-        rel: The least grade of a document that counts, from 1 up; None counts all.
+        rel: Least grade of a document that counts, from 1 up; None counts all.
     """
 
     cut = "none"
@@ -45,7 +45,7 @@ class RetrievedCount(Measure, name="NumRet", aliases=("num_ret",)):
 
 @dataclass(frozen=True, repr=False)
 class RelevantCount(Binary, name="NumRel", aliases=("num_rel",)):
-    """R, the number of relevant documents. Added up over the topics."""
+    """R, the number of relevant documents. Summed over the topics."""
 
     cut = "none"
     summed = True
@@ -56,7 +56,7 @@ class RelevantCount(Binary, name="NumRel", aliases=("num_rel",)):
 
 @dataclass(frozen=True, repr=False)
 class RelevantRetrievedCount(Binary, name="NumRelRet", aliases=("num_rel_ret",)):
-    """The number of relevant documents retrieved. Added up over the topics."""
+    """The number of relevant documents retrieved. Summed over the topics."""
 
     cut = "none"
     summed = True
@@ -72,7 +72,7 @@ class SetPrecision(Condensable, Binary, name="SetP", aliases=("set_P",)):
     `P@k` divides by k.
 
     Args:
-        relative: Whether to divide by as many as could be relevant instead, min(n, k, R).
+        relative: Whether to divide by the largest possible number of relevant ones instead, min(n, k, R).
     """
 
     relative: bool = False
@@ -104,7 +104,7 @@ class SetFMeasure(Condensable, Binary, name="SetF", aliases=("set_F",)):
     """F of a set (van Rijsbergen, 1979): (1 + beta²) * SetP * SetR / (beta² * SetP + SetR).
 
     Args:
-        beta: How many times as much recall counts as precision, above 0. The parameter of trec_eval's set_F is beta².
+        beta: Weight of recall relative to precision, above 0. The parameter of trec_eval's set_F is beta².
     """
 
     beta: float = 1.0
@@ -112,7 +112,7 @@ class SetFMeasure(Condensable, Binary, name="SetF", aliases=("set_F",)):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "beta", number("beta", self.beta))
-        if not 0 < self.beta < 1e150:  # its square is a float too
+        if not 0 < self.beta < 1e150:  # so that its square is finite
             raise ParameterError(f"the beta of SetF must be above 0 and below 1e150, not {self.beta!r}")
 
     def values(self, ranks: Ranks) -> Floats:
@@ -135,7 +135,7 @@ class SetAveragePrecision(Condensable, Binary, name="SetAP", aliases=("set_map",
 class CompleteEvidence(Binary, name="Complete"):
     """1 if all documents of one evidence set (`Qrels.groups`) are among the first k, else 0.
 
-    So is evidence scored in fact checking (FEVER; Thorne et al., 2018). Without groups it is the same as `Success`.
+    Used to score evidence in fact checking (FEVER; Thorne et al., 2018). Without groups it equals `Success`.
     """
 
     cut = "required"

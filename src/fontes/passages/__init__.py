@@ -1,4 +1,4 @@
-"""Documents into passages and back, the sentences that bear on a topic, and duplicates."""
+"""Passages, aggregation to documents, rationales and duplicates."""
 
 from .aggregate import BestPassages, to_documents
 from .documents import PassageDocuments, sentence_qrels

@@ -1,4 +1,4 @@
-"""Scores of documents from those of their passages, and the best passages of each document."""
+"""Document scores from passage scores, and the best passages of each document."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float6
 class ToDocuments(Stage[Run, Run], name="to_documents"):
     """Joins the passages of a run to documents again.
 
-    The run's `documents` is again that of the documents, where the run came from `Passages`.
+    The run's `documents` is again that of the documents, if the run came from `Passages`.
 
     Args:
-        aggregate: The document's score: "max", "mean" or "sum" of those of its passages in the run, or "first", that of the
-            first passage (the lowest number) in the run.
-        separator: What stands between document and number in the ids; by default that of the `Passages` that made the run,
-            where that is known, or "%p".
-        split_at: "last" takes off the last separator and the number after it. "first" takes off all from the first separator
-            on, which truncates ids that hold the separator themselves; so did the tool of TREC CAsT 2021, to which
-            "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" is of the document "WAPO_1cf6896e".
+        aggregate: Document score: "max", "mean" or "sum" of its passages' scores in the run, or "first", the score of its
+            passage with the lowest number in the run.
+        separator: Separator of document and number in ids; by default that of the `Passages` that made the run, if known, or
+            "%p".
+        split_at: "last" removes the last separator and the number after it. "first" removes all from the first separator,
+            truncating ids that contain it, as the tool of TREC CAsT 2021 did:
+            "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" becomes "WAPO_1cf6896e".
 
     Raises:
-        InputError: When it is called, for an id that is no passage's.
-        ParameterError: When it is called, for parameters that do not exist.
+        InputError: When called, for an id that is no passage's.
+        ParameterError: When called, for parameters that do not exist.
     """
 
     aggregate: str = "max"
@@ -53,7 +53,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         self.check()
         names, parents, numbers = parents_of(run, self.separator, self.split_at)
         topics = run.topic_numbers
-        # A document's passages one after the other, by their numbers.
+        # Passages grouped by document, by number.
         order = np.lexsort((numbers[run.codes], parents[run.codes], topics))
         topics, docs = topics[order], parents[run.codes[order]]
         starts = np.flatnonzero(np.diff(topics, prepend=-1) | np.diff(docs, prepend=-1))
@@ -76,7 +76,7 @@ to_documents = ToDocuments
 def parents_of(
     run: Run, separator: str | None = None, split_at: str = SPLIT_AT[0]
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """The documents of a run of passages.
+    """Map the passages of a run to documents.
 
     Args:
         run: A run of passages.
@@ -84,11 +84,11 @@ def parents_of(
         split_at: As for `to_documents`.
 
     Returns:
-        The ids of the documents; for each code of the run the place of its document among them, int64 of the length of
-        `run.ids`; and likewise the passage's number.
+        Document ids; for each code of the run its document's index among them, int64 of the length of `run.ids`; and likewise
+        the passage number.
 
     Raises:
-        InputError: For an id that is no passage's.
+        InputError: An id is no passage's.
     """
     if separator is None:
         separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
@@ -109,7 +109,7 @@ def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.
     return np.add.reduceat(scores, starts) if len(starts) else scores
 
 
-# From the scores of all passages, in the order of their documents, and where those of each document start.
+# Functions of passage scores grouped by document, and each document's start.
 AGGREGATES: dict[str, Aggregate] = {
     "max": lambda scores, starts: np.maximum.reduceat(scores, starts) if len(starts) else scores,
     "mean": lambda scores, starts: _sums(scores, starts) / np.diff(starts, append=len(scores)),
@@ -123,13 +123,13 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
     """Keeps the best passages of each document: `bm25 % 10 >> Sentences() >> reranker >> BestPassages(3)`.
 
     Args:
-        n: How many of each document at most; None: no bound.
-        threshold: The least score of a passage that stays; None: any.
+        n: Most passages per document; None: no limit.
+        threshold: Least score of a passage to keep; None: any.
         separator: As for `to_documents`.
 
     Raises:
-        InputError: When it is called, for an id that is no passage's.
-        ParameterError: When it is called, for parameters that make no sense.
+        InputError: When called, for an id that is no passage's.
+        ParameterError: When called, for invalid parameters.
     """
 
     n: int | None = 3
@@ -149,7 +149,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         mask = np.ones(run.rows, dtype=np.bool_) if self.threshold is None else run.scores >= np.float32(self.threshold)
         if self.n is not None and run.rows:
             of_document = run.topic_numbers * len(names) + parents[run.codes]
-            # Rows are in the order of their topic, so those of a document are, too.
+            # Rows are in rank order, so those of a document are too.
             order = np.argsort(of_document, kind="stable")
             starts = np.flatnonzero(np.diff(of_document[order], prepend=-1))
             places = np.arange(run.rows) - np.repeat(starts, np.diff(starts, append=run.rows))

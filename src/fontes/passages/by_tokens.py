@@ -1,4 +1,4 @@
-"""Texts cut into passages of at most so many tokens of a model, between words wherever that is possible."""
+"""Texts cut into passages of a maximum number of model tokens, between words if possible."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 class TokenCutter:
     """Cuts one text into passages.
 
-    A passage is read by itself, without what stood before it, and may then have other tokens than it has inside the text. So
-    each passage is tokenized by itself, and loses words at its end until it has no more tokens than allowed. A word that has
-    more is cut between characters; a single character is never cut.
+    A passage may have different tokens alone than inside the text. So each is tokenized alone and loses words at its end until
+    it fits. A word with too many tokens is cut between characters; a single character is never cut.
 
     Args:
         text: The text.
-        most: Tokens of a passage, special ones left out.
-        tokenizer: The model's.
+        most: Most tokens per passage, without special tokens.
+        tokenizer: The model's tokenizer.
     """
 
     def __init__(self, text: str, most: int, tokenizer: Tokenizer) -> None:
@@ -43,19 +42,19 @@ class TokenCutter:
         self._before = [0, *accumulate(counts)]
 
     def windows(self, stride: int) -> Spans:
-        """Passages of as many tokens as allowed, every `stride` tokens, until one reaches the end."""
+        """Return passages of up to `most` tokens, every `stride` tokens, until one reaches the end."""
         spans, start, last = [], 0, 0
         while last < len(self.units):
             end = self._fitting(start, len(self.units))
             if end > last:
                 spans.append(self._span(start, end))
                 start, last = min(end, max(start + 1, self._reach(start, stride))), end
-            else:  # it would lie inside the one before
+            else:  # it would lie inside the previous passage
                 start += 1
         return spans or [(0, 0)]
 
     def packed(self, sentences: Spans) -> Spans:
-        """Passages of whole sentences, as many as fit; a sentence that does not fit is cut."""
+        """Return passages of as many whole sentences as fit; longer sentences are cut."""
         starts = [start for start, _ in self.units]
         # White space between sentences belongs to none; a unit belongs to the sentence in which it starts.
         edges = sorted({*(bisect_left(starts, start) for start, _ in sentences), len(starts)})
@@ -69,7 +68,7 @@ class TokenCutter:
         return spans or [(0, 0)]
 
     def _words(self) -> Iterator[tuple[tuple[int, int], list[tuple[int, int]]]]:
-        """The words, each with the tokens that begin in it or in the white space before it."""
+        """Yield each word with the tokens that begin in it or in the white space before it."""
         words = [match.span() for match in WORD.finditer(self._text)]
         tokens, at = self._tokenizer.spans(self._text), 0
         for number, (start, end) in enumerate(words):
@@ -79,11 +78,11 @@ class TokenCutter:
             yield (start, end), tokens[first:at]
 
     def _reach(self, start: int, tokens: int) -> int:
-        """The last unit before which at most so many tokens begin, counted from the unit `start`."""
+        """Last unit with at most `tokens` tokens beginning before it, counted from the unit `start`."""
         return bisect_right(self._before, self._before[start] + tokens) - 1
 
     def _fitting(self, start: int, last: int) -> int:
-        """The end of the longest passage from the unit `start` on, no later than `last`."""
+        """End of the longest passage from the unit `start`, no later than `last`."""
         end = max(start + 1, min(last, self._reach(start, self._most)))
         while end > start + 1 and self._tokens(*self._span(start, end)) > self._most:
             end -= 1
@@ -93,5 +92,5 @@ class TokenCutter:
         return self.units[start][0], self.units[end - 1][1]
 
     def _tokens(self, start: int, end: int) -> int:
-        """The tokens of a part of the text by itself."""
+        """Number of tokens of a part of the text, tokenized alone."""
         return self._tokenizer.counts([self._text[start:end]])[0]

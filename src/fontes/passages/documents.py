@@ -16,19 +16,17 @@ if TYPE_CHECKING:
 # Han, Hiragana, Katakana: written without spaces, so each character is a word.
 IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
-SEPARATOR = "%p"  # between a document's id and a passage's number
-SENTENCE = "#"  # between a document's id and a sentence's number
-REMEMBERED = 200_000  # documents whose passages' places are kept
+SEPARATOR = "%p"  # separates document id and passage number
+SENTENCE = "#"  # separates document id and sentence number
+REMEMBERED = 200_000  # documents whose passage spans are cached
 
 
 class PassageDocuments:
-    """The passages of documents by their ids, split when they are asked for.
-
-    Which characters each passage takes is remembered, the text is not.
+    """Passages by id, split on demand; caches their spans, not the text.
 
     Args:
-        documents: The way to the documents' text.
-        passages: How the documents are split.
+        documents: Source of the documents' text.
+        passages: Splitter of the documents.
     """
 
     def __init__(self, documents: Documents, passages: Splitter) -> None:
@@ -40,11 +38,7 @@ class PassageDocuments:
         return PassageDocuments, (self.documents, self.passages)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The passages with these ids, in this order.
-
-        Raises:
-            InputError: For an id that is unknown.
-        """
+        """Return the passages with these ids, in order; InputError for an unknown id."""
         pairs = [split_id(passage_id, self.passages.separator) for passage_id in ids]
         documents = self._split(dict.fromkeys(doc_id for doc_id, _ in pairs))
         passages = []
@@ -59,22 +53,20 @@ class PassageDocuments:
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
-        """Number of passages of each of these documents."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 
     @property
     def marked(self) -> Callable[[str, Doc], str] | None:
-        """Function of the documents' owner that marks the words of a query in a text, if it has one."""
+        """The source's function that marks query words in a text, if it has one."""
         return getattr(self.documents, "marked", None)
 
     @property
     def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], Any] | None:
-        """Function of the documents' owner that picks the pieces of texts that fit a query best, if it has one."""
+        """The source's function that returns query snippets of texts, if it has one."""
         return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
-        """The documents with the places of their passages."""
         names = list(doc_ids)
         docs = dict(zip(names, self.documents.docs(names), strict=True))
         new = [name for name in docs if name not in self._spans]
@@ -87,11 +79,7 @@ class PassageDocuments:
 
 
 def split_id(passage_id: str, separator: str) -> tuple[str, int]:
-    """The document's id and the passage's number: what stands before and after the last `separator`.
-
-    Raises:
-        InputError: For an id that is no passage's.
-    """
+    """Split a passage id at the last `separator` into document id and number; InputError for any other id."""
     doc_id, present, number = passage_id.rpartition(separator)
     if not (present and re.fullmatch("[0-9]{1,18}", number)):
         raise InputError(f"'{passage_id}' is no passage's id: it does not end in '{separator}' and a number")
@@ -99,22 +87,21 @@ def split_id(passage_id: str, separator: str) -> tuple[str, int]:
 
 
 def check_separator(separator: str) -> None:
-    """Raises ParameterError for a separator after which a document's id could not be told from a passage's number."""
+    """Raise ParameterError if the separator makes passage ids ambiguous."""
     if not separator or re.search(r"[\d\s]", separator):
         raise ParameterError(f"passages: the separator must be characters without digits and white space, not {separator!r}")
 
 
 def sentence_qrels(topics: object, separator: str = SENTENCE) -> Qrels:
-    """The sentences of the claims' evidence: grade 1, one group for each evidence set.
+    """Judgments of the claims' evidence sentences: grade 1, one group per evidence set.
 
-    A run of sentences is measured against them: `evaluate(run, sentence_qrels("claims_dev.jsonl"), ["SetP", "SetR", "SetF"])`.
-    The numbers are those of the file, which count the sentences of the document's own list from 0; sentences that are found
-    by rules or a model may be others.
+    Use them to evaluate a run of sentences: `evaluate(run, sentence_qrels("claims_dev.jsonl"), ["SetP", "SetR", "SetF"])`.
+    Sentence numbers are the file's, counted from 0 in the document's own list; sentences found by rules or a model may differ.
 
     Args:
-        topics: What `Topics.read` accepts, such as the path of SciFact's or FEVER's claims: those whose `metadata` have
-            "evidence", lists of sets of [document, sentence]; others have none.
-        separator: What stands between the document's id and the sentence's number.
+        topics: Any value that `Topics.read` accepts, such as the path of SciFact's or FEVER's claims. Topics without "evidence"
+            in `metadata` (lists of sets of [document, sentence]) have no judgments.
+        separator: Separator of the document's id and the sentence's number.
 
     Raises:
         InputError: No claim names sentences.

@@ -1,4 +1,4 @@
-"""Lists of duplicate documents: read from files, left out of a collection before it is indexed, or joined in a run."""
+"""Duplicate documents: lists read from files, and their removal from a collection or a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ KEEP = ("original", "best")
 
 
 class Duplicates(Mapping[str, str]):
-    """Duplicates by id, each with the document that it is a duplicate of, or with "" where the list does not say of which.
+    """Mapping from each duplicate's id to its original's, "" if the list does not name one.
 
-    A duplicate is one that is named as such; of several originals the first counts. Where the original is a duplicate itself,
-    its own original stands for both; where that would end in a circle, as of ("a", "b") and ("b", "a"), the pair that closes
-    it counts for nothing.
+    If a duplicate has several originals, the first counts. If its original is itself a duplicate, that one's original stands
+    for both. A pair that would close a circle, such as ("b", "a") after ("a", "b"), is ignored.
 
     Args:
-        pairs: Pairs (original, duplicate); the original is "" where only a duplicate is named.
+        pairs: Pairs (original, duplicate); the original is "" if only a duplicate is named.
     """
 
     __slots__ = ("_originals", "_repeated")
@@ -44,17 +43,17 @@ class Duplicates(Mapping[str, str]):
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits of what the list says."""
+        """Hash of the list, 32 hexadecimal digits."""
         text = "".join(f"{a}\t{b}\n" for a, b in sorted(self._originals.items()))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
-        """The documents of a corpus without the duplicates, to be indexed: `Index.build(duplicates.docs(corpus), path)`.
+        """Yield a corpus without its duplicates, for indexing: `Index.build(duplicates.docs(corpus), path)`.
 
-        Of documents that the list names as duplicates of their own id the first stays.
+        Of documents listed as duplicates of their own id, the first is kept.
 
         Args:
-            corpus: What `read_corpus` accepts.
+            corpus: Any source that `read_corpus` accepts.
         """
         met: set[str] = set()
         for doc in read_corpus(corpus):
@@ -87,15 +86,14 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
     For a run of documents: put it before `Passages` or after `to_documents`.
 
     Args:
-        duplicates: What `read_duplicates` gives, or the path of a file that it reads, which is then read when the stage is
-            called.
-        keep: "original" (the group's original, whether the run has it or not, as judgments name it) or "best" (the one with the
-            best score in the run). A duplicate of which the list does not say what it is a duplicate of is left out either way.
-        prefix: What is put before each id of the file: see `read_duplicates`.
+        duplicates: The result of `read_duplicates`, or the path of a file for it, read when the stage is called.
+        keep: "original" (the group's original, even if not in the run, as judgments name it) or "best" (the one with the best
+            score in the run). A duplicate without a listed original is removed either way.
+        prefix: Prefix for each id of the file: see `read_duplicates`.
 
     Raises:
-        InputError: When it is called, for a file that cannot be read.
-        ParameterError: When it is called, for parameters that do not exist.
+        InputError: When called, for a file that cannot be read.
+        ParameterError: When called, for parameters that do not exist.
     """
 
     duplicates: Duplicates | str
@@ -119,7 +117,7 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         nothing = places.get("", -1)
         topics = run.topic_numbers
         row_groups = groups[run.codes]
-        # The rows of a topic are in their order, so the first of a group has its best score.
+        # Rows are in rank order, so the first of a group has its best score.
         _, first = np.unique(topics * len(places) + row_groups, return_index=True)
         rows = np.sort(first[row_groups[first] != nothing])
         original = self.keep == "original"
@@ -134,7 +132,6 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         )
 
     def key(self) -> str | None:
-        """The class, its parameters and what the list says: see `Stage.key`."""
         if isinstance(self.duplicates, Duplicates):
             return super().key()
         return replace(self, duplicates=self._listed, prefix="").key()
@@ -149,19 +146,18 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
 
 
 def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
-    """The duplicates that a file lists.
+    """Read a file of duplicates.
 
-    Each line has one of three forms: `original:duplicate,duplicate` (of which there may be none), `original duplicate` with
-    white space between them and perhaps a title after them, or the id of a duplicate alone. These are the forms of TREC CAsT
-    (2021: marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
+    Each line has one of three forms: `original:duplicate,duplicate` (possibly without duplicates), `original duplicate`
+    separated by white space and optionally followed by a title, or a duplicate's id alone, as in TREC CAsT (2021:
+    marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input.
-        prefix: What is put before each id: the list of MS MARCO of 2021 has D93515 for MARCO_D93515. An id that begins with it
-            already is left as it is.
+        path: The file (.gz is decompressed); "-" is standard input.
+        prefix: Prefix for ids that lack it: MS MARCO's list of 2021 has D93515 for MARCO_D93515.
 
     Raises:
-        InputError: With file and line for an empty id.
+        InputError: A line has an empty id.
     """
     with reading(path) as source:
         return Duplicates(
@@ -173,12 +169,12 @@ def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
 
 @lru_cache(maxsize=4)
 def _read(path: str, prefix: str, stamp: tuple[int, int] | None) -> Duplicates:
-    """A list that is read again when the file's time or size, `stamp`, is another."""
+    """Read a list, cached until the file's time or size (`stamp`) changes."""
     return read_duplicates(path, prefix)
 
 
 def _pairs(line: str, where: str) -> Iterator[tuple[str, str]]:
-    """(original, duplicate) of one line; the original "" where only a duplicate is named."""
+    """Yield a line's (original, duplicate); the original is "" if only a duplicate is named."""
     fields = line.split()
     if ":" in fields[0]:
         original, _, listed = line.partition(":")
@@ -199,7 +195,7 @@ def _prefixed(doc_id: str, prefix: str) -> str:
 
 
 def _top(parents: dict[str, str], doc_id: str) -> str:
-    """The document that stands for the group of this one; the path to it is made short."""
+    """Representative of the document's group; shortens the path to it."""
     path = []
     while doc_id in parents:
         path.append(doc_id)

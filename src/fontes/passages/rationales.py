@@ -1,4 +1,4 @@
-"""From a document to the sentence: the sentences of each document of a run that bear on its topic."""
+"""Rationales: the sentences of each document of a run that bear on its topic."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Rationale(NamedTuple):
     """A sentence of a document that bears on a topic.
 
     Attributes:
-        number: Its place among the document's sentences, counted from 0.
-        score: The score by which it was picked.
+        number: Index among the document's sentences, from 0.
+        score: Score by which it was picked.
         text: The sentence.
     """
 
@@ -39,22 +39,21 @@ class Rationales(Stage[Run, Run], name="rationales"):
     """Picks the sentences of each document that bear on the topic: `bm25 % 10 >> Rationales(CrossEncoder(model))`.
 
     SciFact calls them rationales (Wadden et al., EMNLP 2020), FEVER evidence (Thorne et al., NAACL 2018). Documents, scores
-    and order stay; `fontes search`, reports and notebooks show the sentences with their documents, and `rationales_of` gives
-    them. Each sentence is scored by itself. The same sentences as a run, whose ids are "D7#0", "D7#1", …, come from
-    `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put the stage last: those after it may not keep its sentences.
+    and order stay the same; `fontes search`, reports and notebooks show the sentences, and `rationales_of` returns them. Each
+    sentence is scored alone. For a run of sentences, with the ids "D7#0", "D7#1", …, use
+    `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put this stage last: later ones may drop the sentences.
 
     Args:
         reranker: Scores sentences for topics: any reranker, such as `cross_encoder` or `encoder_reranker`. None:
-            `text_scorer(bm25())` over the run's index, for which no model is needed; sentences without a term of the topic are
-            then not picked.
-        n: How many sentences of a document at most; None: no bound.
-        threshold: The least score of a sentence that is picked; None: any. A document may then have no sentence.
-        sentences: How sentences are found: "rules", "nupunkt" or "spacy:MODEL".
+            `text_scorer(bm25())` over the run's index, which needs no model; it picks only sentences with a term of the topic.
+        n: Most sentences per document; None: no limit.
+        threshold: Least score of a picked sentence; None: any. A document may then have no sentence.
+        sentences: Sentence finder: "rules", "nupunkt" or "spacy:MODEL".
         title: Whether the reranker reads the document's title before each sentence.
 
     Raises:
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
-        ParameterError: When it is called: without a reranker, for a run whose documents are in no index.
+        InputError: When called: the run does not know its documents, or a topic has no text.
+        ParameterError: When called without a reranker, for a run whose documents are in no index.
     """
 
     keeps_rankings: ClassVar[bool] = True
@@ -83,7 +82,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         return with_rationales(run, self._picker(self._scored(run, progress)))
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """All sentences of a document of the run with their scores, the best first, and which of them are picked."""
+        """Return all sentences of a document with their scores, best first, and mark those picked."""
         topic = run.topics[topic_id]
         one = Run.of({topic_id: {doc_id: 1.0}}, Topics([topic])).with_(documents=run.documents)
         scored = self._scored(one, silent)
@@ -108,7 +107,6 @@ class Rationales(Stage[Run, Run], name="rationales"):
         return BestPassages(self.n, ABOVE_ZERO if lexical else self.threshold, SENTENCE)
 
     def _scored(self, run: Run, progress: Report) -> Run:
-        """The run of all sentences."""
         reranker = self.reranker
         if reranker is None:
             if not isinstance(run.documents, Index | State):
@@ -121,11 +119,11 @@ class Rationales(Stage[Run, Run], name="rationales"):
 
 
 class RationaleDocuments:
-    """The documents of a run, with the sentences that were picked of them for its topics.
+    """The documents of a run, with the sentences picked for its topics.
 
     Args:
-        documents: The way to the documents' text.
-        sentences: The run of the sentences, whose `documents` gives their text.
+        documents: Source of the documents' text.
+        sentences: Run of the sentences, whose `documents` gives their text.
     """
 
     def __init__(self, documents: Documents, sentences: Run) -> None:
@@ -136,25 +134,24 @@ class RationaleDocuments:
         return RationaleDocuments, (self.documents, self.sentences)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The documents with these ids, in this order."""
         return self.documents.docs(ids)
 
     def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
-        """The sentences of a document that were picked for a topic, in the order of the text."""
+        """Return the sentences of a document picked for a topic, in text order."""
         places = sorted(self._places.get(topic_id, {}).get(doc_id, ()))
         texts = self.sentences.documents_for("a rationale").docs(f"{doc_id}{SENTENCE}{number}" for number, _ in places)
         return [Rationale(number, score, _line(text)) for (number, score), text in zip(places, texts, strict=True)]
 
     @property
     def facets(self) -> Callable[..., dict[str, dict[Any, int]]]:
-        """Counts of the values of some columns in some documents of an index."""
+        """The index's function that counts column values in documents."""
         documents: Any = self.documents
         counted: Callable[..., dict[str, dict[Any, int]]] = documents.facets
         return counted
 
     @property
     def marked(self) -> Callable[[str, Doc], str]:
-        """The title of a document and its sentences as HTML, for notebooks; without any, what the documents' owner shows."""
+        """Function that shows a document as HTML: title and picked sentences, or else as its source does."""
         by_text = {topic.text: topic.id for topic in self.sentences.topics.values()}
         usual = getattr(self.documents, "marked", None) or (lambda query, doc: escape(f"{doc.title} {doc.text}".strip()[:200]))
 
@@ -168,7 +165,6 @@ class RationaleDocuments:
 
     @cached_property
     def _places(self) -> dict[str, dict[str, list[tuple[int, float]]]]:
-        """By topic and document the numbers and scores of its sentences."""
         places: dict[str, dict[str, list[tuple[int, float]]]] = {}
         for topic_id, ranking in self.sentences.items():
             of_topic = places.setdefault(topic_id, {})
@@ -179,12 +175,12 @@ class RationaleDocuments:
 
 
 def with_rationales(run: Run, sentences: Run) -> Run:
-    """A run of documents that knows which of their sentences were picked.
+    """Attach picked sentences to a run of documents.
 
     Args:
         run: The run of documents.
-        sentences: A run of sentences, whose ids are "D7#0"; one that was read from a file gets its text from the run's
-            documents, split by `Sentences()`: `sentences.with_(documents=Sentences("nupunkt").over(index))` is another way.
+        sentences: A run of sentences, with ids such as "D7#0"; if read from a file, its text comes from the run's documents,
+            split by `Sentences()`. For another splitter: `sentences.with_(documents=Sentences("nupunkt").over(index))`.
 
     Raises:
         InputError: The run does not know its documents, or an id is no sentence's.
@@ -202,7 +198,7 @@ def with_rationales(run: Run, sentences: Run) -> Run:
 
 
 def rationales_of(run: Run, topic_id: str, doc_id: str) -> list[Rationale]:
-    """The sentences of a document that were picked for a topic, in the order of the text; none for a run without any."""
+    """Return the sentences of a document picked for a topic, in text order; may be empty."""
     documents = run.documents
     return documents.rationales(topic_id, doc_id) if isinstance(documents, RationaleDocuments) else []
 

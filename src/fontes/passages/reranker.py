@@ -1,4 +1,4 @@
-"""The frame of rerankers: each topic is read with each of its documents, and the scores make the new order."""
+"""Base class of rerankers, which score each topic with each of its documents."""
 
 from __future__ import annotations
 
@@ -19,48 +19,45 @@ from ..core.stage import Stage
 from ..core.values import Doc, Explanation, text_of
 from .scores import ScoreFile, default_file, pair_keys
 
-TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
+TOGETHER = 20_000  # pairs held in memory and sorted by length together
 
 
 @dataclass(frozen=True)
 class Reranker(Stage[Run, Run]):
     """Gives every document of a run a new score; the base of all rerankers.
 
-    All documents of the run are scored, so put `% 100` before: `bm25 % 100 >> reranker`. The query is the topic's `text` as it
-    is in the run: after a rewriting stage the rewritten one. The document is title, a space and text, from the run's
-    `documents`.
+    All documents of the run are scored, so put `% 100` before: `bm25 % 100 >> reranker`. The query is the topic's `text` in the
+    run, as rewritten by earlier stages. The document is title, a space and text, from the run's `documents`.
 
-    A subclass says in `scores` what a model makes of pairs of texts, and in `fingerprint` which model that is.
+    A subclass implements `scores`, the model's scores of text pairs, and `fingerprint`, which identifies the model.
 
     Args:
         cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
 
     Raises:
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run does not know its documents, or a topic has no text.
     """
 
     cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
 
     @abstractmethod
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of a query and a document, float32, in their order; `progress` is called after each batch."""
+        """Return the scores of (query, document) pairs, float32, in order; calls `progress` after each batch."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A string that changes with all that changes scores: weights, tokenizer, lengths, form; not the precision."""
+        """String that identifies all that affects scores (weights, tokenizer, lengths, form) except the precision."""
 
     @property
     def chosen_precision(self) -> str:
-        """The precision that the model runs in."""
         return "float32"
 
     def document_text(self, doc: Doc) -> str:
-        """The text that is read of a document: title, a space and text."""
+        """Return the text scored for a document: title, a space and text."""
         return text_of(doc)
 
     def key(self) -> str | None:
-        """The class, the fingerprint and the precision."""
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
@@ -69,12 +66,12 @@ class Reranker(Stage[Run, Run]):
         return run.with_scores(scores, {**run.provenance, "reranked": facts})
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """As `explain`, with the document's text."""
+        """Explain as `explain` does, with the document's text."""
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # those that can explain take documents
 
     def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """The new score of each row of the run, float32, in the run's order; and facts for its provenance."""
+        """Return the new score of each row, float32, in the run's order; and facts for its provenance."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
         for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
@@ -97,11 +94,11 @@ class Reranker(Stage[Run, Run]):
         return scores, {**facts, "precision": self.chosen_precision} if from_cache < run.rows else facts
 
     def interpolate(self, weight: float) -> Interpolated:
-        """A stage whose scores are `weight` times this reranker's and 1 - `weight` times those of the run: `Interpolated`."""
+        """Return a stage with `weight` times this reranker's scores plus 1 - `weight` times the run's."""
         return Interpolated(self, weight)
 
     def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of texts as `scores` gives them, read from the cache and kept there."""
+        """Return the scores of pairs as `scores` does, using the cache."""
         scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
         for first in range(0, len(pairs), TOGETHER):
             some = list(pairs[first : first + TOGETHER])
@@ -109,7 +106,7 @@ class Reranker(Stage[Run, Run]):
         return scores
 
     def _scored(self, pairs: list[tuple[str, str]], progress: Report) -> tuple[NDArray[np.float32], int]:
-        """The scores of pairs, and the number of them that were in the cache."""
+        """Return the scores of pairs, and the number found in the cache."""
         if not self.cache:
             return self.scores(pairs, progress), 0
         file = ScoreFile(default_file() if self.cache is True else Path(self.cache))
@@ -124,13 +121,13 @@ class Reranker(Stage[Run, Run]):
 
 @dataclass(frozen=True)
 class Interpolated(Stage[Run, Run], name="interpolate"):
-    """A reranker's scores mixed with those of the run that it is given.
+    """A reranker's scores mixed with those of its input run.
 
-    Both are brought to 0 to 1 before, for each topic by itself: (score - least) / (best - least), and 1 where all are equal.
+    Both are first scaled to 0 to 1 for each topic: (score - least) / (best - least), and 1 if all are equal.
 
     Args:
         reranker: Gives the new scores.
-        weight: Of the new scores, 0 to 1; those of the run have the rest. 1 keeps the reranker's order, and 0 that of the run.
+        weight: Weight of the new scores, 0 to 1; the run's scores have the rest. 1 keeps the reranker's order, 0 the run's.
     """
 
     reranker: Reranker
@@ -152,11 +149,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
 
 
 def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """A run's scores, each topic's scaled to 0 to 1; 1 where all are equal.
-
-    Raises:
-        InputError: A score is infinite; the message names topic and document.
-    """
+    """Scale a run's scores to 0 to 1 for each topic (1 if all are equal); InputError for an infinite score."""
     sizes = np.diff(run.bounds)
     starts = run.bounds[:-1][sizes > 0]
     values = scores.astype(np.float64)
@@ -174,7 +167,7 @@ def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """First and last (exclusive) rows of groups of topics, TOGETHER rows each where no topic has more."""
+    """Yield row ranges of topic groups, TOGETHER rows each unless a topic has more."""
     first = 0
     while first < len(bounds) - 1:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + TOGETHER, side="right")) - 1)
@@ -184,7 +177,7 @@ def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _of_run(progress: Report, before: int, pairs: int, rows: int, start: float) -> Report:
-    """Reports the progress of one group of pairs as that of all rows of the run."""
+    """Report the progress of one group of pairs as that of all rows."""
 
     def report(part: Progress) -> None:
         share = (before + (part.fraction or 0.0) * pairs) / rows

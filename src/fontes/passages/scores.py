@@ -1,4 +1,4 @@
-"""Scores kept on disk by what they were computed from: model, settings, query and document."""
+"""On-disk cache of scores, keyed by model, settings, query and document."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ..storage.caches import cache_folder
 
 logger = logging.getLogger("fontes.neural")
 
-LIMIT = 256 * 2**20  # bytes of a file: some five million scores
-DROPPED = 4  # one in so many goes, the oldest first, where a file is full
-WAIT = 30.0  # seconds to wait while another process writes
-ASKED = 500  # keys of one query
+LIMIT = 256 * 2**20  # bytes, about five million scores
+DROPPED = 4  # a full file loses its oldest 1/DROPPED
+WAIT = 30.0  # seconds to wait for another writer
+ASKED = 500  # keys per query
 SCHEMA = "CREATE TABLE IF NOT EXISTS summed (key BLOB PRIMARY KEY, score BLOB NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"
 
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """A file of scores (SQLite), which several processes may read and write at once.
+    """A file of scores (SQLite), safe for several processes to read and write at once.
 
-    Each write is one transaction: a process that is killed leaves what was there. When they take more than `limit` bytes,
-    the oldest quarter goes. A damaged file is set aside as NAME.damaged, and a new one begun. Where the folder cannot be
-    written, nothing is kept; the log says all three.
+    Each write is one transaction, so a killed process leaves the file intact. Above `limit` bytes the oldest quarter is
+    removed. A damaged file is renamed to NAME.damaged and replaced. If the folder is not writable, nothing is kept. All three
+    are logged.
     """
 
     path: Path
     limit: int = LIMIT
 
     def read(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
-        """The scores under these keys, float32; NaN where there is none, or a damaged one."""
+        """Return the scores under these keys, float32; NaN if missing or damaged."""
         scores: dict[bytes, float] = {}
 
         def select(file: sqlite3.Connection) -> None:
@@ -54,7 +54,7 @@ class ScoreFile:
         return np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
 
     def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
-        """Keeps scores; what is no number is left out."""
+        """Store scores, except NaN."""
         now = int(time.time())
         rows = [(key, _packed(key, score), now) for key, score in zip(keys, scores.tolist(), strict=True) if np.isfinite(score)]
 
@@ -106,7 +106,7 @@ def _packed(key: bytes, score: float) -> bytes:
 
 
 def _unpacked(key: bytes, stored: object) -> float | None:
-    """The score of a row; None where it is damaged."""
+    """Return the score of a row; None if damaged."""
     if (
         not isinstance(stored, bytes)
         or len(stored) != 8
@@ -117,12 +117,12 @@ def _unpacked(key: bytes, stored: object) -> float | None:
 
 
 def default_file() -> Path:
-    """`scores.sqlite` in the user's folder of caches."""
+    """Path of `scores.sqlite` in the user's cache folder."""
     return cache_folder() / "scores.sqlite"
 
 
 def pair_keys(model: str, pairs: Sequence[tuple[str, str]]) -> list[bytes]:
-    """16 bytes for each pair (BLAKE2b) of the model, the query and the document."""
+    """Return a 16-byte key (BLAKE2b) of model, query and document for each pair."""
     return list(_keys(model, pairs))
 
 

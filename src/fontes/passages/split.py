@@ -1,4 +1,4 @@
-"""Documents split into passages: those of a run, and those of a corpus that is to be indexed."""
+"""Splitting of documents into passages, for runs and for corpora to be indexed."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 WORDS = 150
 MAX_WORDS = 250
-BATCH = 256  # documents that are split together
+BATCH = 256  # documents split together
 
 
 class Splitter(Stage[Run, Run]):
     """Base class of stages that split each document of a run into passages, which inherit its score.
 
-    The run's `documents` gives the passages' text, split when it is asked for. A passage always keeps the document's metadata.
+    The run's `documents` gives the passages' text, split on demand. Passages keep the document's metadata.
 
     Attributes:
         title: Whether a passage keeps the document's title.
-        separator: What stands between the document's id and the passage's number, which counts from 0: "D7%p0", "D7%p1", …
+        separator: Separator of the document's id and the passage's number, from 0: "D7%p0", "D7%p1", …
     """
 
     title: bool
@@ -46,17 +46,15 @@ class Splitter(Stage[Run, Run]):
 
     @abstractmethod
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
-        """A function from texts to their passages as (first character, end).
+        """Return a function from texts to their passages' spans (first character, end).
 
-        Raises:
-            ParameterError: For parameters that make no sense.
-            MissingExtraError: Where the library that finds sentences is missing.
+        Raises ParameterError for invalid parameters, MissingExtraError without the library that finds sentences.
         """
 
     @property
     @abstractmethod
     def sentence_finder(self) -> str | None:
-        """Method by which sentences are found; None for passages that ignore them."""
+        """Sentence finder; None for passages that ignore sentences."""
 
     def check_needs(self) -> None:
         if self.sentence_finder is not None:
@@ -88,19 +86,17 @@ class Splitter(Stage[Run, Run]):
         )
 
     def key(self) -> str | None:
-        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
         key = super().key()
         return None if key is None else f"{key} {version_of(self.sentence_finder)}"
 
     def of(self, doc: Doc) -> list[Doc]:
-        """The passages of one document."""
         return list(self.docs([doc]))
 
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
-        """The passages of all documents of a corpus, to be indexed: `Index.build(passages.docs(corpus), path)`.
+        """Yield the passages of a corpus, for indexing: `Index.build(passages.docs(corpus), path)`.
 
         Args:
-            corpus: What `read_corpus` accepts.
+            corpus: Any source that `read_corpus` accepts.
         """
         documents = iter(read_corpus(corpus))
         split = self.splitter()
@@ -109,12 +105,12 @@ class Splitter(Stage[Run, Run]):
                 yield from (self.passage(doc, number, spans) for number in range(len(spans)))
 
     def over(self, documents: Documents) -> PassageDocuments:
-        """The passages' text by their ids, from `documents`: for a run of passages that was read from a file."""
+        """Return the passages' text by id, from `documents`, for a run of passages read from a file."""
         self.splitter()
         return PassageDocuments(documents, self)
 
     def passage(self, doc: Doc, number: int, spans: Spans) -> Doc:
-        """The passage of this number, of a document whose passages take these characters."""
+        """Return the passage with this number, given the spans of the document's passages."""
         start, end = spans[number]
         return Doc(f"{doc.id}{self.separator}{number}", doc.text[start:end], doc.title if self.title else "", doc.metadata)
 
@@ -123,28 +119,27 @@ class Splitter(Stage[Run, Run]):
 class Passages(Splitter, name="passages"):
     """Splits each document of a run into passages, which inherit the document's score.
 
-    Words are what stands between white space; each Han, Hiragana and Katakana character is one. A passage is the text from
-    its first word to the end of its last one, unchanged. A document without words has one passage, which is empty. The run's
-    `documents` gives the passages' text, split when it is asked for. A passage always keeps the document's metadata.
+    Words are separated by white space; each Han, Hiragana and Katakana character is one. A passage is the unchanged text from
+    its first word to the end of its last. A document without words has one empty passage. The run's `documents` gives the
+    passages' text, split on demand. Passages keep the document's metadata.
 
-    With `tokens` the length is counted by the tokenizer of a model, special tokens left out. Texts are cut between words, so
-    that a passage may be a few tokens shorter; a word of more tokens is cut between characters.
+    With `tokens`, length is counted by a model's tokenizer, without special tokens. Texts are cut between words: passages may
+    be a few tokens shorter; a word with too many tokens is cut between characters.
 
     Args:
-        words: How many words a passage has at most; by default 150.
-        stride: How many words (with `tokens`, tokens) after the start of a passage the next one starts; by default half of
-            them, rounded up.
-        sentences: Split between sentences in place of after a number of words: "rules", "nupunkt" or "spacy:MODEL".
-        max_words: With `sentences`, a passage takes whole sentences as long as it has at most this many words; by default 250.
-            A longer sentence is cut by words.
+        words: Most words per passage; by default 150.
+        stride: Words (with `tokens`, tokens) from the start of a passage to that of the next; by default half of the length,
+            rounded up.
+        sentences: Split between sentences, not after a number of words: "rules", "nupunkt" or "spacy:MODEL".
+        max_words: With `sentences`, most words per passage of whole sentences (default 250). Longer sentences are cut by words.
         title: Whether a passage keeps the document's title.
-        separator: What stands between the document's id and the passage's number, which counts from 0: "D7%p0", "D7%p1", …
-        tokens: How many tokens a passage has at most, in place of `words` and, with `sentences`, of `max_words`.
-        tokenizer: With `tokens`, whose they are: the folder of a model or of a tokenizer, or a name on the Hugging Face hub.
+        separator: Separator of the document's id and the passage's number, from 0: "D7%p0", "D7%p1", …
+        tokens: Most tokens per passage, in place of `words` and, with `sentences`, of `max_words`.
+        tokenizer: With `tokens`, the tokenizer: the folder of a model or of a tokenizer, or a name on the Hugging Face hub.
 
     Raises:
-        InputError: When it is called, where the run does not know its documents, or the tokenizer is not there.
-        ParameterError: When it is called, for parameters that make no sense.
+        InputError: When called, if the run does not know its documents, or the tokenizer is missing.
+        ParameterError: When called, for invalid parameters.
     """
 
     words: int | None = None
@@ -214,7 +209,7 @@ class Passages(Splitter, name="passages"):
 
     @property
     def _window(self) -> tuple[int, int]:
-        """Words or tokens of a passage, and those from the start of one to that of the next."""
+        """Return the words or tokens per passage, and the stride."""
         length = self.tokens or self.words or WORDS
         return length, self.stride or -(-length // 2)
 
@@ -226,13 +221,13 @@ class Sentences(Splitter, name="sentences"):
     A title is no sentence. A document without text has none.
 
     Args:
-        how: How they are found: "rules" (a full stop, and a capital or a digit after it), "nupunkt" or "spacy:MODEL".
+        how: Sentence finder: "rules" (a full stop followed by a capital or a digit), "nupunkt" or "spacy:MODEL".
         title: Whether a sentence keeps the document's title, which rerankers then read before it.
-        separator: What stands between the document's id and the sentence's number, which counts from 0: "D7#0", "D7#1", …
+        separator: Separator of the document's id and the sentence's number, from 0: "D7#0", "D7#1", …
 
     Raises:
-        InputError: When it is called, where the run does not know its documents.
-        ParameterError: When it is called, for parameters that make no sense.
+        InputError: When called, if the run does not know its documents.
+        ParameterError: When called, for invalid parameters.
     """
 
     how: str = "rules"
@@ -261,7 +256,7 @@ def _windows(text: str, words: int, stride: int) -> Spans:
 
 
 def _packed(text: str, sentence_spans: Spans, most: int) -> Spans:
-    """Whole sentences as long as there are at most `most` words; a longer sentence in pieces of `most` words."""
+    """Pack whole sentences up to `most` words; cut longer ones into pieces of `most` words."""
     places = [match.span() for match in WORD.finditer(text)]
     starts = [start for start, _ in places]
     # White space between sentences belongs to none; a word belongs to the sentence in which it starts.
@@ -276,13 +271,12 @@ def _packed(text: str, sentence_spans: Spans, most: int) -> Spans:
 
 
 def _span(places: Spans, start: int, end: int) -> tuple[int, int]:
-    """From the first to the last of these words, in characters."""
     inside = places[start:end]
     return (inside[0][0], inside[-1][1]) if inside else (0, 0)
 
 
 def _trimmed(text: str, spans: Spans) -> Spans:
-    """The spans without white space around them; blank ones are dropped."""
+    """Strip white space from the spans, and drop blank ones."""
     starts = (end - len(text[start:end].lstrip()) for start, end in spans)
     ends = (start + len(text[start:end].rstrip()) for start, end in spans)
     return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start]

@@ -1,4 +1,4 @@
-"""BM25 of texts that are no documents of an index, such as passages and sentences, by the statistics of an index."""
+"""BM25 of texts outside an index, such as passages and sentences, with the statistics of an index."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .reranker import Reranker
 class TextScorer(Reranker, name="text_scorer"):
     """Scores the text of each document of a run by BM25: `bm25 % 10 >> Sentences() >> TextScorer(bm25)`.
 
-    idf and avgdl are those of the index; tf and dl are those of the text. Nothing is trained, and no model is needed.
+    idf and avgdl are those of the index; tf and dl those of the text. No training and no model is needed.
 
     Args:
-        model: A BM25 retriever, whose variant, k1, b and k3 count, and whose index gives analyzer and statistics.
+        model: A BM25 retriever, which provides variant, k1, b and k3, and whose index provides analyzer and statistics.
         cache: As `Reranker` has it.
 
     Raises:
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
-        ParameterError: When it is called: `model` is no BM25.
+        InputError: When called: the run does not know its documents, or a topic has no text.
+        ParameterError: When called: `model` is no BM25.
     """
 
     model: BM25

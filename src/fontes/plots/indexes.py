@@ -1,4 +1,4 @@
-"""Plots of an index: the lengths of its documents, Zipf's law and Heaps' law with fitted exponents."""
+"""Plots of an index: document lengths, Zipf's law and Heaps' law with fitted exponents."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CHUNK = 1 << 21  # postings that are read at a time
 class PowerLaw:
     """y = factor · x^exponent, fitted by least squares of log y on log x.
 
-    The points are up to 200 of the curve's, evenly spaced in log x, so that each decade counts the same.
+    Fitted to up to 200 points of the curve, evenly spaced in log x, so that each decade counts equally.
 
     Args:
         factor: The factor.
         exponent: The exponent.
-        first: The x of the first point that was fitted.
-        last: The x of the last one.
-        r2: The share of the variance of log y that the line explains, from 0 to 1.
+        first: Least x of the fit.
+        last: Greatest x of the fit.
+        r2: Share of the variance of log y that the line explains, from 0 to 1.
     """
 
     factor: float
@@ -53,12 +53,12 @@ class PowerLaw:
 
 
 def fit_zipf(index: Index, first: int = 1, last: int | None = None) -> PowerLaw:
-    """Zipf's law (Zipf 1949): cf, how often a term occurs in the collection, over its rank by cf.
+    """Fit Zipf's law (Zipf 1949): collection frequency (cf) of terms over their rank by cf.
 
     Args:
         index: An index of texts.
-        first: The first rank that is fitted.
-        last: The last one; by default that of the last term that occurs 10 times, or the last rank, where fewer than 10 do.
+        first: First rank of the fit.
+        last: Last rank of the fit; by default that of the last term that occurs 10 times, or else the last rank.
 
     Raises:
         ParameterError: The index holds vectors, or there are fewer than two ranks.
@@ -67,13 +67,13 @@ def fit_zipf(index: Index, first: int = 1, last: int | None = None) -> PowerLaw:
 
 
 def fit_heaps(index: Index, first: int | None = None) -> PowerLaw:
-    """Heaps' law (Herdan 1960; Heaps 1978): the number of different terms over the number of tokens of the first documents.
+    """Fit Heaps' law (Herdan 1960; Heaps 1978): number of distinct terms over number of tokens.
 
-    Documents count in the order of the index, which must mean nothing: the vocabulary of a sorted collection grows in steps.
+    Documents count in index order, which should be random: the vocabulary of a sorted collection grows in steps.
 
     Args:
         index: An index of texts.
-        first: The number of tokens from which on is fitted; by default a hundredth of all.
+        first: Least number of tokens of the fit; by default a hundredth of all.
 
     Raises:
         ParameterError: The index holds vectors, or there are fewer than two documents.
@@ -82,20 +82,20 @@ def fit_heaps(index: Index, first: int | None = None) -> PowerLaw:
 
 
 def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
-    """The numbers of documents by length, in terms or in tokens of a model: a histogram, with mean and median.
+    """Plot a histogram of document lengths, in terms or in tokens of a model, with mean and median.
 
     The axis ends at the 99.5th percentile; the plot counts the documents beyond. For tokens the caption has the shares of
     documents with more than 512 and more than 2,048, which most encoders do not read.
 
     Args:
         index: An index of texts.
-        tokenizer: The model whose tokens are counted, special ones included: a folder, or a name on the Hugging Face hub; of
-            more than 10,000 documents 10,000 are counted, evenly spaced. None counts terms of the index.
+        tokenizer: Model whose tokens are counted, including special ones: a folder, or a name on the Hugging Face hub; of more
+            than 10,000 documents an evenly spaced 10,000. None counts terms of the index.
 
     Raises:
         ParameterError: The index holds vectors, no terms or, with `tokenizer`, no texts.
         InputError: The tokenizer is not there.
-        MissingExtraError: There is no matplotlib; or, with `tokenizer`, a library of the extra `neural` is missing.
+        MissingExtraError: matplotlib, or with `tokenizer` a library of the extra `neural`, is missing.
     """
     require_terms(index)
     unit, of = "terms", f"{len(index):,} documents"
@@ -143,7 +143,7 @@ def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
 
 
 def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
-    """The frequency of each term over its rank, both logarithmic, with the line of `fit_zipf`, whose arguments it takes.
+    """Plot the frequency of terms over their rank, both logarithmic, with the line of `fit_zipf`; arguments as there.
 
     Raises:
         ParameterError: As for `fit_zipf`.
@@ -162,7 +162,7 @@ def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
 
 
 def heaps(index: Index, first: int | None = None) -> Plot:
-    """The vocabulary over the size of the collection, both logarithmic, with the line of `fit_heaps`, whose arguments it takes.
+    """Plot the vocabulary over the collection size, both logarithmic, with the line of `fit_heaps`; arguments as there.
 
     Raises:
         ParameterError: As for `fit_heaps`.
@@ -187,12 +187,11 @@ def _tokens(index: Index, name: str | Path) -> NDArray[np.int64]:
 
 
 def _named(tokenizer: str | Path) -> str:
-    """A tokenizer as a caption names it: a name on the hub, or the last part of a path."""
+    """Name of a tokenizer for captions: a name on the hub, or the last part of a path."""
     return Path(tokenizer).resolve().name if Path(tokenizer).expanduser().is_dir() else str(tokenizer)
 
 
 def _frequencies(index: Index) -> tuple[Floats, Floats]:
-    """Ranks from 1, and the cf of the term of each rank."""
     require_terms(index)
     cf = np.sort(np.asarray(index.cf, dtype=np.float64))[::-1]
     cf = cf[cf > 0]
@@ -205,14 +204,13 @@ def _last_frequent(index: Index) -> int:
 
 
 def _growth(index: Index) -> tuple[Floats, Floats]:
-    """Numbers of tokens and of different terms after each document that has terms."""
     require_terms(index)
     new = np.zeros(len(index), dtype=np.int64)
     df = np.asarray(index.df, dtype=np.int64)
     ends = np.cumsum(df)
     for terms in np.split(np.arange(len(df)), np.searchsorted(ends, np.arange(CHUNK, int(ends[-1]), CHUNK))):
         docs, _ = index.postings(terms)
-        # The postings of a term are in the order of the documents; its first is where it is new.
+        # Postings are in document order: a term is new in the document of its first posting.
         new += np.bincount(docs[np.cumsum(df[terms]) - df[terms]], minlength=len(index))
     dl = np.asarray(index.lengths, dtype=np.int64)
     some = dl > 0
@@ -220,7 +218,6 @@ def _growth(index: Index) -> tuple[Floats, Floats]:
 
 
 def _fitted(x: Floats, y: Floats, first: int, last: int, unit: str) -> PowerLaw:
-    """The line through the points from x = first to x = last; `unit` is what messages call x."""
     inside = np.flatnonzero((x >= first) & (x <= last))
     if first < 0 or len(inside) < 2:
         raise ParameterError(f"a line needs two points: from {first:,} to {last:,} there are {len(inside)} {unit}")
@@ -250,11 +247,11 @@ def _draw_law(axes: Axes, x: Floats, y: Floats, law: PowerLaw, formula: str, uni
 
 
 def _mark(axes: Axes, values: list[tuple[float, str, Any]]) -> None:
-    """Upright lines at two values in ascending order; their names are left of the lower and right of the upper one."""
+    """Vertical lines at two ascending values, labelled on their outer sides."""
     low, high = axes.get_xlim()
     for (value, name, line), side in zip(values, ("right", "left"), strict=True):
         axes.axvline(value, color=INK, linestyle=line, linewidth=1.2)
-        inside = side == "left" or value - low > 0.2 * (high - low)  # else the name would not fit between line and axis
+        inside = side == "left" or value - low > 0.2 * (high - low)  # if the name fits between line and axis
         offset = (-4 if side == "right" and inside else 4, -1 if inside else -14)
         text = f"{name} {value:.1f}".removesuffix(".0")
         axes.annotate(

@@ -1,7 +1,6 @@
-"""Plots of the weightings: TF-IDF as a map and as lines, the tf part of BM25 over tf and length, the variants of idf.
+"""Plots of weightings: TF-IDF, the tf part of BM25, and variants of idf.
 
-All values come from the weightings that search uses, through `Weighting.postings`; no formula is written here again. With an
-index the statistics are its own; without one they are those of an imagined collection.
+All values come from `Weighting.postings`, as in a search. Statistics are those of an index, or of an imagined collection.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ def tfidf(
     smooth_idf: bool = False,
     tf: int = 20,
 ) -> Plot:
-    """TF-IDF: the weight of a term in a document, tf · ln(N / df), as a map over tf and df, and over tf at several df.
+    """Plot the TF-IDF weight tf · ln(N / df), as a map over tf and df, and over tf at several df.
 
-    The weights are those before a document's row is scaled to unit length, which depends on all terms of the document.
+    Weights are those before the scaling of a document's row to unit length.
 
     Args:
         index: An index of texts, whose size is N.
@@ -70,7 +69,7 @@ def tfidf(
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         levels = _levels(float(weights.max()))
         filled = left.contourf(tfs, dfs, weights, levels=levels, cmap="cividis")
-        # Without this, viewers of SVG show the page between two neighbouring areas.
+        # Otherwise viewers of SVG show gaps between neighbouring areas.
         filled.set_edgecolor("face")
         shades = ["white" if level < 0.55 * levels[-1] else "black" for level in levels[1:]]
         lines = left.contour(tfs, dfs, weights, levels=levels[1:], colors=shades, linewidths=0.6)
@@ -99,19 +98,19 @@ def bm25(
     lengths: Sequence[float] | None = None,
     tf: int = 20,
 ) -> Plot:
-    """The tf part of BM25 over tf for several document lengths, and over the length for several tf.
+    """Plot the tf part of BM25 over tf for several document lengths, and over the length for several tf.
 
-    It shows saturation, by `k1`, and the influence of length, by `b`.
+    Shows saturation, by `k1`, and the influence of length, by `b`.
 
     Args:
-        index: An index of texts; without one the statistics are those of an imagined collection.
-        variant: As for `fontes.lexical.BM25`. The tf part of "atire", which "robertson" and "okapi" share, is the one of
-            textbooks: (k1 + 1) tf / (tf + k1 · (1 - b + b · dl / avgdl)).
+        index: An index of texts, or None for an imagined collection.
+        variant: As for `fontes.lexical.BM25`. The tf part of "atire", "robertson" and "okapi" is the one of textbooks: (k1 + 1)
+            tf / (tf + k1 · (1 - b + b · dl / avgdl)).
         k1: As for `fontes.lexical.BM25`; None takes the variant's own.
         b: As for `fontes.lexical.BM25`; None takes the variant's own.
         delta: As for `fontes.lexical.BM25`; None takes the variant's own.
-        lengths: Document lengths as multiples of the mean length, by default ¼, ½, 1, 2 and 4; with an index by default those
-            of its 5th, 25th, 50th, 75th and 95th percentile, in terms.
+        lengths: Document lengths as multiples of the mean; by default ¼, ½, 1, 2 and 4, with an index those of its 5th, 25th,
+            50th, 75th and 95th percentile, in terms.
         tf: The greatest tf.
 
     Raises:
@@ -148,16 +147,15 @@ def bm25(
 
 
 def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 0.25) -> Plot:
-    """The variants of idf over df: those of BM25 (lucene, robertson, okapi, atire, plus, l) and of TF-IDF (plain, smooth).
+    """Plot variants of idf over df: BM25 (lucene, robertson, okapi, atire, plus, l) and TF-IDF (plain, smooth).
 
-    On the left are all df, on the right the common terms, in more than a tenth of the documents, where the variants differ
-    most.
+    The left plot has all df, the right one common terms, in more than a tenth of the documents, where variants differ most.
 
     Args:
         index: An index of texts, whose size is N.
         documents: N, without an index.
-        epsilon: Okapi's: its idf below 0 becomes epsilon times the mean idf of the vocabulary, that of the index or, without
-            one, of a vocabulary by Zipf's law (the term of rank r is in N / r documents).
+        epsilon: Okapi's: an idf below 0 becomes epsilon times the mean idf of the vocabulary, of the index or by Zipf's law
+            (the term of rank r is in N / r documents).
 
     Raises:
         ParameterError: A number is out of its range.
@@ -194,7 +192,7 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
 
 
 def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsilon: float) -> dict[str, tuple[Floats, Floats]]:
-    """By name the idf over the rare and over the common df; names of variants that are the same are joined."""
+    """Idf over the rare and the common df, by name; names of equal variants are joined."""
     from ..lexical import BM25Weighting, Statistics, TFIDFWeighting
     from ..lexical.bm25 import VARIANTS
 
@@ -211,7 +209,7 @@ def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsil
 
 
 def _lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[Floats, list[str], float, float]:
-    """Document lengths in terms, their names, the mean length, and what lengths are shown in: 1 for terms, or the mean."""
+    """Document lengths in terms, their names, the mean length, and the unit of display: 1 for terms, or the mean."""
     if index is not None:
         _documents(index, 0)
         if lengths is None:
@@ -228,7 +226,6 @@ def _lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[Floa
 
 
 def _documents(index: Index | None, documents: int) -> int:
-    """N, checked."""
     if index is None:
         if documents < 2:
             raise ParameterError(f"a collection to plot has 2 documents or more, not {documents}")
@@ -238,8 +235,6 @@ def _documents(index: Index | None, documents: int) -> int:
 
 
 class _Imagined:
-    """As much of an index as `Statistics` asks for."""
-
     def __init__(self, documents: int, df: Floats, lengths: Floats, avgdl: float) -> None:
         self.documents = documents
         self.tokens = documents * avgdl
@@ -257,7 +252,7 @@ def _imagined(documents: int, df: Floats, lengths: Floats | None = None, avgdl: 
 
 
 def _weights(weighting: Weighting, statistics: Statistics, tf: Floats) -> Floats:
-    """The weights of all terms at each tf in one document, (terms, tfs)."""
+    """Weights of all terms at each tf in one document, (terms, tfs)."""
     from ..lexical import Postings
 
     terms = np.arange(len(statistics.df))
@@ -269,7 +264,7 @@ def _weights(weighting: Weighting, statistics: Statistics, tf: Floats) -> Floats
 
 
 def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> Floats:
-    """The weights of a term over its idf, (lengths, tfs)."""
+    """Weights of a term over its idf, (lengths, tfs)."""
     from ..lexical import Postings
 
     statistics = _imagined(DOCUMENTS, df=np.ones(1), lengths=dl, avgdl=avgdl)
@@ -297,7 +292,7 @@ def _levels(highest: float) -> Floats:
 
 
 def _along_the_diagonal(tfs: Floats, dfs: Floats, weights: Floats, levels: Floats) -> list[tuple[float, float]]:
-    """Points at which each level is crossed from the smallest tf and greatest df to the greatest tf and smallest df."""
+    """Points where each level crosses the diagonal from least tf and greatest df to greatest tf and least df."""
     way = np.linspace(0, 1, 400)
     columns = np.rint(way * (len(tfs) - 1)).astype(int)
     rows = np.rint((1 - way) * (len(dfs) - 1)).astype(int)

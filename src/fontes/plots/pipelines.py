@@ -1,4 +1,4 @@
-"""The plot of a pipeline: a box for each stage, from the topics to the run."""
+"""Plots of pipelines: a box for each stage, from the topics to the run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Diagram:
-    """Boxes and arrows, with the places at which arrows come in and leave, counted from the diagram's own corner."""
+    """Boxes and arrows, with the places of incoming and outgoing arrows, relative to the diagram's corner."""
 
     columns: int
     rows: float
@@ -54,7 +54,7 @@ class Diagram:
     last: tuple[Place, ...]
 
     def moved(self, columns: int, rows: float) -> Diagram:
-        """The block, moved to the right and down."""
+        """The diagram moved to the right and down."""
         first, last = ([(c + columns, r + rows) for c, r in places] for places in (self.first, self.last))
         arrows = [((a + columns, b + rows), (c + columns, d + rows)) for (a, b), (c, d) in self.arrows]
         boxes = [replace(box, column=box.column + columns, row=box.row + rows) for box in self.boxes]
@@ -62,13 +62,13 @@ class Diagram:
 
 
 def pipeline(stage: AnyStage) -> Plot:
-    """A pipeline as boxes and arrows, from what it takes to what it gives.
+    """Plot a pipeline as boxes and arrows.
 
-    Each box is a stage with the parameters that its text shows; its colour says what it takes and gives. The stages of a sum or
-    a fusion are one above the other, and meet in a box of their own.
+    Each box is a stage with the parameters that its text shows, coloured by its input and output. The stages of a sum or a
+    fusion are stacked and meet in a box of their own.
 
     Args:
-        stage: Any stage; of a text `ft.pipeline(text, index)` makes one.
+        stage: Any stage; from text by `ft.pipeline(text, index)`.
 
     Raises:
         ParameterError: It has more than 400 stages.
@@ -118,7 +118,6 @@ def _block(stage: AnyStage) -> Diagram:
 
 
 def _parameters(stage: AnyStage) -> Iterator[str]:
-    """The parameters in the text of a stage, each in a few lines, and the depth of a cut."""
     text = stage.written(index_names(stage), strict=False)
     for key, value in stage.shown().items():
         if key != stage.variadic:
@@ -132,7 +131,6 @@ def _leaf(box: Box) -> Diagram:
 
 
 def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
-    """Diagrams from left to right, all at one height."""
     rows = max(block.rows for block in blocks)
     row = Diagram(0, rows, (), (), (), ())
     for block in blocks:
@@ -146,7 +144,6 @@ def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
 
 
 def _joined(stages: Sequence[AnyStage], box: Box) -> Diagram:
-    """Stages one above the other, which meet in a box."""
     blocks: list[Diagram] = []
     for stage in stages:
         blocks.append(_block(stage).moved(0, sum(block.rows for block in blocks)))
@@ -186,7 +183,7 @@ def _draw_box(axes: Axes, left: float, box: Box, height: float) -> None:
 
 
 def _draw_arrow(axes: Axes, lefts: Sequence[float], source: Box, target: Box, height: float) -> None:
-    """An arrow from the right of one box to the left of another: level as far as the last gap, so that it crosses no box."""
+    """Arrow between boxes, level as far as the last gap, so that it crosses no box."""
     start, end = (lefts[0] + _width(source), height * (source.row + 0.5)), (lefts[1], height * (target.row + 0.5))
     bend = max(start[0], lefts[1] - GAP)
     axes.plot([start[0], bend], [start[1], start[1]], color=INK, linewidth=0.8)

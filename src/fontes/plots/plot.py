@@ -1,4 +1,4 @@
-"""The frame of all plots: size, colours, labels at the ends of lines, and how they are saved."""
+"""Common parts of plots: size, colours, labels at the ends of lines, and saving."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ WIDTH, HEIGHT = 6.3, 3.6  # inches: the width of the text on a page of A4
 
 
 class Plot:
-    """A figure and its caption. In a notebook a plot shows itself.
+    """A figure and its caption, displayed by notebooks.
 
     Attributes:
-        figure: A `matplotlib.figure.Figure`, made without pyplot: no window, no backend, no setting of the caller changes.
+        figure: A `matplotlib.figure.Figure`, made without pyplot: no window, backend or setting of the caller changes.
         caption: A sentence that names all parameters and the method of a fit.
     """
 
@@ -63,20 +63,20 @@ class Plot:
         self.caption = caption
 
     def save(self, path: str | Path, dpi: int = 300) -> None:
-        """Writes the figure. The same figure gives the same bytes.
+        """Write the figure. Equal figures give equal bytes.
 
         Args:
-            path: The file, whose name ends in .svg, .png or .pdf.
+            path: The file, whose suffix is .svg, .png or .pdf.
             dpi: Dots an inch, of .png.
 
         Raises:
-            ParameterError: The name ends otherwise.
+            ParameterError: The suffix is another.
             InputError: The file cannot be written.
         """
         write(path, [self.to_bytes(format_of(path), dpi)])
 
     def to_bytes(self, format: str, dpi: int = 300) -> bytes:
-        """The figure as bytes of a file.
+        """Return the figure as bytes of a file.
 
         Args:
             format: "svg", "png" or "pdf".
@@ -100,7 +100,7 @@ class Plot:
 
 
 def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
-    """The plot of a function that draws on an empty figure and returns the caption; sizes are in inches.
+    """Make a plot by a function that draws on an empty figure and returns the caption; sizes in inches.
 
     Raises:
         MissingExtraError: There is no matplotlib.
@@ -114,7 +114,7 @@ def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = 
 
 
 def style() -> AbstractContextManager[None]:
-    """Matplotlib's defaults with the settings above; the caller's settings return on leaving."""
+    """Context with Matplotlib's defaults and the settings above."""
     try:
         from matplotlib import style as styles
     except ImportError:
@@ -124,7 +124,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def format_of(path: str | Path) -> str:
-    """The format that the name of a file ends in.
+    """Format by the suffix of a file.
 
     Raises:
         ParameterError: There is no such format.
@@ -136,7 +136,7 @@ def format_of(path: str | Path) -> str:
 
 
 def require_terms(index: Index) -> None:
-    """Raises ParameterError for an index of vectors or without a term."""
+    """Raise ParameterError for an index of vectors or without terms."""
     if index.scale is not None:
         raise ParameterError(f"{index.path} holds vectors, which have no term frequencies; plots need an index of texts")
     if not index.tokens:
@@ -144,14 +144,14 @@ def require_terms(index: Index) -> None:
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour and line style of the line `number`, from 0; each differs in both, so that it is told apart in grey too."""
+    """Colour and line style of line `number`, from 0; both differ, for print in grey."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number % len(LINES)]}
 
 
 def label_ends(axes: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
-    """Writes the name of each line beside its right end, moved apart where they would touch.
+    """Label the lines beside their right ends, moved apart if they would overlap.
 
-    A line that leaves the axes before has its name where it does. Limits must be set before.
+    A line that leaves the axes earlier is labelled there. Limits must be set before.
     """
     figure: Any = axes.figure
     to_axes = axes.transData + axes.transAxes.inverted()
@@ -184,7 +184,7 @@ def label_ends(axes: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
 
 
 def plain_ticks(*logarithmic: Axis) -> None:
-    """Ticks of logarithmic axes as plain numbers: 1,000 for 10³; 20 and 50 too where there is room."""
+    """Label logarithmic axes with plain numbers: 1,000 for 10³; 20 and 50 too if there is room."""
     for axis in logarithmic:
         low, high = axis.get_view_interval()
         between = (2, 5) if high / low < 300 else ()
@@ -201,7 +201,7 @@ def _first_digit(value: float) -> int:
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights (0 to 1), in the same order, moved apart as little as needed to be `gap` from each other."""
+    """Move heights (0 to 1) apart as little as needed for a distance of `gap`, in the same order."""
     order = np.argsort(np.asarray(heights), kind="stable")
     # Groups of labels that touch, each (sum of its heights, size): merged as long as a group overlaps the one below.
     groups: list[tuple[float, int]] = []
@@ -234,5 +234,5 @@ def _visible_end(axes: Axes, line: Line2D) -> tuple[float, float]:
 
 
 def _start(total: float, size: int, gap: float) -> float:
-    """The height of the lowest of `size` labels whose mean height is total / size."""
+    """Height of the lowest of `size` labels whose mean height is total / size."""
     return total / size - gap * (size - 1) / 2

@@ -1,4 +1,4 @@
-"""Published systems, each in one file that reads like its paper."""
+"""Published systems, one file each."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""CheckThat! 2025, task 4b: the paper that a post speaks of, by BM25 and a cross-encoder fine-tuned on hard negatives."""
+"""CheckThat! 2025, task 4b: the paper that a post mentions, by BM25 and a cross-encoder fine-tuned on hard negatives."""
 
 from __future__ import annotations
 
@@ -40,58 +40,58 @@ ENCODERS = {  # parameter, model, RR@5, RR@1 and RR@10 of the README
 
 
 def row_of(parameter: str) -> str:
-    """The name of the row of a parameter that is a model."""
+    """Return the name of the row of a model parameter."""
     return parameter.replace("_", "-")
 
 
 @dataclass(frozen=True, repr=False)
 class Air2025(LearningRecipe, name="air2025"):
-    """The paper that a post speaks of: BM25's best 20, reranked by a cross-encoder that is fine-tuned on hard negatives.
+    """The paper that a post mentions: BM25's best 20, reranked by a cross-encoder fine-tuned on hard negatives.
 
-    Posts with the same text are one, and a fifth of the posts is measured, drawn by the seed; the cross-encoder learns from the
-    others. A document is title and text. Both sides are NLTK's `word_tokenize`, the case kept. For each post to learn from, the
-    first five hits of BM25 with the relevant document among them are five pairs; the training is binary cross-entropy in
-    batches of 16, two epochs, and the state of the least validation loss is kept.
+    Posts with equal text are merged. A fifth of them, drawn by the seed, is measured; the cross-encoder learns from the rest. A
+    document is title and text; both sides are tokenized by NLTK's `word_tokenize`, case kept. Each training post gives five
+    pairs: the first five hits of BM25, the relevant document among them. Training is binary cross-entropy, batches of 16, two
+    epochs; the state with the least validation loss is kept.
 
-    "as=run" is what the authors' notebook runs: scikit-learn divides the posts, with `random_state=42`; all 11,392 posts are
-    learned from; the learning rate rises for 10,000 steps, of which the training has 7,120; weight decay, shuffled batches, and
-    the last state. "as=all" has their other systems beside it: a second reranker, which learns from one negative a post, and
-    five encoders as they come. Their README measures the encoders on the posts for development, not on the fifth.
+    "as=run" is the authors' notebook: scikit-learn divides the posts with `random_state=42`; all 11,392 posts are learned from;
+    warm-up lasts 10,000 steps, though training has 7,120; weight decay, shuffled batches, last state. "as=all" adds their other
+    systems: a second reranker, trained on one negative per post, and five encoders without training. Their README measures
+    these encoders on the development posts, not on the fifth.
 
-    "interpolated" is not in the report: the sum of both scores, from 0 to 1, with weights chosen on the posts to choose with;
-    without such posts the row is left out.
+    "interpolated" is not in the report: the sum of both scores scaled to 0 to 1, with weights chosen on the held-out posts.
+    Without such posts the row is left out.
 
     Args:
-        analyzer: Of posts and documents.
-        variant: Of BM25, as rank_bm25 has it.
-        k1: Of BM25.
-        b: Of BM25.
-        epsilon: Of BM25: the part of the mean idf that terms in more than half of the documents get.
-        candidates: How many documents are reranked.
-        start: The cross-encoder that is fine-tuned, or an encoder, which gets a new layer for scores.
-        reranker: A cross-encoder that is trained already, in place of a training.
-        negatives: Of each post: among so many hits and one more the relevant document takes the last place if it is not there.
-        precision: Of the training: "float32", "bfloat16", or "auto", the quicker one.
-        batch: Pairs of a step.
-        epochs: Of the training.
-        lr: The greatest learning rate, which the report does not name.
-        warm_up: The steps in which the learning rate rises: a share of all, below 1, or a number.
-        weight_decay: Of AdamW.
-        order: Of the pairs: "length", batches of like length, or "shuffled".
-        best: The state that is kept: that of the least validation "loss", of the greatest value of a measure, or the "last".
-        start_1to1: The cross-encoder of the row "reranked-1to1", which learns from the first hit that is not relevant, in one
-            epoch with 100 warm-up steps; None: no such row.
-        reranker_1to1: One that is trained already, in place of a training.
-        candidates_1to1: How many documents it reranks.
-        e5_large: The encoder of the row "e5-large", a folder or a name on the hub; None: no such row.
+        analyzer: Analyzer of posts and documents.
+        variant: BM25 variant, as in rank_bm25.
+        k1: BM25 parameter.
+        b: BM25 parameter.
+        epsilon: BM25 parameter: the part of the mean idf given to terms in more than half of the documents.
+        candidates: Number of documents reranked.
+        start: Cross-encoder to fine-tune, or an encoder, which gets a new scoring layer.
+        reranker: Cross-encoder already trained, in place of training.
+        negatives: Hits per post to take negatives from, plus one; the relevant document takes the last place if it is missing.
+        precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
+        batch: Pairs per step.
+        epochs: Training epochs.
+        lr: Peak learning rate, which the report does not state.
+        warm_up: Warm-up steps: a share of all, below 1, or a number.
+        weight_decay: Weight decay of AdamW.
+        order: Order of the pairs: "length", batches of similar length, or "shuffled".
+        best: State to keep: the least validation "loss", the greatest value of a measure, or the "last".
+        start_1to1: Cross-encoder of the row "reranked-1to1", trained on the first non-relevant hit for one epoch with 100
+            warm-up steps; None: no such row.
+        reranker_1to1: The same model already trained, in place of training.
+        candidates_1to1: Number of documents it reranks.
+        e5_large: Encoder of the row "e5-large", a folder or a name on the hub; None: no such row.
         e5_base: Likewise.
         minilm: Likewise.
         distilbert: Likewise.
         minilm_l12: Likewise.
-        draw: What divides the posts: "numpy", or "sklearn": `train_test_split` of the distinct posts in their order.
-        test: The share of the posts that is measured, where they are divided here.
-        held_out: The share of the posts to learn from that weights are chosen with and the training is validated on; 0: none.
-        seed: Of what is drawn.
+        draw: How posts are divided: "numpy", or "sklearn": `train_test_split` of the distinct posts in order.
+        test: Share of the posts that is measured, if the recipe divides them.
+        held_out: Share of the training posts used to choose weights and validate; 0: none.
+        seed: Random seed.
     """
 
     source = (
@@ -176,7 +176,7 @@ class Air2025(LearningRecipe, name="air2025"):
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         if self.draw == "numpy":
             return super().halves(topics, qrels)
-        # pandas' drop_duplicates: of the posts with one text the first, with its judgments alone.
+        # As pandas' drop_duplicates: the first post of each text, with its judgments alone.
         first = {topic.text: topic.id for topic in reversed(list(topics.values())) if topic.id in qrels}
         ids = [topic.id for topic in topics.values() if first.get(topic.text) == topic.id]
         selection = library("sklearn.model_selection", "recipe air2025 with draw=sklearn", "train")
@@ -196,19 +196,16 @@ class Air2025(LearningRecipe, name="air2025"):
         super().check()
 
     def _settings(self) -> CrossEncoderSettings:
-        """The settings of the training."""
         names = ("precision", "batch", "epochs", "lr", "warm_up", "weight_decay", "order", "best", "seed")
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
     def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        """The fine-tuned cross-encoder."""
         if self.reranker is not None:
             return learning.noted("reranker", self.reranker)
         window = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True}
         return learning.cross_encoder("reranker", self.start, candidates, self._settings(), guard_duplicates=False, **window)
 
     def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        """The one that is fine-tuned on one negative a post."""
         if self.reranker_1to1 is not None or self.start_1to1 is None:
             return learning.noted("reranker-1to1", str(self.reranker_1to1))
         settings = self._settings().with_(**ONE_TO_ONE)

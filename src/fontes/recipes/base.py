@@ -40,10 +40,10 @@ MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
 
 @dataclass(frozen=True, repr=False)
 class Recipe(Part, ABC):
-    """A published system: its parts as parameters, with the published values as defaults, and the runs that it consists of.
+    """A published system: its parameters, with the published values as defaults, and the runs it produces.
 
-    A recipe is a frozen dataclass whose constructor does nothing but store parameters. `class Feedback(Recipe,
-    name="feedback")` registers it under a name. It says in `systems` how each of its runs is made; the rest is the runner's.
+    A recipe is a frozen dataclass whose constructor only stores parameters. `class Feedback(Recipe, name="feedback")` registers
+    it under a name. Subclasses define `systems`.
     """
 
     source: ClassVar[str]
@@ -80,58 +80,58 @@ class Recipe(Part, ABC):
 
     @abstractmethod
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        """The systems by name, each from topics to a run; a run's file is called by its name, folders included.
+        """Return the systems by name, each from topics to a run, which is saved under that name, folders included.
 
-        It is called first with a collection without documents: what cannot be is found before anything is built.
+        First called with a collection without documents, so that problems are found before anything is built.
         """
 
     def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
-        """The function that makes the systems, of a recipe that learns with its learning; None: it is only looked at."""
+        """Return the function that makes the systems, given the learning of a recipe that learns; None: only inspected."""
         return self.systems
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
-        """The topics that are searched, their judgments, and the learning.
+        """Return the topics to search, their judgments, and the learning.
 
         Args:
             topics: All topics.
-            qrels: The judgments to measure with and, where there is no `train`, to learn from.
-            train: Those to learn from.
-            dev: Those to choose with.
+            qrels: Judgments to measure with and, without `train`, to learn from.
+            train: Judgments to learn from.
+            dev: Judgments to choose with.
 
         Raises:
-            ParameterError: The recipe learns nothing, and there is `train` or `dev`.
+            ParameterError: The recipe learns nothing, and `train` or `dev` is given.
         """
         if train is not None or dev is not None:
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
         return topics, qrels, None
 
     def for_topics(self, topics: Topics) -> Self:
-        """The recipe as it runs on these topics, which may lack something; by default it is the same for all."""
+        """Return the recipe adapted to topics that may lack a field; unchanged by default."""
         return self
 
     def check_sides(self, learning: RecipeTraining) -> None:
-        """Raises InputError where there is too little to learn from or to choose with."""
+        """Raise InputError if there are too few topics to learn from or to choose with."""
 
     def as_read(self, topics: Topics) -> Topics:
-        """The topics as models read and learn from them; texts of two sides are compared so."""
+        """Return the topics as models read them; texts on two sides are compared in this form."""
         return topics
 
     def problems_of(self, topics: Topics) -> Iterable[InputError]:
-        """An error for each thing that topics lack and the recipe needs."""
+        """Yield an error for each requirement of the recipe that the topics do not meet."""
         return ()
 
     def measured(self, system: str) -> bool:
-        """Whether the documents of a system are those that are judged; its run is compared with others if so."""
+        """Whether a system returns the judged documents, so that its run is measured and compared."""
         return True
 
     def set(self, settings: Iterable[str]) -> Self:
-        """A copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or 'reranker=mono_t5("MODEL")'.
+        """Return a copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or 'reranker=mono_t5("MODEL")'.
 
-        A value is an expression, as in a pipeline; a parameter that may be a string takes anything else as one. "as=NAME" sets
-        the parameters of a preset; the other settings change them, wherever they stand.
+        A value is an expression, as in a pipeline; a string parameter accepts any other text. "as=NAME" applies a preset; other
+        settings override it in any order.
 
         Raises:
-            ParameterError: A name is none, or a value is of another type than the parameter.
+            ParameterError: Unknown name, or value of the wrong type.
         """
         known = parameters(type(self))
         preset: Mapping[str, Any] = {}
@@ -154,9 +154,9 @@ class Recipe(Part, ABC):
         return self.with_(**{**preset, **changes})
 
     def stage(self, parameter: str, index: object = NOTHING) -> Stage[Any, Any] | None:
-        """The stage of a parameter that is a stage or an expression for one.
+        """Return the stage of a parameter that is a stage or an expression for one.
 
-        Without an index the stage can be looked at and not be run. Raises ParameterError for what cannot be read.
+        Without an index the stage can be inspected but not run. Raises ParameterError for an invalid expression.
         """
         value = getattr(self, parameter)
         if not isinstance(value, str):
@@ -170,13 +170,13 @@ class Recipe(Part, ABC):
     def build(
         self, collection: object, folder: str | Path, progress: Report = silent, learning: RecipeTraining | None = None
     ) -> dict[str, Stage[Topics, Run]]:
-        """The systems over a collection, ready to search, or for `compare`.
+        """Return the systems over a collection, ready to search or to `compare`.
 
         Args:
-            collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
-            folder: Where indexes and models are made, or found again.
-            progress: Is called with how far a long step is.
-            learning: What a recipe that learns learns from; others need none.
+            collection: Path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
+            folder: Folder where indexes and models are made or reused.
+            progress: Called with the progress of long steps.
+            learning: Training data, for a recipe that learns.
         """
         self.check()
         problems = Problems()
@@ -203,34 +203,34 @@ class Recipe(Part, ABC):
         leaks: str = LEAKS[0],
         progress: Report = silent,
     ) -> RecipeResult:
-        """Runs all systems, and with judgments measures and compares them.
+        """Run all systems and, given judgments, measure and compare them.
 
-        What was done before a run was interrupted is not done again. Results are written when all is done, and replace earlier
-        ones; the lock is the last of them: a folder that has it is complete.
+        Resumes after an interruption. Results are written at the end and replace earlier ones; the lock is written last, so a
+        folder with a lock is complete.
 
         Args:
-            collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
-            topics: All that `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
-            qrels: All that `Qrels.of` accepts, or the path of a file, or of several; None: nothing is measured.
-            output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, parameters and published
-                figures beside those here; recipe.svg, the baseline or the first system, where there is matplotlib;
-                experiment.lock, versions, hashes and all numbers; and, for the next run into it, indexes/, models/ and cache/.
-            split: That of the folder or collection that `topics` and `qrels` name, or several, which are merged.
-            train: Judgments to learn from: what `Qrels.of` accepts, the path of a file, or the name of a split of what `topics`
-                or `qrels` name; their topics are looked up in `topics`, or in that split. None: a recipe that learns divides
-                what is judged itself, as its paper says, and measures the test side alone; others learn nothing.
+            collection: Path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
+            topics: Anything `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
+            qrels: Anything `Qrels.of` accepts, or the path of one or more files; None: nothing is measured.
+            output: Output folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, parameters and published
+                figures beside those found; recipe.svg, a plot of the baseline or first system, if matplotlib is installed;
+                experiment.lock, versions, hashes and all numbers; and, for later runs, indexes/, models/ and cache/.
+            split: Split of the collection that `topics` and `qrels` name; several are merged.
+            train: Judgments to learn from: anything `Qrels.of` accepts, the path of a file, or a split of what `topics` or
+                `qrels` name; their topics are found in `topics` or in that split. None: a recipe that learns divides the judged
+                topics as its paper does and measures the test side alone; others learn nothing.
             dev: Judgments to choose with, likewise; None: part of those to learn from.
-            runs: Runs of others, or their paths, in a list or by name: one that has each topic that is measured is compared
-                with the systems, any other is measured on the judged topics that it has.
-            measures: In place of those of the recipe.
-            leaks: How to treat topics to learn from whose text is chosen or measured with too, and topics to choose with whose
-                text is measured: "error", which lists them; or "drop", which leaves them out and says how many. Where the
-                recipe divides the topics itself, they are left out.
-            progress: Is called with how far each step is.
+            runs: Other runs, or their paths, in a list or by name: a run with every measured topic is compared with the
+                systems, any other is measured on the judged topics it has.
+            measures: Measures that replace those of the recipe.
+            leaks: Treatment of training topics whose text is also in dev or test, and of dev topics whose text is in test:
+                "error" lists them, "drop" leaves them out and reports their number. If the recipe divides the topics itself,
+                they are dropped.
+            progress: Called with the progress of each step.
 
         Raises:
-            FontesError: Something cannot be used or is not here: a file, a model, a library, a rewrite. All of it is looked for
-                before anything is built or encoded, and said at once, with the settings that do without.
+            FontesError: A file, model, library or rewrite is missing or unusable. All are checked before anything is built, and
+                reported together with settings that avoid them.
         """
         self.check()
         problems = Problems()
@@ -262,7 +262,7 @@ class Recipe(Part, ABC):
     def _division(
         self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
     ) -> tuple[Division | None, Qrels | None]:
-        """The division, or None where some of it cannot be read, which is collected; and all judgments."""
+        """Return the division, or None if part of it cannot be read (the problem is collected); and all judgments."""
         if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
             splits_of((), None if split is None else str(split))
         parsed: Topics | None = None
@@ -318,7 +318,7 @@ class Recipe(Part, ABC):
         return f"recipe {self.name}"
 
     def _look(self, problems: Problems, topics: Topics | None, qrels: Qrels | None = None) -> None:
-        """Collects what is in the way of a run on these topics; None: on any."""
+        """Collect the problems of a run on these topics; None: on any."""
         if topics is not None:
             with problems.collected():
                 self._check_sources(topics, qrels)
@@ -332,7 +332,7 @@ class Recipe(Part, ABC):
         problems.look_at_systems(self._title, self.systems_with(None))
 
     def _say_all(self, problems: Problems, topics: Topics | None) -> None:
-        """Raises what was collected, with the settings of `without` of which it is true that they do without it."""
+        """Raise the collected problems, with the settings of `without` that avoid them."""
         ways: dict[str, list[tuple[str, ...]]] = {}
         own = self._left((), topics, problems) if problems.errors and self.without else frozenset()
         for settings in self.without if own else ():
@@ -350,7 +350,7 @@ class Recipe(Part, ABC):
         together = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
         if together and self._left(together, topics, problems):
             together = ()
-        for setting in together:  # what another does without as well
+        for setting in together:  # drops settings that the others make unnecessary
             fewer = tuple(other for other in together if other != setting)
             if fewer and not self._left(fewer, topics, problems):
                 together = fewer
@@ -364,7 +364,6 @@ class Recipe(Part, ABC):
         return None
 
     def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
-        """Problems that remain with these settings."""
         left = Problems(problems.needs)
         with left.collected():
             other = self.set(settings)
@@ -387,14 +386,14 @@ registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")
 
 
 def recipe(name: str, **parameters: Any) -> Recipe:
-    """The recipe of this name.
+    """Return the recipe of a name.
 
     Args:
-        name: Its name.
-        **parameters: Those that are other than published.
+        name: Name of the recipe.
+        **parameters: Parameters that differ from the published ones.
 
     Raises:
-        ParameterError: There is no such recipe or parameter.
+        ParameterError: No such recipe or parameter.
     """
     return registry[name]().with_(**parameters)
 
@@ -406,7 +405,7 @@ def _source(collection: object) -> object:
 def _parsed(parameter: Parameter, text: str) -> Any:
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
     if "str" in kinds and any("Stage[" in kind for kind in kinds):
-        return None if text == "None" else text  # an expression, which is read when there is an index
+        return None if text == "None" else text  # an expression, read once there is an index
     try:
         value = part(text)
     except FontesError as error:

@@ -1,4 +1,4 @@
-"""CAIR 2021: documents that tell why something happened, by a semantic and a lexical index and three queries."""
+"""CAIR 2021: documents that explain why an event happened, by a semantic index, a lexical index and three queries."""
 
 from __future__ import annotations
 
@@ -26,38 +26,36 @@ THIRD = ("keyphrases", "feedback")
 
 @dataclass(frozen=True, repr=False)
 class Cair2021(Recipe, name="cair2021"):
-    """Documents that tell why something happened: a semantic and a lexical index, three queries, the sum of their scores.
+    """Documents that explain why an event happened: a semantic index, a lexical index and three queries, scores summed.
 
-    Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not. Two
-    indexes are made of the documents: vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25. Three queries are
-    asked: Q1 is the title in the semantic index, Q2 the title in the lexical index, Q3 the keyphrases of the relevant part of
-    the narrative in the lexical index. Their documents are merged, and the best of them are the result.
+    A topic has a title, the event, and a narrative, which says what is relevant and what is not. There are two indexes: vectors
+    of an encoder in Annoy, ranked by cosine, and lemmas with BM25. Q1 is the title in the semantic index, Q2 the title in the
+    lexical index, Q3 the keyphrases of the relevant part of the narrative in the lexical index. Their results are merged, and
+    the best are kept.
 
-    The four baselines are the title and the narrative in the lexical index, the title and both in the semantic one. Q3 alone is
-    there as well, and with a filter or a stage after it what was merged.
+    The four baselines are the title and the narrative in the lexical index, and the title and both in the semantic index.
+    Further rows are Q3 alone and, with a filter or a later stage, the merged result before it.
 
-    The authors leave topics of titles alone to future work. Where no topic has a narrative, Q3 is the title with the terms of
-    causal feedback, as `third="feedback"` says, and the systems that read narratives are left out.
+    The authors leave topics with only titles to future work. If no topic has a narrative, Q3 is the title expanded by causal
+    feedback, as with `third="feedback"`, and systems that read narratives are left out.
 
     Args:
-        encoder: A sentence encoder: a name on the hub or a folder, or an encoder that makes vectors of length 1; None: what is
-            searched in vectors is left out.
-        trees: Annoy's; None: exact search.
-        spacy: The spaCy model that finds lemmas, and the words that keyphrases are made of.
-        analyzer: Another one for the lexical index; None: lower case, everything but letters and digits replaced by spaces, and
-            then that model's lemmas.
-        variant: Of BM25, as rank_bm25 has it.
-        k1: Of BM25.
-        b: Of BM25.
-        depth: How many documents are asked for with each query, and how many of those merged are the result.
-        topicrank: How Q3 finds keyphrases; None: TopicRank with the spaCy model.
-        keyphrases: How many keyphrases Q3 has, the best first; None: all, as published.
-        third: Q3: "keyphrases" of the narrative; or "feedback", which needs the title alone: RM3, another search, and
+        encoder: Sentence encoder: a name on the hub, a folder, or an encoder of unit vectors; None: no semantic search.
+        trees: Number of Annoy trees; None: exact search.
+        spacy: spaCy model for lemmas and for the words of keyphrases.
+        analyzer: Other analyzer of the lexical index; None: lower case, only letters and digits, then that model's lemmas.
+        variant: BM25 variant, as in rank_bm25.
+        k1: BM25 parameter.
+        b: BM25 parameter.
+        depth: Number of documents retrieved per query, and kept after merging.
+        topicrank: Keyphrase extraction for Q3; None: TopicRank with the spaCy model.
+        keyphrases: Number of keyphrases in Q3, best first; None: all, as published.
+        third: Q3: "keyphrases" of the narrative; or "feedback", from the title alone: RM3, another search, and
             `causal_feedback` over the lexical index.
-        aggregate: "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks.
-        filter: Leaves out documents without a cause and an effect that the topic speaks of: "published", "swapped" or "either",
-            the roles of `CausalFilter`; None: does not, as the authors decided after they had tried.
-        after: A stage for the documents that are left, or an expression for one, such as a reranker; None: none.
+        aggregate: Fusion: "sum" of raw scores; "min-max", scores scaled to 0 to 1; "rrf", reciprocal ranks.
+        filter: Drop documents without a cause and an effect from the topic: "published", "swapped" or "either", the roles of
+            `CausalFilter`; None: no filter, as the authors decided after trying it.
+        after: Stage applied to the remaining documents, or an expression for one, such as a reranker; None: none.
     """
 
     source = (

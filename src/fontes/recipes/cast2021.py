@@ -26,30 +26,28 @@ from .base import AUTHORS_CODE, PUBLISHED, Recipe
 
 @dataclass(frozen=True, repr=False)
 class Cast2021(Recipe, name="cast2021"):
-    """BM25 with rewritten turns, the documents' passages read again by MonoT5, and the best passage of each document.
+    """BM25 with rewritten turns, passages of the documents reranked by MonoT5, and the best passage of each document.
 
-    Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of
-    documents. (1) Documents are retrieved. (2) They are split into passages. (3) Passages are read again. Each step is a
-    parameter: a stage, or an expression for one.
+    Topics are turns of conversations, rewritten in two ways; each way gives a run of passages and one of documents. Documents
+    are retrieved, split into passages, and the passages reranked. Each step is a parameter: a stage or an expression.
 
-    The published figures are those of the organisers' automatic run in the overview of CAsT 2021, as Łajewska and Balog (ECIR
-    2023) cite them.
+    Published figures: the organisers' automatic run in the CAsT 2021 overview, cited by Łajewska and Balog (ECIR 2023).
 
     Args:
-        automatic: Rewrites turns for the first two runs. The organisers' rewrites come from castorini/t5-base-canard, and the
-            topics of 2021 carry them; None leaves these runs out. Training of T5 rewriters and rerankers is not there.
-        manual: Rewrites turns for the other two runs: rewrites made by hand, which the topics carry; None leaves these out.
-        k1: Of BM25.
-        b: Of BM25.
-        documents: How many are retrieved for a turn; their number is in the names of the runs.
-        analyzer: Of the index.
-        duplicates: Lists of duplicate documents, of which one of each group stays: PATH or PREFIX=PATH, with commas between
-            several; PREFIX is put before the ids of the list, as in MARCO_=marco_duplicates.txt.
-        passages: How documents are split: by default into whole sentences, up to the one with which there are two thirds of 250
-            words; `passages(words=150, separator="-")` makes windows.
-        reranker: How passages are read again; None: a passage keeps its document's score.
-        depth: How many passages of a turn are read at most, those of its best documents; None: all.
-        keep: How many passages of a turn are in the runs, and documents are made of; None: all.
+        automatic: Rewriter of turns for the first two runs. The organisers' rewrites, by castorini/t5-base-canard, come with
+            the 2021 topics. None: no such runs. Training of T5 rewriters and rerankers is not included.
+        manual: Rewriter of turns for the other two runs: manual rewrites, which come with the topics; None: no such runs.
+        k1: BM25 parameter.
+        b: BM25 parameter.
+        documents: Number of documents retrieved per turn, which is part of the runs' names.
+        analyzer: Analyzer of the index.
+        duplicates: Lists of duplicate documents, one of each group kept: PATH or PREFIX=PATH, comma-separated; PREFIX is put
+            before the ids, as in MARCO_=marco_duplicates.txt.
+        passages: Passage splitter: by default whole sentences up to two thirds of 250 words; `passages(words=150,
+            separator="-")` makes windows.
+        reranker: Reranker of passages; None: a passage keeps its document's score.
+        depth: Maximum number of passages reranked per turn, from its best documents; None: all.
+        keep: Number of passages per turn kept in the runs and used for documents; None: all.
     """
 
     source = (
@@ -133,7 +131,7 @@ class Cast2021(Recipe, name="cast2021"):
     def problems_of(self, topics: Topics) -> Iterator[InputError]:
         for kind in ("automatic", "manual"):
             rewriter: Stage[Any, Any] | None = None
-            with suppress(FontesError):  # an expression that cannot be read is told elsewhere
+            with suppress(FontesError):  # invalid expressions are reported elsewhere
                 rewriter = self.stage(kind)
             for part in walk(rewriter) if rewriter is not None else ():
                 if isinstance(part, (Automatic, Manual)) and part.missing == "error":
@@ -154,28 +152,28 @@ class Cast2021(Recipe, name="cast2021"):
 
         reranker = self.stage("reranker", index)
         if isinstance(reranker, Reranker) and isinstance(self.reranker, str):
-            # Scores are kept, so that a run that was interrupted goes on where it was.
+            # Scores are cached, so that an interrupted run resumes.
             return reranker.with_(cache=folder / "scores.sqlite")
         return reranker
 
 
-FILLED = 0.67  # of the greatest length, with which a passage ends
+FILLED = 0.67  # share of the word limit at which a passage ends
 WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class CastPassages(Passages, name="cast_passages"):
-    """Passages as the tools of CAsT 2021 make them: whole sentences, up to the one with which there are 0.67 * 250 words.
+    """Passages as the CAsT 2021 tools make them: whole sentences up to the one that reaches 0.67 * 250 words.
 
     Words are runs of letters and digits.
 
     Args:
         words: Not used.
         stride: Not used.
-        sentences: "spacy:MODEL", of which the SentenceRecognizer is run, or "nupunkt".
-        max_words: The 250; a passage ends with the sentence that brings it to two thirds of it. A longer sentence is not cut.
-        title: Whether a passage keeps the document's title.
-        separator: "MARCO_D59865-7" is the passage 7, counted from 0, of the document "MARCO_D59865".
+        sentences: "spacy:MODEL", whose SentenceRecognizer is run, or "nupunkt".
+        max_words: Word limit, 250; a passage ends with the sentence that reaches two thirds of it. Sentences are not cut.
+        title: Whether passages keep the document's title.
+        separator: "MARCO_D59865-7" is passage 7, from 0, of the document "MARCO_D59865".
         tokens: Not used.
         tokenizer: Not used.
     """
@@ -186,7 +184,7 @@ class CastPassages(Passages, name="cast_passages"):
     separator: str = "-"
 
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
-        """A function from texts to their passages as (first character, end)."""
+        """Return a function from texts to passage spans, (first character, end)."""
         check_separator(self.separator)
         if any(one is not None for one in (self.words, self.stride, self.tokens, self.tokenizer)) or self.sentences is None:
             raise ParameterError("the passages of CAsT take sentences and max_words, no words, stride and tokens")
@@ -197,12 +195,12 @@ class CastPassages(Passages, name="cast_passages"):
 
 @dataclass(frozen=True)
 class FirstPassages(Stage[Run, Run], name="first_passages"):
-    """Keeps `k` passages of each topic: those of its best documents, and of a document the first ones.
+    """Keep `k` passages of each topic: the first ones of its best documents.
 
-    For a run whose passages have their documents' scores. Among these `% k` would choose by the passages' ids.
+    For a run whose passages have their documents' scores, among which `% k` would choose by passage ids.
 
     Args:
-        k: How many passages of each topic stay.
+        k: Number of passages kept per topic.
     """
 
     k: int
@@ -231,7 +229,7 @@ class FirstPassages(Stage[Run, Run], name="first_passages"):
 
 
 def _filled(text: str, spans: Spans, enough: float) -> Spans:
-    """Passages of whole sentences, each up to the one with which it has `enough` words, without white space around them."""
+    """Passages of whole sentences, each ending once it has `enough` words, stripped of surrounding white space."""
     passages: Spans = []
     start, before, words = 0, 0, 0
     for _, end in spans:

@@ -1,4 +1,4 @@
-"""Claims and posts to their sources: plain posts, tuned BM25, a trained encoder, learned sparse terms, a trained reranker."""
+"""Sources of claims and posts: plain posts, tuned BM25, a trained encoder, learned sparse terms, a trained reranker."""
 
 from __future__ import annotations
 
@@ -28,31 +28,29 @@ RERANKER = CrossEncoderSettings(loss="lambda", batch=4, lr=1e-4, epochs=1, evalu
 
 @dataclass(frozen=True, repr=False)
 class Claims(LearningRecipe, name="claims"):
-    """The source of a claim or post: BM25, a trained encoder and learned sparse terms in one sum, reranked.
+    """The source of a claim or post: BM25, a trained encoder and learned sparse terms, summed and reranked.
 
-    Posts are made plain sentences. BM25's k1 and b are those that are best on the topics to learn from and to choose with. An
-    encoder and a reranker learn from negatives among the hits of BM25 and the encoder it starts from, of which those are left
-    out that have nearly the text of a relevant document: the encoder by multiple negatives, the reranker by a list-wise loss.
-    The weights of the sum, and of the sum and the reranker, are those that are best on the topics to choose with. Whether the
-    encoders and the reranker read posts plain or as they are is chosen there too.
-
-    Where it divides the topics itself, near duplicates are left out.
+    Posts become plain sentences. BM25's k1 and b are chosen on the training and dev topics. The encoder and the reranker learn
+    from negatives among the hits of BM25 and the starting encoder, without near duplicates of relevant documents: the encoder
+    by multiple negatives, the reranker by a list-wise loss. The weights of the sum and of the reranker, and whether models read
+    plain or original posts, are chosen on the dev topics. If the recipe divides the topics itself, near duplicates are left
+    out.
 
     Args:
-        analyzer: Of BM25.
-        posts: What makes plain sentences of topics; None: they stay as they are.
-        k1: The values of BM25's k1 that are tried, divided by spaces.
-        b: The values of b.
-        depth: How many documents each retriever gives.
-        candidates: How many documents are reranked.
-        start: The encoder that both trainings start from.
-        encoder: A sentence encoder that is trained already, in place of a training.
-        sparse: A learned sparse model; None: none.
-        reranker: A cross-encoder that is trained already, in place of a training.
-        precision: Of the trainings: "float32", "bfloat16", or "auto", the quicker one.
-        test: The share of the topics that is measured, where they are divided here.
-        held_out: The share of the topics to learn from that weights are chosen with and trainings are validated on.
-        seed: Of what is drawn.
+        analyzer: Analyzer of BM25.
+        posts: Stage that makes topics plain sentences; None: unchanged.
+        k1: Values of BM25's k1 to try, separated by spaces.
+        b: Values of b to try.
+        depth: Number of documents per retriever.
+        candidates: Number of documents reranked.
+        start: Encoder that both trainings start from.
+        encoder: Sentence encoder already trained, in place of training.
+        sparse: Learned sparse model; None: none.
+        reranker: Cross-encoder already trained, in place of training.
+        precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
+        test: Share of the topics that is measured, if the recipe divides them.
+        held_out: Share of the training topics used to choose weights and validate.
+        seed: Random seed.
     """
 
     source = "Fontes; the parts are those of its guide to claims"
@@ -80,7 +78,7 @@ class Claims(LearningRecipe, name="claims"):
         index = collection.index(self.analyzer)
         bm25 = index.bm25(k=self.depth)
         tuned = self._tuned(bm25, learning)
-        # What is reranked has the texts of the first of these: those of plain posts.
+        # Reranking reads the texts of the first of these, the plain posts.
         retrievers = {"tuned": tuned, **self._encoded(index, learning)}
         fused = fuse(
             *retrievers.values(), method="wsum", weights=learning.weights("fused", tuple(retrievers.values()), MEASURE)
@@ -107,7 +105,6 @@ class Claims(LearningRecipe, name="claims"):
         super().check()
 
     def _tuned(self, bm25: Stage[Topics, Run], learning: RecipeTraining) -> Stage[Topics, Run]:
-        """BM25 of plain posts with the best parameters."""
         grid = {
             f"k1 {k1:g}, b {b:g}": self._plain(bm25.with_(k1=k1, b=b))
             for k1 in _numbers("k1", self.k1)
@@ -116,7 +113,6 @@ class Claims(LearningRecipe, name="claims"):
         return grid[learning.best("tuned", grid, MEASURE, (learning.train, learning.dev))]
 
     def _encoded(self, index: Index, learning: RecipeTraining) -> Systems:
-        """The retrievers that read with a model, of posts as they are or plain."""
         dense = index.dense(SentenceEncoder(self._encoder(index, learning)), k=self.depth)
         systems: Systems = {"dense": dense}
         if self.sparse is not None:
@@ -127,7 +123,6 @@ class Claims(LearningRecipe, name="claims"):
         return {name: both[learning.best(name, both, MEASURE, (learning.dev,))] for name, both in readings.items()}
 
     def _reranked(self, first: Stage[Topics, Run], reranker: CrossEncoder, learning: RecipeTraining) -> Stage[Topics, Run]:
-        """The candidates, read again with their posts plain or as they are."""
         if self.posts is None:
             return first >> reranker
         readings = {"plain": first >> reranker, "as they are": first >> AsTyped() >> reranker}
@@ -138,7 +133,7 @@ class Claims(LearningRecipe, name="claims"):
         return stage if posts is None else posts >> stage
 
     def _candidates(self, index: Index) -> Stage[Topics, Run]:
-        """The stage that gives negatives: BM25 and the encoder as it is at the start."""
+        """The stage that gives negatives: BM25 and the encoder before training."""
         both = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
         return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
 
@@ -158,11 +153,6 @@ class Claims(LearningRecipe, name="claims"):
 
 
 def _numbers(name: str, text: str) -> Iterator[float]:
-    """The numbers of a text.
-
-    Raises:
-        ParameterError: There is none, or something else.
-    """
     try:
         values = [float(word) for word in text.split()]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Fact-checking: the documents that are evidence for or against a claim, by words, by vectors and by both, in one table."""
+"""Fact-checking: evidence for or against a claim by lexical, dense and hybrid retrieval, in one table."""
 
 from __future__ import annotations
 
@@ -38,46 +38,46 @@ DEPTHS = (1, 5, 10, 20)
 
 @dataclass(frozen=True, repr=False)
 class Evidence(Recipe, name="evidence"):
-    """The evidence for or against a claim: words, stems, lemmas and n-grams, encoders of whole documents and of paragraphs.
+    """Evidence for or against a claim: words, stems, lemmas and n-grams, encoders of whole documents and of paragraphs.
 
-    Each row of the table is a retriever. Those of words need nothing but an analyzer. Those of vectors need weights: a model's
-    name or folder, such as `fontes train` makes. Nothing is downloaded: a row without weights is left out, and the page says
-    what it would take. The page says as well what each model is and how much it learned from.
+    Each row of the table is a retriever. Lexical rows need only an analyzer. Dense rows need weights, a model's name or folder,
+    such as `fontes train` makes. Nothing is downloaded: a row without weights is left out, and the page says what it needs. The
+    page also describes each model and how much it learned from.
 
-    Two-tower encoders read whole documents, up to 2,048 tokens, or windows of 150 words. mBERT and ColBERT read paragraphs, and
-    a document is as good as its best one. "hybrid" is BM25 with the first at hand of `trained`, `e5` and `encoder`, by
-    reciprocal ranks, or with weights that are chosen on `dev`. "reranked" reads the best of it again.
+    Two-tower encoders read whole documents, up to 2,048 tokens, or windows of 150 words. mBERT and ColBERT read paragraphs; a
+    document scores as its best paragraph. "hybrid" fuses BM25 with the first available of `trained`, `e5` and `encoder`, by
+    reciprocal ranks or with weights chosen on `dev`. "reranked" reranks its best documents.
 
-    With `train`, `nystromformer`, `longformer`, `reformer` and `mbert` are trained on these claims unless they are models for
-    retrieval already, and `trained`, where it is None, from `encoder`: by multiple negatives, each claim with one document
-    among BM25's best 20 that is no evidence. Without `train` such a row says that it is not trained.
+    With `train`, `nystromformer`, `longformer`, `reformer` and `mbert` are trained on these claims unless they are already
+    retrieval models, and `trained`, if None, is trained from `encoder`: by multiple negatives, each claim with one non-evidence
+    document among BM25's best 20. Without `train` such a row says that it is not trained.
 
     Args:
         language: "english" or "czech": which stems and lemmas there are.
-        spacy: The spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
-        k1: Of BM25 as textbooks write it, the row bm25-formula; and of Lucene's BM25 where there is nothing to learn from. Else
-            its k1, b and k3 are those that are best on `train`.
-        b: Of BM25, likewise.
-        k3: Of the row bm25-formula: the query part is (k3 + 1) qtf / (k3 + qtf).
-        nystromformer: An encoder for whole documents, as the four that follow: a name, a folder or an encoder; None: no row.
+        spacy: spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
+        k1: BM25 parameter of the row bm25-formula (textbook BM25), and of Lucene's BM25 without `train`. With `train`, Lucene's
+            k1, b and k3 are chosen on it.
+        b: BM25 parameter, likewise.
+        k3: Parameter of the row bm25-formula: the query part is (k3 + 1) qtf / (k3 + qtf).
+        nystromformer: Encoder of whole documents, like the next four: a name, a folder or an encoder; None: no row.
         longformer: Another.
-        performer: A BERT, which runs with the Performer's attention.
+        performer: A BERT, run with the Performer's attention.
         reformer: Another.
-        windows: A sentence encoder, which runs over windows of 150 words.
-        passages: How documents are split for the two that follow: into paragraphs of 230 words.
-        mbert: An encoder for paragraphs, such as one trained from mBERT.
-        colbert: A late-interaction model for paragraphs, or any encoder, whose token vectors then stand in for one.
-        e5: A sentence encoder with E5's prompts.
-        encoder: A sentence encoder.
+        windows: Sentence encoder over windows of 150 words.
+        passages: Passage splitter for the next two: paragraphs of 230 words.
+        mbert: Encoder of paragraphs, such as one trained from mBERT.
+        colbert: Late-interaction model for paragraphs, or any encoder, whose token vectors are used.
+        e5: Sentence encoder with E5's prompts.
+        encoder: Sentence encoder.
         trained: Another; None: with `train`, `encoder` after training.
-        splade: A learned sparse encoder.
-        reranker: A cross-encoder, or a reranker.
-        reread: How many documents of a claim are reranked.
-        epochs: Of each training.
-        batch: Claims of a step.
-        lr: The greatest learning rate.
-        precision: Of the trainings: "float32", "bfloat16", or "auto", the quicker one.
-        seed: Of what is drawn.
+        splade: Learned sparse encoder.
+        reranker: Cross-encoder, or a reranker.
+        reread: Number of documents reranked per claim.
+        epochs: Epochs of each training.
+        batch: Claims per step.
+        lr: Peak learning rate.
+        precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
+        seed: Random seed.
     """
 
     source = (
@@ -140,7 +140,7 @@ class Evidence(Recipe, name="evidence"):
         settings_of(self)
 
     def _table(self, collection: Collection, learning: RecipeTraining) -> dict[str, Stage[Topics, Run]]:
-        """The rows by name, as far as what they need is here."""
+        """Rows by name whose requirements are met."""
         rows = EvidenceRows(self, learning)
         index = collection.index(self.language)
 
@@ -162,14 +162,14 @@ class Evidence(Recipe, name="evidence"):
         rows.with_model("e5", lambda model: index.dense(with_prompts(model)))
         rows.with_model("splade", index.splade)
 
-        # Paragraphs, of which a document has its best.
+        # Paragraphs: the best one counts for a document.
         passages: Any = self.stage("passages")
         paragraphs = partial(collection.split(passages).index, self.language)
         best = to_documents("max", separator=passages.separator)
         rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(whole(model)) >> best)
         rows.with_model("colbert", lambda model: paragraphs().late(of_tokens(model)) >> best)
 
-        # Both, and the best of it read again.
+        # Both, and reranked.
         hybrid = bm25
         if (dense := rows.first("trained", "e5", "encoder")) is not None:
             weights = learning.weights("hybrid", (bm25, dense), "RR@10") if learning.dev.qrels else None

@@ -1,4 +1,4 @@
-"""Rows of the recipe for evidence: those that can be had, and notes on those that cannot."""
+"""Rows of the evidence recipe: those available, and notes on those that are not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..neural import ColBERT, Encoder, Reranker
     from .evidence import Evidence
 
-DOCUMENT_TOKENS = 2048  # tokens of a whole document, which are what an encoder reads where nothing else is said
+DOCUMENT_TOKENS = 2048  # tokens of a whole document, the default of an encoder
 WINDOW, STRIDE = 150, 75  # words
 POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
@@ -37,7 +37,7 @@ STARTS = {
 TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
 """EvidenceRows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
 MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
-DEPTH = 100  # documents of a claim among which negatives are drawn
+DEPTH = 100  # documents per claim among which negatives are drawn
 LATE = ("artifact.metadata", "1_Dense")
 """Files of checkpoints of late interaction."""
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
@@ -50,11 +50,11 @@ System = Stage[Topics, Run]
 
 
 class EvidenceRows:
-    """The systems of the table, with notes on their models and on what is left out.
+    """Systems of the table, with notes on their models and on what is left out.
 
     Args:
-        recipe: The recipe, whose parameters name the models.
-        learning: What BM25 is tuned on; keeps the notes.
+        recipe: Recipe whose parameters name the models.
+        learning: Data that BM25 is tuned on; keeps the notes.
     """
 
     def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
@@ -66,15 +66,15 @@ class EvidenceRows:
         self._systems[name] = system
 
     def first(self, *names: str) -> System | None:
-        """The first of these rows that is there."""
+        """Return the first of these rows that is available."""
         return next((self._systems[name] for name in names if name in self._systems), None)
 
     def done(self) -> dict[str, System]:
-        """The rows by name."""
+        """Rows by name."""
         return self._systems
 
     def with_analyzer(self, row: str, analyzer: str, system: Callable[[str], System]) -> None:
-        """A row over an index of its own, unless its analyzer lacks something."""
+        """Add a row over its own index, unless its analyzer is unavailable."""
         try:
             Analyzer.of(analyzer)("a")
         except FontesError as error:
@@ -85,9 +85,9 @@ class EvidenceRows:
             self._systems[row] = system(analyzer)
 
     def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
-        """A row with the model of a parameter, unless there is none; `row` is its name where that is not the parameter's.
+        """Add a row with the model of a parameter, if there is one; `row` is its name if that differs from the parameter's.
 
-        A model that was chosen and is not there is an error of its own; one that is so by default is a row left out.
+        A missing model is an error if it was chosen; if it is a default, the row is left out.
         """
         model = getattr(self._recipe, parameter)
         if model is None:
@@ -101,7 +101,7 @@ class EvidenceRows:
             self._note(row or parameter, model, built)
 
     def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
-        """A row with an encoder that is trained on negatives among `candidates`; without `train` as `with_model`."""
+        """Add a row with an encoder trained on negatives among `candidates`; without `train`, as `with_model`."""
         recipe, learning = self._recipe, self._learning
         start = starts_of(recipe).get(parameter)
         if start is None or not learning.train.qrels:
@@ -113,7 +113,7 @@ class EvidenceRows:
         self._systems[parameter] = system(start)
 
     def tuned(self, bm25: BM25) -> System:
-        """BM25 with the k1, b and k3 that are best on the topics to learn from, or else as it is."""
+        """Return BM25 with the k1, b and k3 that are best on the training topics, or unchanged without any."""
         row, side = "bm25-tuned", self._learning.train
         if not side.qrels:
             row = "bm25-default"
@@ -131,7 +131,7 @@ class EvidenceRows:
         self._learning.notes.append({"role": row, "without": why})
 
     def _note(self, row: str, model: str | Part, system: System) -> None:
-        """Notes the weights of a row: those of the last model in it, which is its own."""
+        """Note the weights of a row: the last model in it."""
         names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
         own = model if isinstance(model, str) else next(filter(None, names), repr(model))
         self._learning.noted(row, own)
@@ -140,7 +140,7 @@ class EvidenceRows:
 
 
 def starts_of(recipe: Evidence) -> dict[str, str]:
-    """By row, the start of each training for which a recipe has a model."""
+    """Return the starting model of each training, by row, if the recipe has one."""
     models = {name: getattr(recipe, name) for name in TRAINED}
     starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has(model, "modules.json")}
     if recipe.trained is None and isinstance(recipe.encoder, str):
@@ -150,13 +150,13 @@ def starts_of(recipe: Evidence) -> dict[str, str]:
 
 
 def settings_of(recipe: Evidence) -> BiEncoderSettings:
-    """The settings of a recipe's trainings of encoders. Raises ParameterError for a parameter that makes no sense."""
+    """Return the encoder training settings of a recipe. Raises ParameterError for an invalid parameter."""
     names = ("epochs", "batch", "lr", "precision", "seed")
     return BiEncoderSettings(mini_batch=8, dropout=0.0, **{name: getattr(recipe, name) for name in names})
 
 
 def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
-    """The analyzers of a language, by what they make of a text."""
+    """Return the analyzers of a language, by kind of term."""
     stems, code, pipeline = LANGUAGES[language]
     return {
         "words": "standard",
@@ -168,7 +168,7 @@ def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
 
 
 def whole(model: str | Encoder, attention: str = "model") -> Encoder:
-    """An encoder that reads up to 2,048 tokens of a document, as its folder says if it was trained as a sentence encoder."""
+    """Return an encoder of up to 2,048 document tokens, pooled as its folder says if it is a sentence encoder."""
     from ..neural import SentenceEncoder, TransformerEncoder
 
     if not isinstance(model, str):
@@ -179,42 +179,41 @@ def whole(model: str | Encoder, attention: str = "model") -> Encoder:
 
 
 def of_sentences(model: str | Encoder) -> Encoder:
-    """A sentence encoder as it is."""
+    """Return a plain sentence encoder."""
     from ..neural import SentenceEncoder
 
     return SentenceEncoder(model) if isinstance(model, str) else model
 
 
 def with_prompts(model: str | Encoder) -> Encoder:
-    """A sentence encoder with the prompts of E5."""
+    """Return a sentence encoder with E5's prompts."""
     from ..neural import SentenceEncoder
 
     return SentenceEncoder(model, query_prompt="query: ", document_prompt="passage: ") if isinstance(model, str) else model
 
 
 def in_windows(model: str | Encoder) -> Encoder:
-    """A sentence encoder over windows; a document is as good as its best one."""
+    """Return a sentence encoder over windows; a document scores as its best window."""
     from ..neural import ChunkedEncoder
 
     return ChunkedEncoder(of_sentences(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
 
 
 def of_tokens(model: str | ColBERT) -> ColBERT:
-    """A late-interaction model that reads whole paragraphs."""
+    """Return a late-interaction model that reads whole paragraphs."""
     from ..neural import ColBERT
 
     return ColBERT(model, document_length=POSITIONS) if isinstance(model, str) else model
 
 
 def reranker_of(model: str | Reranker, folder: Path) -> Reranker:
-    """A reranker; a string is a cross-encoder, whose scores are kept in a folder, so that it goes on where it was."""
+    """Return a reranker; a string names a cross-encoder, whose scores are cached in a folder for resuming."""
     from ..neural import CrossEncoder
 
     return CrossEncoder(model, cache=folder / "scores.sqlite") if isinstance(model, str) else model
 
 
 def _has(model: str, *files: str) -> bool:
-    """Whether the folder of a model has one of these."""
     from ..neural.models.hub import at_hand
 
     folder = at_hand(model)
@@ -222,7 +221,7 @@ def _has(model: str, *files: str) -> bool:
 
 
 def _beyond_tokenizer(model: str) -> int | None:
-    """The tokens to read with a model whose tokenizer cuts below DOCUMENT_TOKENS and its positions; None for others."""
+    """Tokens to read if the tokenizer cuts below DOCUMENT_TOKENS and the model's positions; else None."""
     from ..neural.encoders.architectures import configured_positions
     from ..neural.encoders.transformer import tokenizer_limit
     from ..neural.models.hub import at_hand
@@ -243,7 +242,7 @@ def _about(row: str, model: str) -> str:
 
 
 def _lacking(model: str) -> str:
-    """The problem with a model that is named; empty where it is on this machine."""
+    """Problem with a named model; empty if it is on this machine."""
     from ..neural.models.hub import at_hand
 
     try:

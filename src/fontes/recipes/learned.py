@@ -19,13 +19,12 @@ Systems = dict[str, Stage[Topics, Run]]
 
 @dataclass(frozen=True, repr=False)
 class LearningRecipe(Recipe):
-    """A recipe that learns: from judgments that are given, or from part of those that it is run on.
+    """A recipe that learns from given judgments, or from part of those it is run on.
 
     Args:
-        test: The share of the judged topics that is measured, where it divides them itself.
-        held_out: The share of the topics to learn from that weights are chosen with and trainings validated on, where no
-            others are given for it; 0: none.
-        seed: Of what is drawn.
+        test: Share of the judged topics that is measured, if the recipe divides them.
+        held_out: Share of the training topics used to choose weights and validate, if no others are given; 0: none.
+        seed: Random seed.
     """
 
     chooses: ClassVar[bool] = False
@@ -37,9 +36,9 @@ class LearningRecipe(Recipe):
 
     @abstractmethod
     def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
-        """The systems by name, as `systems` gives those of other recipes.
+        """Return the systems by name, as `systems` of other recipes.
 
-        It is called first with a `learning` without topics and folder, which gives the starts in place of models.
+        First called with a `learning` without topics and folder, which gives the starting models.
         """
 
     def systems(self, collection: Collection) -> Systems:
@@ -76,7 +75,7 @@ class LearningRecipe(Recipe):
             raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {chosen}; {more}")
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
-        """The judged topics to learn from, and those to measure with: by default a share, duplicates left out."""
+        """Return the judged topics to learn from and those to measure with: by default a share, without duplicates."""
         whole, measured = parted(*distinct(topics, qrels), self.test, self.seed)
         if not measured.topics or not whole.topics:
             raise InputError(f"{len(qrels)} judged topics are too few to learn from some and measure with others")
@@ -91,14 +90,14 @@ class LearningRecipe(Recipe):
 
 
 def measured_apart(topics: Topics, qrels: Qrels | None, others: set[str]) -> tuple[Topics, Qrels | None]:
-    """The topics that are searched: those to be measured; without judgments those that nothing is learned from."""
+    """Return the topics to search: the measured ones; without judgments, those that nothing is learned from."""
     if qrels is not None:
         return topics.judged(qrels), qrels
     return Topics(topic for topic in topics.values() if topic.id not in others), None
 
 
 def check_apart(sides: dict[str, object]) -> None:
-    """Raises InputError for a topic that is on two sides."""
+    """Raise InputError for a topic that is on two sides."""
     uses: dict[str, str] = {}
     for use, ids in sides.items():
         for topic_id in ids:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Learning of a recipe: its topics, without leakage between sides, and the models and weights that come of them."""
+"""Learning of a recipe: its topics, without leakage between sides, and the resulting models and weights."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from ..train.runner.running import check_training
 from ..tuning import fit_weights
 
 MODELS, CACHE = "models", "cache"
-MIN_TOPICS = 2  # topics that weights can be chosen on
+MIN_TOPICS = 2  # least number of topics to choose weights on
 NOBODY = Side(Topics(), Qrels())
 
 
 @dataclass(frozen=True)
 class RecipeTraining:
-    """The topics that a recipe learns from and chooses with, and the models and weights that it makes of them.
+    """Topics that a recipe learns from and chooses with, and the models and weights it makes of them.
 
-    A model is trained once and found again in `models` of the folder by a hash of its data, settings and start. An interrupted
+    A model is trained once and found in `models` of the folder by a hash of its data, settings and start. An interrupted
     training resumes.
 
     Args:
-        train: What models learn from.
-        dev: What weights are chosen with, and trainings are validated on.
-        folder: Of the results; None: nothing is trained or chosen, as when a recipe is only looked at.
-        progress: Is called with how far each step is.
-        notes: What was trained and chosen, in its order.
+        train: Topics and judgments that models learn from.
+        dev: Topics and judgments to choose weights and validate on.
+        folder: Results folder; None: nothing is trained or chosen, the recipe is only inspected.
+        progress: Called with the progress of each step.
+        notes: What was trained and chosen, in order.
     """
 
     train: Side = NOBODY
@@ -65,35 +65,35 @@ class RecipeTraining:
     notes: list[dict[str, Any]] = field(default_factory=list)
 
     def at(self, folder: Path, progress: Report) -> RecipeTraining:
-        """A copy with a folder and a report."""
+        """Return a copy with a folder and a progress report."""
         return replace(self, folder=folder, progress=progress)
 
     @property
     def chooses(self) -> bool:
-        """Whether there are topics to choose with, or the recipe is only looked at."""
+        """Whether there are topics to choose with, or the recipe is only inspected."""
         return self.folder is None or bool(self.dev.qrels)
 
     @property
     def hashes(self) -> dict[str, Any]:
-        """The hashes of the sides, for the lock."""
+        """Return the hashes of the sides, for the lock."""
         sides = {"train": self.train, "dev": self.dev}
         return {name: {"sha256": _hash(side), "topics": len(side.qrels)} for name, side in sides.items() if side.qrels}
 
     def run(self, stage: Stage[Topics, Run], side: Side) -> Run:
-        """The run of a stage on the topics of a side, found again in the cache."""
+        """Return the run of a stage on the topics of a side, from the cache if it is there."""
         assert self.folder is not None
         return Searches(side.topics, Cache(self.folder / CACHE), self.progress).of("", self._ready(stage)).run
 
     def cross_encoder(
         self, role: str, start: str, candidates: Stage[Topics, Run], settings: CrossEncoderSettings, **mining: Any
     ) -> str:
-        """The folder of a cross-encoder that is trained from `start` on negatives out of `candidates`.
+        """Return the folder of a cross-encoder trained from `start` on negatives out of `candidates`.
 
         Args:
             role: The recipe's name for the model.
-            start: The model that is trained.
-            candidates: Where negatives come from.
-            settings: Of the training.
+            start: Model to train.
+            candidates: Source of negatives.
+            settings: Training settings.
             **mining: Parameters of `mine_negatives`.
         """
 
@@ -105,7 +105,7 @@ class RecipeTraining:
     def bi_encoder(
         self, role: str, start: str, candidates: Stage[Topics, Run], settings: BiEncoderSettings, **mining: Any
     ) -> str:
-        """The folder of a bi-encoder, likewise."""
+        """Return the folder of a bi-encoder, with the parameters of `cross_encoder`."""
 
         def train(place: Path, examples: Examples, validation: Examples | None) -> None:
             train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
@@ -115,14 +115,14 @@ class RecipeTraining:
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
     ) -> str:
-        """The name of the stage that is best on the topics of some sides; topics are left out as by `weights`.
+        """Return the name of the stage that is best on some sides; topics are left out as by `weights`.
 
         Args:
             role: The recipe's name for the choice.
-            stages: By name; of equal ones that of the fewest parts, and of these the first.
-            measure: It looks at no more documents than `depth`.
-            sides: Of topics that none of the stages has learned from.
-            depth: Documents of a topic.
+            stages: Stages by name; ties go to the one of fewest parts, then to the first.
+            measure: Measure, with a cutoff of at most `depth`.
+            sides: Topics that none of the stages has learned from.
+            depth: Documents per topic.
         """
         if self.folder is None or len(stages) == 1:
             return next(iter(stages))
@@ -137,18 +137,18 @@ class RecipeTraining:
         return chosen
 
     def weights(self, role: str, stages: Sequence[Stage[Topics, Run]], measure: str, step: float = 0.1) -> tuple[float, ...]:
-        """The weights of stages in the sum of their scores, each brought to 0 to 1, that are best on the topics to choose with.
+        """Return the best weights on the dev topics for the sum of the stages' scores, each scaled to 0 to 1.
 
         Topics whose relevant document has a twin among the hits, another document of the same words, are left out.
 
         Args:
             role: The recipe's name for the choice.
-            stages: Two or more.
-            measure: The measure.
-            step: The smallest difference between two weights.
+            stages: Two or more stages.
+            measure: Measure to maximise.
+            step: Smallest difference between two weights.
 
         Raises:
-            InputError: There are too few topics to choose with.
+            InputError: Too few topics to choose with.
         """
         if self.folder is None:
             return tuple(1 / len(stages) for _ in stages)
@@ -162,7 +162,7 @@ class RecipeTraining:
         return learned.weights
 
     def noted(self, role: str, model: str) -> str:
-        """A model's folder or name, which is noted with the facts of its training.json."""
+        """Return a model's folder or name, after noting the facts of its training.json."""
         if self.folder is not None:
             self.notes.append({"role": role, "model": model, **training_facts(Path(model))})
         return model
@@ -209,7 +209,7 @@ class RecipeTraining:
 
 
 def training_facts(model: Path) -> dict[str, Any]:
-    """The facts in the training.json of a model; empty where there is none."""
+    """Return the facts in the training.json of a model; empty if there is none."""
     try:
         said = json.loads((model / IDENTITY).read_text(encoding="utf-8"))
         facts = {name: said[name] for name in ("kind", "base", "rows", "steps", "best", "seconds", "precision", "device")}
@@ -219,9 +219,9 @@ def training_facts(model: Path) -> dict[str, Any]:
 
 
 def without_twins(run: Run, qrels: Qrels) -> Qrels:
-    """The judgments of the topics of which no relevant document has a twin among the hits of the run.
+    """Return the judgments of topics of which no relevant document has a twin among the hits of the run.
 
-    A twin is a document of the same words, whatever their case and punctuation, that is not judged relevant itself.
+    A twin has the same words, ignoring case and punctuation, and is not judged relevant itself.
     """
     documents = run.documents_for("looking for twins")
     words: dict[str, str] = {}
@@ -244,7 +244,7 @@ def _hash(side: Side) -> str:
 
 
 def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
-    """The judged topics in two parts, the second a share of them that is drawn by the seed."""
+    """Return the judged topics in two parts, the second a share of them drawn by the seed."""
     ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
     order = np.random.default_rng(seed).permutation(len(ids))
     drawn = {ids[i] for i in order[: round(share * len(ids))].tolist()}
@@ -252,13 +252,13 @@ def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side,
 
 
 def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
-    """Those of the topics that are judged, and their judgments."""
+    """Return the judged ones of the given topics, and their judgments."""
     those = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
     return Side(those, Qrels(row for row in qrels.rows() if row[0] in those))
 
 
 def distinct(topics: Topics, qrels: Qrels) -> Side:
-    """The judged topics, of those with the same text the first; it has the judgments of all of them.
+    """Return the judged topics, the first of those with equal text, with the judgments of all of them.
 
     Raises:
         InputError: Two of them judge a document differently.
@@ -276,24 +276,24 @@ SHOWN = 60  # characters of a text
 
 
 def check_leaks(leaks: str) -> None:
-    """Raises ParameterError for what is no way to treat leakage."""
+    """Raise ParameterError for an invalid value of `leaks`."""
     if leaks not in LEAKS:
         raise ParameterError(f"leaks must be {' or '.join(LEAKS)}, not '{leaks}'")
 
 
 def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
-    """The sides of a recipe without the topics whose text is on a later side: to learn from, to choose with, to measure with.
+    """Return the sides without topics whose text is on a later side, in the order train, dev, test.
 
-    Texts are compared as models read them, without white space at their ends.
+    Texts are compared as models read them, ignoring surrounding white space.
 
     Args:
-        learning: What is learned from and chosen with.
-        measured: The topics to measure with.
-        read: Gives topics as models read them.
-        drop: Whether such topics are left out, which is noted; otherwise they are an error.
+        learning: Training and dev sides.
+        measured: Topics to measure with.
+        read: Function that gives topics as models read them.
+        drop: Whether such topics are left out and noted; otherwise they are an error.
 
     Raises:
-        InputError: A text is on two sides, with all such topics; or no topic to learn from is left.
+        InputError: Texts on two sides, all listed; or no training topic is left.
     """
     if not learning.train.topics and not learning.dev.topics:
         return learning

@@ -1,4 +1,4 @@
-"""`RecipeResult`: the runs and figures of a recipe beside those published, and runs of others."""
+"""`RecipeResult`: runs and figures of a recipe beside the published ones, and other runs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OURS = "ours"  # the origin of a default that declares none
 
 @dataclass(frozen=True)
 class MeanInterval:
-    """A mean over topics, with the interval of 95% that a bootstrap over the topics gives.
+    """Mean over topics, with its 95% bootstrap interval.
 
     Args:
-        mean: The mean.
-        low: The lower end.
-        high: The upper end.
+        mean: Mean.
+        low: Lower end.
+        high: Upper end.
         topics: Number of topics.
     """
 
@@ -46,13 +46,13 @@ class MeanInterval:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> MeanInterval:
-        """The interval of the values of some topics."""
+        """Return the interval of the values of some topics."""
         column = np.fromiter(values, np.float64).reshape(-1, 1)
         low, high = bootstrap(column)
         return cls(float(column.mean()), float(low[0]), float(high[0]), len(column))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return {"mean": self.mean, "low": self.low, "high": self.high, "topics": self.topics}
 
     def __str__(self) -> str:
@@ -61,27 +61,27 @@ class MeanInterval:
 
 @dataclass(frozen=True)
 class Others:
-    """Runs of others, which were made by no system of the recipe.
+    """Runs that were made by no system of the recipe.
 
     Args:
-        compared: Those that have each topic that the recipe measures: systems of its comparison.
-        apart: For each of the rest its means, by measure, over the judged topics that it has.
+        compared: Runs with every measured topic: systems of the comparison.
+        apart: Means of each other run, by measure, over the judged topics it has.
     """
 
     compared: Mapping[str, Run] = field(default_factory=dict)
     apart: Mapping[str, Mapping[str, MeanInterval]] = field(default_factory=dict)
 
     def beside(self, systems: Mapping[str, Stage[Topics, Run]]) -> dict[str, Stage[Topics, Run] | Run | Path]:
-        """The systems of a recipe, and after them the runs that are compared with them."""
+        """Return the systems of a recipe, followed by the compared runs."""
         return {**systems, **{f"others/{name}": run for name, run in self.compared.items()}}
 
     @classmethod
     def of(cls, runs: object, measured: Topics, known: Qrels | None, measures: Iterable[Measure]) -> Others:
-        """Runs as `fontes.compare` takes them, with the topics that the recipe measures and the judgments of all sides.
+        """Return runs as `fontes.compare` takes them, with the measured topics and the judgments of all sides.
 
         Raises:
-            InputError: A file is no run, or a run has no topic that is judged.
-            ParameterError: There are no judgments.
+            InputError: A file is no run, or a run has no judged topic.
+            ParameterError: No judgments.
         """
         if not runs:
             return cls()
@@ -98,7 +98,7 @@ class Others:
 
 
 def intervals(evaluation: Evaluation) -> dict[str, MeanInterval]:
-    """The means of an evaluation by measure, with intervals; not of how much is judged."""
+    """Return the means of an evaluation by measure, with intervals; not the share of judged documents."""
     measures = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
     return {str(measure): MeanInterval.of(evaluation.per_topic(measure).values()) for measure in measures}
 
@@ -113,14 +113,14 @@ def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) 
 
 @dataclass(frozen=True)
 class RecipeResult:
-    """The runs and figures of a recipe, beside those published.
+    """Runs and figures of a recipe, beside the published ones.
 
     Args:
-        recipe: The recipe.
-        results: Of the runner.
-        learning: Its learning; None: it learns nothing.
-        others: Runs of others.
-        reads: By system, how much its encoders read of the documents; for the page alone.
+        recipe: Recipe.
+        results: Results of the runner.
+        learning: Learning of the recipe; None: it learns nothing.
+        others: Other runs.
+        reads: How much of the documents the encoders read, by system; for the page only.
     """
 
     recipe: Recipe
@@ -131,17 +131,17 @@ class RecipeResult:
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        """The runs by the names of their systems."""
+        """Runs by system name."""
         return self.results.runs
 
     @property
     def report(self) -> Report | None:
-        """The systems that are measured, compared; None without judgments."""
+        """Comparison of the measured systems; None without judgments."""
         return self.results.report
 
     @property
     def folder(self) -> Path:
-        """The folder that all of it was written to."""
+        """Output folder."""
         return self.results.folder
 
     @property
@@ -151,14 +151,14 @@ class RecipeResult:
 
     @property
     def seconds(self) -> dict[str, float | None]:
-        """By system, the seconds of all its steps, shared ones and what a step builds when first run included.
+        """Seconds of all steps by system, including shared steps and what a step builds on first use.
 
-        Indexing and encoding are not. A step whose result was found in the folder counts what it took when it was run.
+        Excludes indexing and encoding. A step found in the folder counts the time of its original run.
         """
         return {name: system.seconds for name, system in self.results.systems.items()}
 
     def published(self) -> list[dict[str, Any]]:
-        """For each system and measure that was published: the value here, where it was measured, and the published one."""
+        """Return each published figure by system and measure, with the value here if it was measured."""
         return [
             {"system": system, "measure": measure, "here": self._measures(system).get(measure), "published": value}
             for system, values in self.recipe.published.items()
@@ -166,7 +166,7 @@ class RecipeResult:
         ]
 
     def intervals(self) -> dict[str, dict[str, MeanInterval]]:
-        """By system and measure: the mean over the measured topics, with its interval; empty without judgments."""
+        """Mean over the measured topics with its interval, by system and measure; empty without judgments."""
         if self.report is None:
             return {}
         rows = {one.name: intervals(one.evaluation) for one in self.report.systems.values()}
@@ -174,7 +174,7 @@ class RecipeResult:
         return {name: {measure: value for measure, value in row.items() if measure in printed} for name, row in rows.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the runs and the topics, as JSON values: the lock, seconds, and what was published."""
+        """Return everything but the runs and topics as JSON values: the lock, seconds, and published figures."""
         systems = {
             name: {
                 "file": f"runs/{name}.run",
@@ -197,10 +197,10 @@ class RecipeResult:
         }
 
     def to_markdown(self, picture: str = "") -> str:
-        """A page: the parameters, the systems with seconds, and the published figures beside those found here.
+        """Return a page: parameters, systems with seconds, and published figures beside those found here.
 
         Args:
-            picture: The file of a plot of the pipeline, beside the page; empty: there is none.
+            picture: File of a plot of the pipeline, beside the page; empty: none.
         """
         recipe = self.recipe
         parts = [f"# {recipe.name}", summary(type(recipe)), f"Source: {recipe.source}"]
@@ -252,7 +252,7 @@ class RecipeResult:
         return "\n\n".join(parts)
 
     def _printed(self, report: Report) -> Report:
-        """The report with the measures that are printed alone, where the recipe was measured by its own."""
+        """Report with only the printed measures, if the recipe's own measures were used."""
         printed = tuple(measure for measure in report.measures if str(measure) in self.recipe.printed)
         if tuple(map(str, report.measures)) != self.recipe.measures or not printed:
             return report
@@ -318,7 +318,7 @@ def _plain(rows: Mapping[str, Mapping[str, MeanInterval]]) -> dict[str, Any]:
 
 
 def learned_parts(learning: RecipeTraining | None) -> list[str]:
-    """Models and choices, as parts of a page; none of a recipe that learns nothing."""
+    """Return models and choices as parts of a page; none for a recipe that learns nothing."""
     if learning is None:
         return []
     train, dev = len(learning.train.topics), len(learning.dev.topics)
@@ -346,7 +346,7 @@ def learned_parts(learning: RecipeTraining | None) -> list[str]:
 
 
 def without_lines(learning: RecipeTraining | None) -> list[str]:
-    """A sentence for each system that is left out."""
+    """Return a sentence for each system that is left out."""
     notes = [] if learning is None else learning.notes
     return [f"{note['role']}: {note['without']}" for note in notes if "without" in note]
 
@@ -360,7 +360,7 @@ def _model(note: Mapping[str, Any]) -> list[str]:
 
 
 def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
-    """The plot of a pipeline as SVG; empty where there is no matplotlib, or the pipeline is too large to draw."""
+    """Return a plot of a pipeline as SVG; empty without matplotlib or if the pipeline is too large to draw."""
     from ..plots import pipeline
 
     try:
@@ -370,12 +370,12 @@ def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
 
 
 def shown(value: Any) -> Any:
-    """A parameter as a JSON value: numbers and strings as they are, anything else as it prints."""
+    """Return a parameter as a JSON value: numbers and strings unchanged, anything else printed."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
 def written(value: Any) -> str:
-    """A parameter as `Recipe.set` reads it."""
+    """Return a parameter as `Recipe.set` reads it."""
     return value if isinstance(value, str) else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Topics and judgments of a recipe, out of values, files and collections, several of them merged."""
+"""Topics and judgments of a recipe from values, files and collections, several of them merged."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Splits = str | Sequence[str] | None
 
 
 def topics_from(source: object, beside: object, split: Splits) -> Topics:
-    """The topics of a value, of a file or collection, or of several that are named in a tuple; of a split, or of several.
+    """Return the topics of a value, a file or collection, or a tuple of names; of one or more splits.
 
-    Where `beside`, the judgments, have splits and the topics are a file, the split is theirs.
+    If `beside`, the judgments, have splits and the topics are a file, the split applies to the judgments.
     """
     names = _names(source)
     if names is None:
@@ -28,7 +28,7 @@ def topics_from(source: object, beside: object, split: Splits) -> Topics:
 
 
 def qrels_from(source: object, beside: object, split: Splits) -> Qrels | None:
-    """The judgments, likewise; None for None."""
+    """Return the judgments, as `topics_from` does; None for None."""
     names = _names(source)
     if names is None:
         return None if source is None else Qrels.of(source)
@@ -36,7 +36,7 @@ def qrels_from(source: object, beside: object, split: Splits) -> Qrels | None:
 
 
 def side_from(source: object, option: str, topics: object, qrels: object) -> Qrels | None:
-    """The judgments of a side, "train" or "dev": of a file, of a split of what `topics` or `qrels` name, or of a value."""
+    """Return the judgments of a side, "train" or "dev": of a file, a split of what `topics` or `qrels` name, or a value."""
     if not isinstance(source, str):
         return None if source is None else Qrels.of(source)
     collections = [name for name in (*(_names(qrels) or ()), *(_names(topics) or ())) if _has_splits(name)]
@@ -50,7 +50,7 @@ def side_from(source: object, option: str, topics: object, qrels: object) -> Qre
 
 
 def with_topics_of(topics: Topics, sides: Sequence[Qrels | None], source: object) -> Topics:
-    """The topics, and after them those judged in `sides` that only other splits of `source` have."""
+    """Return the topics, followed by those judged in `sides` that only other splits of `source` have."""
     lacking = {topic_id for side in sides if side for topic_id in side} - set(topics)
     more: dict[str, Topic] = {}
     for name in _names(source) or ():
@@ -62,7 +62,7 @@ def with_topics_of(topics: Topics, sides: Sequence[Qrels | None], source: object
 
 
 def _names(source: object) -> tuple[str, ...] | None:
-    """The names of files and collections; None where the source is something else."""
+    """Names of files and collections; None if the source is something else."""
     if isinstance(source, str):
         return (source,)
     if isinstance(source, tuple) and source and all(isinstance(one, str) for one in source):
@@ -71,7 +71,7 @@ def _names(source: object) -> tuple[str, ...] | None:
 
 
 def _each(names: Sequence[str], beside: Sequence[str], split: Splits) -> Iterator[tuple[str, str | None]]:
-    """Each name with each of its splits; a file has none where anything else has."""
+    """Yield each name with each of its splits; a file has none if anything else has."""
     for one in (split,) if split is None or isinstance(split, str) else split:
         yield from zip(names, splits_of((*names, *beside), one), strict=False)
 

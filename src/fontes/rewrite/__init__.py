@@ -1,4 +1,4 @@
-"""Topics rewritten: turns of conversations so that each can be understood by itself, posts as plain sentences."""
+"""Rewriting of topics: turns of conversations into self-contained queries, posts into plain sentences."""
 
 from .canardt5 import CanardT5
 from .conversation import Conversation

@@ -1,4 +1,4 @@
-"""A T5 that was trained on CANARD: it reads the conversation so far and writes the turn so that it stands by itself."""
+"""A T5 trained on CANARD, which rewrites a turn from the conversation so far."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ SAMPLE = (
 
 
 def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
-    """The parts of a topic's context without empty ones: earlier turns, each of the last with its answer, and its own turn.
+    """Return the non-empty parts of a topic's context: earlier turns, the last with answers, then its own turn.
 
     Args:
         topic: The topic.
-        answers: Of how many turns before the current one the answers are read.
+        answers: Number of turns before the current one whose answers are read.
     """
     before = earlier(topic)
     answered = len(before) - answers
@@ -46,12 +46,12 @@ def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
 
 
 def context_ids(tokenizer: Any, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
-    """The tokens of each context, whose last part is the turn, without the oldest parts where they are too many.
+    """Tokenize contexts, whose last part is the turn; the oldest parts are dropped if too long.
 
     Args:
-        tokenizer: Of transformers.
-        contexts: The parts of each context.
-        max_length: The most tokens of a context, the end of the text included.
+        tokenizer: A tokenizer of transformers.
+        contexts: Parts of each context.
+        max_length: Maximum number of tokens, including the end-of-sequence token.
     """
     texts = list(dict.fromkeys(part for parts in contexts for part in parts))
     tokens = dict(zip(texts, token_ids(tokenizer, texts, special=False), strict=True))
@@ -73,11 +73,11 @@ class T5:
         )
 
     def inputs(self, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
-        """The tokens of each context, as `context_ids` gives them."""
+        """Tokens of each context; see `context_ids`."""
         return context_ids(self.tokenizer, contexts, max_length)
 
     def generated(self, inputs: list[list[int]], num_beams: int, max_new_tokens: int) -> list[str]:
-        """Texts that the model writes for inputs by beam search, in one batch."""
+        """Rewrites by beam search, in one batch."""
         torch = library("torch", f"a {KIND}")
         network = self.prepared.module
         ids, mask = padded(inputs, self.padding, next(network.parameters()).device)
@@ -94,7 +94,7 @@ class T5:
         return texts
 
     def _first_logits(self, network: Any, inputs: list[list[int]]) -> Any:
-        """The logits of the first word of each rewrite, by which precisions are compared."""
+        """Logits of the first token of each rewrite, to compare precisions."""
         torch = library("torch", f"a {KIND}")
         ids, mask = padded(inputs, self.padding, next(network.parameters()).device)
         start = torch.full((len(inputs), 1), self.start, device=ids.device)
@@ -103,32 +103,30 @@ class T5:
 
 @dataclass(frozen=True)
 class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
-    """Rewrites turns with a T5 that was trained on CANARD (Lin et al. 2020), as in the baseline of TREC CAsT 2021.
+    """Rewrites turns with a T5 trained on CANARD (Lin et al. 2020), as in the baseline of TREC CAsT 2021.
 
-    The model reads what `context` gives. Where that is longer than `max_length`, whole parts are left out, the oldest first;
-    the part just before the turn is not left out but loses its end, and so does a turn that is too long by itself. The
-    track's description does not say what the organisers did there: this is our choice.
+    The model reads the result of `context`. Beyond `max_length`, whole parts are dropped, oldest first; the part just before
+    the turn is truncated instead, and so is a turn that is too long by itself. The track's description does not specify this.
 
-    The beam search is that of chatty-goose, by the authors of the model: 10 beams, ended early, 64 tokens, of which the first
-    is the start. What chatty-goose does to the text before, spaCy's tokens with spaces between, is left out, as in the track's
-    description and on the model's card. First turns are rewritten too, as in the track's own rewrites; an empty turn stays
-    empty, and one for which the model writes nothing stays as it was.
+    The beam search is that of chatty-goose, by the authors of the model: 10 beams, early stopping, 64 tokens including the
+    start token. Its preprocessing, spaCy's tokens joined by spaces, is left out, as in the track's description and on the
+    model's card. First turns are rewritten too, as in the track; empty turns stay empty, and a turn for which the model writes
+    nothing is kept.
 
-    What else is in a batch changes the probabilities of words by rounding alone, so a rewrite differs only where two beams
-    are as good as equal. The model is loaded when it is first used, which raises InputError where it is not there or is no T5,
-    and MissingExtraError without transformers and torch. `fontes.train.train_rewriter` trains one.
+    Rewrites depend on the batch only through rounding. The model is loaded on first use, which raises InputError if it is
+    missing or no T5, and MissingExtraError without transformers and torch. `fontes.train.train_rewriter` trains one.
 
     Args:
-        answers: Of how many turns before the current one the answers are in the context.
-        num_beams: How many beams the search has.
-        max_length: The tokens that the model reads; a longer context loses its oldest parts first.
-        max_new_tokens: The tokens of a rewrite at most.
+        answers: Number of turns before the current one whose answers are in the context.
+        num_beams: Number of beams.
+        max_length: Maximum number of input tokens; longer contexts lose their oldest parts.
+        max_new_tokens: Maximum number of tokens of a rewrite.
     """
 
     kind = KIND
     task = "rewriting"
     unit = "turns"
-    cpu_tokens = 2048  # each context is decoded in as many beams
+    cpu_tokens = 2048  # each context is decoded by several beams
     cuda_tokens = 32_768
 
     name_or_path: str | Path = field(default="castorini/t5-base-canard", metadata=NAMELESS)
@@ -148,11 +146,10 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         return rewritten(topics, written)
 
     def context(self, topic: Topic) -> str:
-        """Input of the model for a topic, before anything is left out.
+        """Return the model's input for a topic, before truncation.
 
-        Returns:
-            The raw utterances of all earlier turns, each of the last `answers` followed by its answer where it has one, then
-            the topic's own utterance, joined by " ||| ". Of a topic without turns, its text.
+        The raw utterances of earlier turns, the last `answers` of them followed by their answers, then the topic's own
+        utterance, joined by " ||| ". For a topic without turns, its text.
         """
         self.check()
         return BETWEEN.join(context_parts(topic, self.answers))
@@ -173,9 +170,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
 
 
 def _fitting(parts: list[list[int]], between: list[int], space: int) -> list[int]:
-    """The tokens of the newest parts that fit into `space`; the last part, the turn, always, and all or the start of the one
-    before it.
-    """
+    """Tokens of the newest parts that fit into `space`: always the turn, and at least the start of the part before."""
     *before, turn = parts
     tokens = turn[:space]
     for number, part in enumerate(reversed(before)):

@@ -1,4 +1,4 @@
-"""A conversation: turns asked one after the other, each searched with those before it in mind."""
+"""Conversations: each turn is searched in the context of the earlier ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..storage.files import plain_name
 
 
 class Conversation:
-    """Takes a turn, gives hits, and remembers both: `Conversation(ft.rewrite.LastTurns(3) >> index.bm25()).ask("why?")`."""
+    """Searches turn by turn and keeps turns and hits: `Conversation(ft.rewrite.LastTurns(3) >> index.bm25()).ask("why?")`."""
 
     def __init__(
         self,
@@ -27,20 +27,19 @@ class Conversation:
         turns: Iterable[Turn] = (),
         answer: Callable[[Ranking], str] | None = None,
     ) -> None:
-        """A conversation without turns, or with those of before.
+        """Start a conversation, or continue from earlier turns.
 
         Args:
-            stage: Any stage from topics to a run. It gets each turn as a topic that carries the conversation so far, so a
-                rewriter in it sees the earlier turns and their answers.
-            k: How many hits a turn gets.
-            id: The conversation's id; the topics are "<id>_1", "<id>_2", …
-            turns: What was said before, such as the `turns` of a topic that `read_topics` gave.
-            answer: What is remembered as the answer to a turn, from its hits; it may call a language model. It is not called
-                for a turn without hits. By default the text of the best document, so a stage that ends in passages remembers a
-                passage.
+            stage: Any stage from topics to a run. Each turn is passed as a topic with all earlier turns and answers, for a
+                rewriter in the stage.
+            k: Number of hits of a turn.
+            id: Id of the conversation; the topics are "<id>_1", "<id>_2", …
+            turns: Earlier turns, such as the `turns` of a topic from `read_topics`.
+            answer: Makes the remembered answer to a turn from its hits, such as by a language model; not called without hits.
+                By default the text of the best document or passage.
 
         Raises:
-            PipelineError: The stage goes elsewhere.
+            PipelineError: The stage does not return a run.
             ParameterError: `k` is below 1, or `id` is empty.
         """
         stage.require(Topics, Run, "a conversation")
@@ -54,24 +53,24 @@ class Conversation:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """What was said so far, oldest first: each turn with what was searched as its `automatic` rewrite, and its answer."""
+        """Turns so far, oldest first, each with its query as `automatic` rewrite, and its answer."""
         return self._turns
 
     @property
     def hits(self) -> Ranking | None:
-        """The hits of the last turn; None before the first one."""
+        """Hits of the last turn; None before the first."""
         return None if self._last is None else self._last[1]
 
     def ask(self, turn: str | Turn, *, progress: Report = silent) -> Ranking:
-        """Searches a turn and remembers it. A turn that raises an error is not remembered.
+        """Search for a turn and remember it, unless an error is raised.
 
         Args:
-            turn: What is asked. A `Turn` may bring a manual rewrite, for a stage that begins with `Manual`, and an answer,
-                which is then remembered in place of that from the hits; the stage does not see it.
-            progress: Is called with how far the stage is.
+            turn: The question. A `Turn` may have a manual rewrite, for a stage that begins with `Manual`, and an answer, which
+                is remembered in place of that from the hits; the stage does not see it.
+            progress: Called with the progress of the stage.
 
         Returns:
-            The stage's ranking; its `topic.text` is what was searched.
+            The stage's ranking; its `topic.text` is the query.
 
         Raises:
             InputError: The turn is empty.
@@ -91,11 +90,11 @@ class Conversation:
         return hits
 
     def answered(self, answer: str, answer_id: str = "") -> None:
-        """Remembers another answer to the last turn, such as one that was generated from the hits.
+        """Replace the answer to the last turn, such as by one generated from the hits.
 
         Args:
             answer: The text.
-            answer_id: The id of the document that it is from, where it is from one.
+            answer_id: Id of its document, if any.
 
         Raises:
             InputError: There is no turn.
@@ -105,14 +104,14 @@ class Conversation:
         self._turns = (*self._turns[:-1], replace(self._turns[-1], answer=answer, answer_id=answer_id))
 
     def explain(self, hit: int | str = 1) -> Explanation:
-        """Explanation of the score of a hit of the last turn.
+        """Explain the score of a hit of the last turn.
 
         Args:
             hit: Its rank, from 1; or the id of any document.
 
         Raises:
-            InputError: Nothing was asked yet, or there is no such hit.
-            PipelineError: The stage cannot tell.
+            InputError: There is no turn, or no such hit.
+            PipelineError: The stage cannot explain its scores.
         """
         if self._last is None:
             raise InputError("nothing was asked yet, so there is nothing to explain")
@@ -125,25 +124,25 @@ class Conversation:
         return self.stage.explain(topic, hit)
 
     def topics(self) -> Topics:
-        """The turns as topics, each with the conversation until then, as `read_topics` gives those of TREC CAsT."""
+        """The turns as topics, each with the conversation so far, as `read_topics` reads those of TREC CAsT."""
         turns = self._turns
         return Topics(Topic(f"{self.id}_{n}", turn.text, turns=turns[:n]) for n, turn in enumerate(turns, 1))
 
     def save(self, path: str | Path) -> None:
-        """Writes all turns to a file of topics that `read_topics` reads, in the JSON of TREC CAsT.
+        """Write all turns to a file for `read_topics`, in the JSON of TREC CAsT.
 
         Args:
-            path: The file; one whose name ends in .jsonl or .jsonl.gz gets a topic a line.
+            path: The file; with the suffix .jsonl or .jsonl.gz it has one topic a line.
 
         Raises:
-            InputError: Nothing was asked yet, or the file cannot be written.
+            InputError: There is no turn, or the file cannot be written.
         """
         if not self._turns:
             raise InputError("nothing was asked yet, so there is nothing to save")
         write_topics(self.topics(), path, format="jsonl" if plain_name(path).endswith(".jsonl") else "cast")
 
     def reset(self) -> None:
-        """Forgets all turns."""
+        """Forget all turns."""
         self._turns = ()
         self._last = None
 

@@ -1,4 +1,4 @@
-"""Historical query expansion: a turn with the keywords of the turns before it, which a collection's statistics tell apart."""
+"""Historical query expansion: a turn with keywords of earlier turns, selected by collection statistics."""
 
 from __future__ import annotations
 
@@ -32,28 +32,27 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     """Historical query expansion (Lin et al. 2020, "Query reformulation using query history for passage retrieval in
     conversational search"; Lin et al., TOIS 2021), in the form of the authors' program chatty-goose.
 
-    The importance of a word is the best BM25 score that it has, as a query, with any document. In the raw utterances so far,
-    its own included, words of `r_topic` and more are keywords of the topic, others of `r_sub` and more of the subtopic. Where
-    the best BM25 score of the raw utterance is `eta` or less, the turn counts as ambiguous. The new text is the topic's
-    keywords of all turns, then, for an ambiguous turn, the subtopic's of the last `m` turns, then the utterance. Words are
-    repeated as often as they were said. A first turn stays as it is.
+    The importance of a word is its best BM25 score, as a query, over all documents. Among the words of the raw utterances so
+    far, those of at least `r_topic` are topic keywords, others of at least `r_sub` subtopic keywords. A turn is ambiguous if
+    the best BM25 score of its raw utterance is at most `eta`. The new text has the topic keywords of all turns, then, for an
+    ambiguous turn, the subtopic keywords of the last `m` turns, then the utterance. Repeated words stay repeated. A first turn
+    is unchanged.
 
     The defaults are those of chatty-goose, "tuned on CAsT". Applying the stage raises ParameterError for parameters out of
-    their range and for a spaCy model that is not there, MissingExtraError without spaCy.
+    range and for a missing spaCy model, MissingExtraError without spaCy.
 
     Args:
-        index: The collection that the words are looked up in; best the one that is searched.
-        r_topic: The least importance of a topic's keyword.
-        r_sub: The least importance of a subtopic's keyword.
-        eta: The greatest score of an ambiguous turn.
-        m: How many turns, the present one among them, give subtopic keywords.
+        index: Collection in which words are looked up; best the one that is searched.
+        r_topic: Minimum importance of a topic keyword.
+        r_sub: Minimum importance of a subtopic keyword.
+        eta: Maximum score of an ambiguous turn.
+        m: Number of turns, with the current one, that give subtopic keywords.
         k1: BM25's saturation of tf.
         b: BM25's influence of length, 0 to 1.
-        tagger: A spaCy model, with which keywords are its nouns and adjectives, in English (tags with NN or JJ); or "none",
-            with which any word counts that the index's analyzer keeps, in any language and without a model.
-        scaled: Whether the thresholds are multiplied by the greatest idf of this collection over that of CAsT 2019, 38,622,444
-            passages: in a small one no word is as rare as the published thresholds want it. This is our addition; False is as
-            published.
+        tagger: A spaCy model, which restricts keywords to English nouns and adjectives (tags with NN or JJ); or "none": all
+            words that the index's analyzer keeps, in any language.
+        scaled: Multiply the thresholds by the greatest idf of this collection over that of CAsT 2019 (38,622,444 passages), as
+            words of a small collection never reach the published ones. False is as published.
     """
 
     index: Index
@@ -104,17 +103,16 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         super().check_needs()
 
     def shown(self) -> dict[str, Any]:
-        """The tagger is always shown: which words are keywords depends on its model."""
+        """Parameters, always with the tagger, on whose model the keywords depend."""
         shown = super().shown()
         return {name: value for name, value in self.params().items() if name in shown or name == "tagger"}
 
     def key(self) -> str | None:
-        """The class, its parameters and the version of the tagger's model: see `Part.key`."""
+        """Cache key: class, parameters and version of the tagger's model; see `Part.key`."""
         key = super().key()
         return None if key is None else f"{key} {version_of(self.tagger)}"
 
     def _best(self, queries: Iterable[str], progress: Report = silent) -> dict[str, float]:
-        """For each query the best BM25 score of a document; -1 where none matches."""
         numbered = {str(number): query for number, query in enumerate(sorted(queries))}
         run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
         return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}

@@ -1,4 +1,4 @@
-"""Posts of social media as plain sentences: handles, hashtags, addresses, emoji and signatures."""
+"""Posts of social media as plain sentences."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
-    """Makes plain sentences of posts, whose handles, hashtags, addresses and emoji no document has in that form.
+    """Turns posts into plain sentences: handles, hashtags, addresses, emoji and signatures.
 
-    "words" divides a name where its parts begin: `@IlhanMN` becomes "Ilhan MN", `#PizzaVendingMachine` "Pizza Vending Machine".
-    A signature is what a page that quotes a post writes below it: "— Ilhan Omar (@IlhanMN) January 6, 2020". A post of which
-    nothing would be left stays as it is.
+    "words" splits a name into its parts: `@IlhanMN` becomes "Ilhan MN", `#PizzaVendingMachine` "Pizza Vending Machine". A
+    signature is the line below a quoted post: "— Ilhan Omar (@IlhanMN) January 6, 2020". A post that would become empty stays
+    unchanged.
 
     Args:
-        handles: "words", "drop", or "keep" as they are.
+        handles: "words", "drop" or "keep".
         hashtags: "words", "drop" or "keep".
         urls: "drop" or "keep".
         emoji: "names", their names in Unicode, as "face with tears of joy"; "drop" or "keep".
@@ -79,7 +79,7 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
 
 
 def parts_of(name: str) -> str:
-    """The parts of a name, which begin with capitals or digits, or after "_": "IlhanMN2020" is "Ilhan MN 2020"."""
+    """Split a name before capitals and digits, and after "_": "IlhanMN2020" is "Ilhan MN 2020"."""
     parts = [""]
     for before, character, after in zip(f" {name}", name, f"{name[1:]} ", strict=False):
         begins = (

@@ -1,4 +1,4 @@
-"""QuReTeC: a token classifier reads the conversation and says which of its terms the turn lacks."""
+"""QuReTeC: a token classifier selects terms of the conversation that the turn lacks."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SAMPLE = ("What is throat cancer? Is it treatable? Tell me about lung cancer.", 
 
 @dataclass(frozen=True)
 class Input:
-    """Input of the model for one topic.
+    """Model input for one topic.
 
     Args:
         ids: The tokens.
-        starts: Where each word of the history starts.
-        lost: How many of the history's words are left out, the oldest.
+        starts: Start of each word of the history.
+        lost: Number of words of the history that are dropped, the oldest.
     """
 
     ids: list[int]
@@ -42,16 +42,16 @@ class Input:
 
 
 class Pieces:
-    """The subwords of words, each word by itself, and inputs made of them."""
+    """Subwords of words, tokenized one by one, and inputs built from them."""
 
     def __init__(self, tokenizer: Any, positions: int) -> None:
-        """No words yet; an input has `positions` tokens at most."""
+        """Start with an empty cache; an input has at most `positions` tokens."""
         self._tokenizer = tokenizer
         self._positions = positions
         self._pieces: dict[str, list[int]] = {}
 
     def inputs(self, histories: Sequence[list[str]], turns: Sequence[list[str]], max_length: int) -> list[Input]:
-        """[CLS] history [SEP] turn [SEP], in at most `max_length` tokens: the oldest words of a history are lost first."""
+        """Build inputs [CLS] history [SEP] turn [SEP] of at most `max_length` tokens, without the oldest words."""
         new = sorted({word for words in (*histories, *turns) for word in words} - self._pieces.keys())
         if new:
             ids = self._tokenizer([[word] for word in new], is_split_into_words=True, add_special_tokens=False)["input_ids"]
@@ -64,7 +64,7 @@ class Pieces:
         first, middle = self._tokenizer.cls_token_id, self._tokenizer.sep_token_id
         question = [piece for word in turn for piece in self._pieces[word]]
         pieces = [self._pieces[word] for word in history]
-        # A very long turn leaves the history half.
+        # A very long turn leaves half of the input to the history.
         space = length - 3 - min(len(question), max(length // 2, length - 3 - sum(map(len, pieces))))
         count, used = 0, 0
         for word in reversed(pieces):
@@ -100,12 +100,12 @@ class Classifier:
         return self._pieces.inputs(histories, turns, max_length)
 
     def probabilities(self, inputs: Sequence[Input]) -> list[NDArray[np.float32]]:
-        """For each input the probability of each of its words."""
+        """Probability of each word of each input."""
         odds = self._odds(self.prepared.module, inputs).cpu().numpy()
         return [row[one.starts] for row, one in zip(odds, inputs, strict=True)]
 
     def _odds(self, network: Any, inputs: Sequence[Input]) -> Any:
-        """The probability of the label at each token: a float32 tensor (inputs, greatest length), 0 at the padding."""
+        """Probability of the label at each token, float32 tensor (inputs, greatest length), 0 at padding."""
         torch = library("torch", f"a {KIND}")
         ids, mask = padded([one.ids for one in inputs], self.padding, next(network.parameters()).device)
         with torch.inference_mode():
@@ -117,19 +117,19 @@ class Classifier:
 class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
     """Adds to each turn the terms of the conversation that it lacks (Voskarides, Li, Ren, Kanoulas and de Rijke, SIGIR 2020).
 
-    The model is a token classifier of transformers with the label REL, such as `train_terms` writes, or uva-irlab/quretec on
-    the Hugging Face hub. It reads the history and, after a separator, the turn: [CLS] history [SEP] turn [SEP]. It gives each
-    word of the history, at its first subword, a probability of being relevant. The new text is the raw utterance and after it
-    the relevant words that it has not yet, each once, in the order in which they were first said.
+    The model is a token classifier of transformers with the label REL, from `train_terms` or uva-irlab/quretec on the Hugging
+    Face hub. Its input is [CLS] history [SEP] turn [SEP]; it gives each word of the history, at its first subword, a
+    probability of relevance. The new text is the raw utterance followed by the relevant words that it lacks, each once, in the
+    order of their first occurrence.
 
-    A topic without earlier turns keeps its utterance. The model is loaded when it is first used, which raises InputError where
-    it is not there or is no term classifier.
+    A topic without earlier turns keeps its utterance. The model is loaded on first use, which raises InputError if it is
+    missing or no term classifier.
 
     Args:
-        answers: Of how many turns before the current one the answers belong to the history.
-        threshold: The least probability of a relevant word; None: what the training found, or 0.5.
-        max_length: The tokens of an input, as published; a longer history loses its oldest words first, and the turn has half
-            at least.
+        answers: Number of turns before the current one whose answers belong to the history.
+        threshold: Minimum probability of a relevant word; None: the one from training, or 0.5.
+        max_length: Maximum number of tokens of an input, as published; a longer history loses its oldest words, and the turn
+            gets at least half.
     """
 
     kind = KIND
@@ -150,11 +150,11 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
             raise ParameterError(f"threshold must be a probability from 0 to 1, not {self.threshold!r}")
 
     def terms(self, topics: object, progress: Report = silent) -> dict[str, list[str]]:
-        """The terms that each topic's new text gains, by the topic's id.
+        """Terms added to each topic, by the topic's id.
 
         Args:
-            topics: Whatever `Topics.of` accepts.
-            progress: Is called after each batch.
+            topics: Topics, as `Topics.of` accepts them.
+            progress: Called after each batch.
         """
         topics = Topics.of(topics)
         probabilities = self.probabilities(topics, progress)
@@ -170,11 +170,11 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
         return terms
 
     def probabilities(self, topics: object, progress: Report = silent) -> dict[str, list[tuple[str, float]]]:
-        """The words of each topic's history that the model read, in their order, with probabilities from 0 to 1.
+        """Words of each topic's history that the model read, in order, with probabilities from 0 to 1.
 
         Args:
-            topics: Whatever `Topics.of` accepts.
-            progress: Is called after each batch.
+            topics: Topics, as `Topics.of` accepts them.
+            progress: Called after each batch.
         """
         self.check()
         topics = Topics.of(topics)
@@ -200,7 +200,7 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
 
     @property
     def used_threshold(self) -> float:
-        """The threshold that is used: the parameter, or where that is None what the model's training found, or 0.5."""
+        """The threshold in use: the parameter, else the one from training, else 0.5."""
         return self._model.threshold if self.threshold is None else self.threshold
 
     def _load(self, folder: Path, device: str) -> Classifier:
@@ -208,7 +208,7 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
 
 
 def classifier(folder: Path) -> tuple[Any, Any]:
-    """The token classifier of a folder and its tokenizer.
+    """Load the token classifier of a folder and its tokenizer.
 
     Raises:
         InputError: The model has no trained head, or cannot be read.
@@ -226,10 +226,10 @@ def classifier(folder: Path) -> tuple[Any, Any]:
 
 
 def relevant_label(config: Any, folder: Path) -> int:
-    """The number of the label REL, or of the second of two.
+    """Number of the label REL, or of the second of two labels.
 
     Raises:
-        InputError: Where there is neither.
+        InputError: There is neither.
     """
     labels = {str(name): int(number) for number, name in config.id2label.items()}
     if RELEVANT in labels:
@@ -240,5 +240,5 @@ def relevant_label(config: Any, folder: Path) -> int:
 
 
 def positions_of(config: Any) -> int:
-    """Number of tokens that the model can read."""
+    """Maximum number of tokens of the model."""
     return int(getattr(config, "max_position_embeddings", 0) or 512)

@@ -1,4 +1,4 @@
-"""Similarity of rewrites to those that people wrote: content terms, ROUGE-1 and BLEU."""
+"""Similarity of rewrites to manual ones: content terms, ROUGE-1 and BLEU."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ WORD = re.compile(r"[^\W_]+")
 
 
 class RewritingScores(Mapping[str, float]):
-    """A mapping from the name of a measure of rewrites to its mean over the topics: what `rewriting_scores` gives.
+    """Mapping from the name of a measure of rewrites to its mean over topics, returned by `rewriting_scores`.
 
-    "term recall", "term precision", "term F1" and "ROUGE-1 recall" are from 0 to 1; "BLEU" is the mean of the topics' own BLEU,
-    from 0 to 100.
+    "term recall", "term precision", "term F1" and "ROUGE-1 recall" are from 0 to 1; "BLEU" is the mean over topics, from 0 to
+    100.
 
     Attributes:
-        topic_ids: The ids of the topics.
-        corpus_bleu: The BLEU of all topics together, from 0 to 100, the form in which it is published; NaN without BLEU.
-        bleu_signature: How sacrebleu worked it out; empty without BLEU.
+        topic_ids: Ids of the topics.
+        corpus_bleu: BLEU of all topics together, 0 to 100, as usually published; NaN without BLEU.
+        bleu_signature: Signature of sacrebleu; empty without BLEU.
     """
 
     def __init__(
         self, topic_ids: Sequence[str], values: Mapping[str, NDArray[np.float64]], corpus_bleu: float, bleu_signature: str
     ) -> None:
-        """The scores, with for each measure the values of the topics, in the order of `topic_ids`."""
+        """Create scores from values in the order of `topic_ids`."""
         self.topic_ids = tuple(topic_ids)
         self.corpus_bleu = corpus_bleu
         self.bleu_signature = bleu_signature
@@ -44,7 +44,7 @@ class RewritingScores(Mapping[str, float]):
             array.setflags(write=False)
 
     def array(self, measure: str) -> NDArray[np.float64]:
-        """The values of a measure, float64, one a topic in the order of `topic_ids`; read-only.
+        """Values of a measure, float64, in the order of `topic_ids`; read-only.
 
         Raises:
             ParameterError: There is no such measure.
@@ -54,7 +54,7 @@ class RewritingScores(Mapping[str, float]):
         return self._values[measure]
 
     def per_topic(self, measure: str) -> dict[str, float]:
-        """The value of a measure for each topic, by the topic's id.
+        """Value of a measure by topic id.
 
         Raises:
             ParameterError: There is no such measure.
@@ -86,22 +86,20 @@ def rewriting_scores(
     analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
     bleu: bool = True,
 ) -> RewritingScores:
-    """Similarity of rewrites to manual ones.
+    """Return the similarity of rewrites to manual ones.
 
     Term recall is the share of the manual rewrite's content terms that the rewrite has, term precision the share of the
-    rewrite's that the manual one has, term F1 their harmonic mean; where both have none, all three are 1, and where one has
-    none, 0. ROUGE-1 recall (Lin 2004) is the share of the manual rewrite's words that the rewrite has, each counted as often as
-    it occurs there; words are runs of letters and digits in lower case, without stems, which on ASCII text is what the package
-    rouge_score does. BLEU (Papineni et al. 2002) is sacrebleu's (Post 2018) with its defaults: cased, tokenizer 13a,
-    exponential smoothing; that of one topic counts the n-grams that it is long enough for (effective order).
+    rewrite's that the manual one has, term F1 their harmonic mean; all are 1 if both have none, 0 if one has none. ROUGE-1
+    recall (Lin 2004) is the share of the manual rewrite's words, with repetitions, that the rewrite has; words are runs of
+    letters and digits in lower case, without stemming, on ASCII text as in the package rouge_score. BLEU (Papineni et al. 2002)
+    is sacrebleu's (Post 2018) with its defaults: cased, tokenizer 13a, exponential smoothing; for single topics with effective
+    order.
 
     Args:
-        rewritten: The topics whose texts are measured, or what `Topics.of` accepts.
-        manual: The manual rewrite of each topic, by the topic's id; or Topics, whose texts they are. None takes the manual
-            rewrite that each topic's last turn carries.
-        analyzer: Makes the content terms, which are the distinct terms that it keeps; by default English stems without stop
-            words.
-        bleu: Whether BLEU is worked out, which needs sacrebleu.
+        rewritten: Topics with the rewrites as texts, as `Topics.of` accepts them.
+        manual: Manual rewrites by topic id; or Topics with them as texts. None: the manual rewrite of each topic's last turn.
+        analyzer: Makes the content terms, without repetitions; by default English stems without stop words.
+        bleu: Compute BLEU, which needs sacrebleu.
 
     Raises:
         InputError: A topic, which the message names, has no manual rewrite.

@@ -1,4 +1,4 @@
-"""The terms of a conversation's history, and which of them a turn lacks: what term classification learns and is measured by."""
+"""Terms of a conversation's history: labels and measures of term classification."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ COUNTS = ("term", "occurrence")
 
 
 def words_of(text: str) -> list[str]:
-    """The words and, each by itself, the punctuation marks and signs of a text."""
+    """Words of a text; punctuation marks and signs are words."""
     return WORD.findall(text)
 
 
 def history_of(topic: Topic, answers: int = 0) -> list[str]:
-    """The words of the turns before the topic's own, oldest first, each of the last `answers` with its answer."""
+    """Words of the turns before the topic's own, oldest first, with the answers of the last `answers` turns."""
     before = earlier(topic)
     texts = [(turn.text, turn.answer if at >= len(before) - answers else "") for at, turn in enumerate(before)]
     return [word for pair in texts for text in pair for word in words_of(text)]
 
 
 class Labels:
-    """Which words of a history are relevant to a turn by its manual rewrite (Voskarides et al. 2020, equation 2).
+    """Labels of the relevant words of a history by the manual rewrite (Voskarides et al. 2020, equation 2).
 
-    A word is relevant where its stem is in the rewrite and not in the turn, and it is no stop word. The paper takes the lemmas
-    and stop words of spaCy; here an analyzer gives both.
+    A word is relevant if it is no stop word and its stem is in the rewrite and not in the turn. The paper uses spaCy's lemmas
+    and stop words, this class those of an analyzer.
     """
 
     def __init__(self, analyzer: str | Analyzer = "english") -> None:
-        """The labels by an analyzer: "english" (Porter's stems, and function words as stop words), another name, or one."""
+        """Create labels by an analyzer: "english" (Porter's stems, function words as stop words), another name, or one."""
         self._analyzer = Analyzer.of(analyzer)
         if analyzer == "english":
             stop = (files(__package__) / "quretec_stopwords.txt").read_text(encoding="utf-8").split()
@@ -45,7 +45,7 @@ class Labels:
         self._stems: dict[str, str] = {}
 
     def stems(self, words: Sequence[str]) -> list[str]:
-        """The stem of each word; "" for a stop word and a mark."""
+        """Stem of each word; "" for stop words and marks."""
         new = list({word for word in words if word not in self._stems})
         if new:
             self._stems |= dict(zip(new, (" ".join(terms) for terms in self._analyzer.many(new)), strict=True))
@@ -65,14 +65,14 @@ class Labels:
 
 
 def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "english") -> list[str]:
-    """The words of a topic's history that its turn lacks by its manual rewrite, each once, in the order of the history.
+    """Return the words of the history that the turn lacks by its manual rewrite, without repetitions, in order.
 
-    They are what `QuReTeC` adds where it makes no mistake.
+    A perfect `QuReTeC` adds these words.
 
     Args:
         topic: The topic, with turns.
-        answers: Of how many turns before the current one the answers belong to the history.
-        analyzer: Makes the stems that are compared: "english" (Porter's, and function words as stop words), or any other.
+        answers: Number of turns before the current one whose answers belong to the history.
+        analyzer: Makes the stems: "english" (Porter's, function words as stop words), or any other.
 
     Raises:
         InputError: The topic has no manual rewrite.
@@ -86,13 +86,13 @@ def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "e
 
 @dataclass(frozen=True)
 class TermScores:
-    """Precision, recall and F1 of a classifier's terms of histories, over all topics together (micro-averaged).
+    """Precision, recall and F1 of a term classifier, micro-averaged over topics.
 
     Args:
-        topics: How many topics have a history.
-        relevant: How many terms are relevant by the manual rewrites.
-        predicted: How many terms the classifier takes for relevant.
-        correct: How many of them are relevant.
+        topics: Number of topics with a history.
+        relevant: Number of terms relevant by the manual rewrites.
+        predicted: Number of terms predicted as relevant.
+        correct: Number of predicted terms that are relevant.
     """
 
     topics: int
@@ -102,22 +102,22 @@ class TermScores:
 
     @property
     def precision(self) -> float:
-        """The share of the predicted terms that is relevant; 0 where there are none."""
+        """Share of the predicted terms that are relevant; 0 without any."""
         return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of the relevant terms that is predicted; 0 where there are none."""
+        """Share of the relevant terms that are predicted; 0 without any."""
         return self.correct / self.relevant if self.relevant else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall: 2 correct / (predicted + relevant)."""
+        """Harmonic mean of precision and recall: 2 correct / (predicted + relevant)."""
         total = self.predicted + self.relevant
         return 2 * self.correct / total if total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts and the three measures, for JSON."""
+        """Counts and measures, for JSON."""
         return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
 
     def __str__(self) -> str:
@@ -134,15 +134,15 @@ def term_scores(
     each: str = "term",
     analyzer: str | Analyzer | Labels = "english",
 ) -> TermScores:
-    """Precision, recall and F1 of the terms of `QuReTeC.probabilities` against the manual rewrites.
+    """Return precision, recall and F1 of the terms of `QuReTeC.probabilities` against manual rewrites.
 
     Args:
-        probabilities: For each topic, each word of its history with a probability; words at the front of it may be missing.
-        topics: With turns whose manual rewrites are known; those without earlier turns do not count.
-        threshold: The least probability of a predicted term.
+        probabilities: Words of each topic's history with probabilities; words at its front may be missing.
+        topics: Topics with manual rewrites; those without earlier turns do not count.
+        threshold: Minimum probability of a predicted term.
         answers: As in the `QuReTeC` that gave the probabilities.
-        each: What is counted: "term", each distinct one of a topic, which is what a rewrite gains; or "occurrence", each place
-            in the history, as the program of Voskarides et al. 2020 counts.
+        each: Unit to count: "term", the distinct terms of a topic, as a rewrite gains them; or "occurrence", each position in
+            the history, as the program of Voskarides et al. 2020 counts.
         analyzer: As for `relevant_terms`.
 
     Raises:

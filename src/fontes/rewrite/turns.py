@@ -1,4 +1,4 @@
-"""Rewriters that use the turns of a conversation: raw utterances, manual and automatic rewrites, the last turns."""
+"""Rewriters that use turns: raw utterances, manual and automatic rewrites, the last turns."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MISSING = ("error", "raw")
 
 @dataclass(frozen=True)
 class Raw(Stage[Topics, Topics], name="raw"):
-    """Takes the raw utterance of each topic's last turn: what the user typed.
+    """Replaces each topic's text with the raw utterance of its last turn.
 
-    A topic that was rewritten before gets its utterance back. One without turns gets the text that it had before any rewriting.
+    Undoes earlier rewriting. A topic without turns gets its text before any rewriting.
     """
 
     def apply(self, topics: Topics, progress: Report, /) -> Topics:
@@ -38,7 +38,7 @@ class Raw(Stage[Topics, Topics], name="raw"):
 
 @dataclass(frozen=True)
 class AsTyped(Stage[Run, Run], name="as_typed"):
-    """Gives the topics of a run the texts that they had before any rewriting, for a reranker that is to read these.
+    """Restores the texts of a run's topics from before any rewriting, for a reranker.
 
     Documents and scores stay: `plain_posts() >> bm25() % 20 >> as_typed() >> cross_encoder("MODEL")`.
     """
@@ -49,11 +49,11 @@ class AsTyped(Stage[Run, Run], name="as_typed"):
 
 @dataclass(frozen=True)
 class Carried(Stage[Topics, Topics]):
-    """Takes a rewrite that each topic's last turn carries; the base of `Manual` and `Automatic`.
+    """Uses a rewrite stored with each topic's last turn; the base of `Manual` and `Automatic`.
 
     Args:
-        missing: What becomes of a topic without such a rewrite: "error" raises InputError, which names the topic; "raw" takes
-            the raw utterance.
+        missing: Treatment of topics without such a rewrite: "error" raises InputError, which names the topic; "raw" uses the
+            raw utterance.
     """
 
     kind: ClassVar[str]
@@ -80,27 +80,27 @@ class Carried(Stage[Topics, Topics]):
 
 @dataclass(frozen=True)
 class Manual(Carried, name="manual"):
-    """Takes the manual rewrite that each topic's last turn carries."""
+    """Uses the manual rewrite stored with each topic's last turn."""
 
     kind = "manual"
 
 
 @dataclass(frozen=True)
 class Automatic(Carried, name="automatic"):
-    """Takes the automatic rewrite that each topic's last turn carries, as those of TREC CAsT do since 2020."""
+    """Uses the automatic rewrite stored with each topic's last turn, as in TREC CAsT since 2020."""
 
     kind = "automatic"
 
 
 @dataclass(frozen=True)
 class LastTurns(Stage[Topics, Topics], name="last_turns"):
-    """Puts the raw utterances of the `k` turns before a topic's last one before its own, oldest first.
+    """Prepends the raw utterances of the `k` turns before the last, oldest first.
 
     A topic without earlier turns keeps its utterance.
 
     Args:
-        k: How many earlier turns, from 0 up.
-        first: Whether the utterance of the conversation's first turn goes before them all, once: it often names the subject.
+        k: Number of earlier turns, from 0 up.
+        first: Put the utterance of the conversation's first turn before them, once: it often names the subject.
     """
 
     k: int = 3
@@ -118,50 +118,50 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
 
 
 def utterance(topic: Topic) -> str:
-    """The raw utterance of the topic's last turn; without turns, the text that the topic had before any rewriting."""
+    """Raw utterance of the topic's last turn; without turns, its text before any rewriting."""
     return topic.turns[-1].text if topic.turns else original(topic).text
 
 
 def original(topic: Topic) -> Topic:
-    """The topic as it was before any rewriting."""
+    """The topic before any rewriting."""
     while topic.origin is not None:
         topic = topic.origin
     return topic
 
 
 def earlier(topic: Topic) -> tuple[Turn, ...]:
-    """The turns before the topic's own, oldest first."""
+    """Turns before the topic's own, oldest first."""
     return topic.turns[:-1]
 
 
 def last_turns(topic: Topic, k: int, first: bool) -> tuple[Turn, ...]:
-    """The `k` turns before the topic's own, oldest first; before them, where `first` says so, the conversation's first turn."""
+    """The `k` turns before the topic's own, oldest first; with `first` preceded by the conversation's first turn."""
     before = earlier(topic)
     start = max(0, len(before) - k)
     return (*before[: min(start, int(first))], *before[start:])
 
 
 def joined(*texts: str, by: str = " ") -> str:
-    """Texts in one, without those that are empty or blank."""
+    """Join texts that are not blank."""
     return by.join(text.strip() for text in texts if text.strip())
 
 
 def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
-    """The topics with the texts that `text` gives for them; each new topic keeps the one before it as its `origin`."""
+    """Topics with new texts, each with the old topic as its `origin`."""
     return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in topics.values())
 
 
 def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
-    """The stage that rewrites turns as they are typed.
+    """Return the stage that rewrites typed turns.
 
     Args:
         text: An expression.
-        index: The index of stages that look into one.
+        index: Index for stages that need one.
         doing: Name of the option, for messages.
 
     Raises:
-        ParameterError: The expression cannot be read, or it takes rewrites that come with the turns.
-        PipelineError: It does not go from topics to topics.
+        ParameterError: The expression is invalid, or uses rewrites stored with the turns.
+        PipelineError: It is no stage from topics to topics.
     """
     stage: Stage[Topics, Topics] = pipeline(text, index)
     stage.require(Topics, Topics, doing)
@@ -172,22 +172,22 @@ def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
 
 
 def conversation_of(topic: Topic) -> str:
-    """The id of the conversation of a turn: the topic's without the last "_" and what follows."""
+    """Id of a turn's conversation: the topic's id up to the last "_"."""
     return topic.id.rpartition("_")[0] or topic.id
 
 
 @dataclass(frozen=True)
 class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
-    """Gives each topic the terms of its raw utterance and, with less weight, those of earlier turns that it lacks.
+    """Adds the terms of earlier turns to a topic's utterance, with less weight.
 
-    The text becomes that of `LastTurns(k, first)`, for retrievers that use no weights. The utterance alone makes nothing of
-    "why?"; joined to earlier turns as equals, it finds their documents again. This is between the two, a baseline of our own.
+    The text becomes that of `LastTurns(k, first)`, for retrievers without weights. A baseline of our own, between the utterance
+    alone, which fails for "why?", and the unweighted turns, which find the earlier documents again.
 
     Args:
-        index: The index whose analyzer makes the terms; best the one that is searched.
-        k: How many turns before the last one, from 0 up.
-        weight: The weight of each of their terms, 0 or more, however often it was said; a term of the utterance counts 1 for
-            each time.
+        index: Index whose analyzer makes the terms; best the one that is searched.
+        k: Number of turns before the last one, from 0 up.
+        weight: Weight of each of their terms, 0 or more, regardless of repetitions; a term of the utterance counts 1 per
+            occurrence.
         first: Whether the conversation's first turn counts among the earlier ones.
     """
 

@@ -1,4 +1,4 @@
-"""Analysis: from text to index terms."""
+"""Text analysis: from text to index terms."""
 
 from .analyzer import Analyzer, stemmers, stopwords
 from .snippets import Snippet, snippet

@@ -1,4 +1,4 @@
-"""Analyzers: declared pipelines from text to index terms, stored in the index that they made."""
+"""Analyzers: declared pipelines from text to index terms, stored in the index they build."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .vocabulary import Vocabulary
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
-MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
-WORDS = 1 << 18  # and how many words of plain texts are remembered
-KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
-MAX_WORD_LENGTH = 255  # letters of a word that no tokenizer cuts
-SHORT = 1000  # letters of a text whose words are looked up one by one
+MEMORY = 1 << 26  # bytes of cached terms of earlier texts
+WORDS = 1 << 18  # cached words of plain texts
+KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # analyzers named KIND:DETAIL
+MAX_WORD_LENGTH = 255  # longest word that no tokenizer cuts
+SHORT = 1000  # longest text whose words are looked up one by one
 _LETTER = "A-Za-zÀ-ÖØ-öø-ɏΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ϿЀ-ҁҊ-ԯḀ-ỿ"  # Latin, Greek, Cyrillic
-_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # what UAX 29 has inside words
-PLAIN = {  # texts that a tokenizer parts at blanks alone; others of which it makes words one by one; these words
+_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # punctuation inside words in UAX 29
+PLAIN = {  # by tokenizer: texts split at blanks alone; other plain texts; their words
     "standard": (
         f"[{_LETTER}0-9 ]*",
         rf"[\t\n\r -^`-~{_LETTER}]*",
@@ -44,27 +44,24 @@ Tokenize = Callable[[str], Sequence[str]]
 class Analyzer:
     """A pipeline from text to terms: tokenizer, normalisation, stop words, stemmer or lemmatizer, n-grams.
 
-    Everything but the tokenizer and the word n-grams is a function of one token and runs once for each distinct token.
-    `Analyzer.of` makes the presets.
+    All steps except the tokenizer and word n-grams run once per distinct token. `Analyzer.of` makes the presets.
 
     Args:
-        tokenizer: "standard" (words as UAX 29 and Lucene have them), "cjk" (the same, Chinese, Japanese and Korean as pairs of
-            characters), "letters", "whitespace", "nltk" (its word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
-            "spacy-plain:MODEL" (the same of a text in lower case, everything but letters and digits replaced by spaces), or any
-            callable from text to tokens.
-        possessive: Whether a final 's is stripped.
+        tokenizer: "standard" (UAX 29 words, as in Lucene), "cjk" (the same, with Chinese, Japanese and Korean as character
+            pairs), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
+            "spacy-plain:MODEL" (the same after lowercasing and replacing all but letters and digits by spaces), or a callable
+            from text to tokens.
+        possessive: Whether to strip a final 's.
         normalize: "", "width" (full-width and half-width forms replaced), "nfkc" (all compatibility forms replaced), or "ascii"
-            (the same, and accents taken off).
-        lowercase: Whether each character is put in its simple lower-case form.
-        stopwords: Words to drop, as they are at this point; "english" and "czech" name Lucene's lists.
-        stemmer: "", "porter" (as Lucene runs it), a Snowball language such as "german", or "simplemma:LANG" (lemmas).
-        words: The least and the greatest size of word n-grams: (1, 2) keeps words and adds pairs of neighbours, joined by a
-            space.
-        chars: None, or the least and the greatest size of character n-grams, which are cut from each term and put in its place;
-            a shorter term stays whole.
+            ("nfkc" without accents).
+        lowercase: Whether to map each character to its simple lower-case form.
+        stopwords: Words to drop, in their form at this step; "english" and "czech" name Lucene's lists.
+        stemmer: "", "porter" (as in Lucene), a Snowball language such as "german", or "simplemma:LANG" (lemmas).
+        words: Least and greatest size of word n-grams: (1, 2) keeps words and adds adjacent pairs, joined by a space.
+        chars: None, or least and greatest size of character n-grams, which replace each term; shorter terms stay whole.
 
     Raises:
-        ParameterError: For an unknown name, and for sizes that make no sense.
+        ParameterError: A name is unknown, or sizes are invalid.
     """
 
     tokenizer: str | Tokenize = "standard"
@@ -93,7 +90,7 @@ class Analyzer:
 
     @classmethod
     def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
-        """An analyzer from a name, a callable from text to tokens, or what `to_dict` returns.
+        """Make an analyzer from a name, a callable from text to tokens, or the result of `to_dict`.
 
         Names are "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
         language such as "czech" or "german" (standard tokens, lower case, Snowball's stemmer; "czech" with Lucene's stop
@@ -102,10 +99,10 @@ class Analyzer:
         "simplemma:LANG". Any may be followed by "+lower" for lower case, and by "+words:1-2" and "+chars:3-5" for n-grams.
 
         Args:
-            value: A name, a callable, what `to_dict` returns, or an Analyzer, which stays as it is.
+            value: A name, a callable, the result of `to_dict`, or an Analyzer, returned unchanged.
 
         Raises:
-            ParameterError: For what makes no analyzer.
+            ParameterError: The value describes no analyzer.
         """
         if isinstance(value, Analyzer):
             return value
@@ -121,7 +118,7 @@ class Analyzer:
         return Analyzer, tuple(getattr(self, f.name) for f in dataclasses.fields(self))
 
     def __call__(self, text: str) -> list[str]:
-        """The terms of `text`, in order (word n-grams after the words)."""
+        """Return the terms of `text` in order, word n-grams last."""
         words, known = self.plain_words(text), self._known
         if words is None:
             return self.many([text])[0]
@@ -132,7 +129,7 @@ class Analyzer:
         return [term for word in words for term in known[word]]
 
     def plain_words(self, text: str) -> list[str] | None:
-        """Words whose terms, one word after the other, are those of `text`; None where only the tokenizer can tell."""
+        """Words whose terms, concatenated, are those of `text`; None if only the tokenizer can tell."""
         plain = self._plain
         if plain is None or len(text) > SHORT:
             return None
@@ -145,8 +142,7 @@ class Analyzer:
         )
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
-        """The terms of each text."""
-        vocabulary = self._vocabulary  # two threads may have created two at first
+        vocabulary = self._vocabulary  # two threads may create two
         if vocabulary.nbytes > MEMORY:
             vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
         numbers, bounds = vocabulary.encode(texts)
@@ -156,16 +152,15 @@ class Analyzer:
         return [terms[a:b] for a, b in pairwise(edges)]
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms), without word n-grams."""
+        """Return each token of `text` as (first character, end, its terms), without word n-grams."""
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
-        """A new table of terms that this analyzer fills."""
         return Vocabulary(self)
 
     @cached_property
     def _plain(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], list[str]]] | None:
-        """Whether a text is parted at blanks alone; whether it is plain; its words."""
+        """Functions: whether a text splits at blanks alone; whether it is plain; its words."""
         if not isinstance(self.tokenizer, str) or self.tokenizer not in PLAIN or self.words != (1, 1):
             return None
         parted, whole, word = map(re.compile, PLAIN[self.tokenizer])
@@ -173,7 +168,7 @@ class Analyzer:
 
     @cached_property
     def _known(self) -> dict[str, list[str]]:
-        """The terms of words that plain texts were made of: a short one is looked up in a tenth of the time."""
+        """Cache of the terms of words in plain texts: a lookup takes a tenth of the time."""
         return {}
 
     @cached_property
@@ -181,7 +176,7 @@ class Analyzer:
         return self.vocabulary()
 
     def terms(self, tokens: list[str]) -> list[str]:
-        """For each token its term before n-grams, "" where it is dropped."""
+        """Return each token's term before n-grams, "" if dropped."""
         if self.possessive:
             tokens = [t[:-2] if len(t) > 1 and t[-1] in "sS" and t[-2] in "'’＇" else t for t in tokens]
         if self.normalize:
@@ -199,7 +194,7 @@ class Analyzer:
         return tokens
 
     def to_dict(self) -> dict[str, Any]:
-        """The pipeline as JSON values, with the versions of the libraries that it runs. A callable becomes its name."""
+        """Return the pipeline as JSON values, with library versions; a callable is stored by name."""
         pipeline = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.tokenizer):
             pipeline["tokenizer"] = external.description(self.tokenizer)
@@ -210,14 +205,13 @@ class Analyzer:
 
     @classmethod
     def from_dict(cls, pipeline: Mapping[str, Any]) -> Analyzer:
-        """The analyzer that `to_dict` described, with Fontes' own tokenizers and those of extras.
+        """Restore an analyzer from `to_dict`, with built-in tokenizers and those of extras.
 
-        Nothing that a description names is imported. Where a callable or a model that is not installed made the tokens, the
-        analyzer can be looked at, compared and stored again, and raises ParameterError, which says what to pass, when it is
-        used.
+        Nothing named by the description is imported. If the tokenizer was a callable, or a model that is not installed, the
+        analyzer can be inspected, compared and stored, but raises ParameterError with advice when used.
 
         Raises:
-            ParameterError: For another description.
+            ParameterError: The description is malformed.
         """
         values = {key: value for key, value in pipeline.items() if key != "libraries"}
         if set(values) != {f.name for f in dataclasses.fields(cls)}:
@@ -232,11 +226,7 @@ class Analyzer:
             raise ParameterError(f"the description of an analyzer is damaged ({error})") from error
 
     def with_tokenizer(self, tokenizer: Tokenize) -> Analyzer:
-        """This analyzer with the caller's function in the place of the callable of the same name, which a description named.
-
-        Raises:
-            ParameterError: The description named another one.
-        """
+        """Return this analyzer with the callable that its description names; ParameterError if it names another."""
         if not (callable(self.tokenizer) and external.description(tokenizer) == external.description(self.tokenizer)):
             raise ParameterError(f"it was not made with {external.name_of(tokenizer)}")
         return replace(self, tokenizer=tokenizer)
@@ -256,7 +246,7 @@ class Analyzer:
 
 
 def _check_types(values: Mapping[str, Any]) -> None:
-    """Raises TypeError unless the fields of a description, but for the tokenizer, have the types of an analyzer's."""
+    """Raise TypeError unless the fields of a description, except the tokenizer, have an analyzer's types."""
     types = {"possessive": bool, "lowercase": bool, "normalize": str, "stemmer": str}
     sizes = [values["words"], *([values["chars"]] if values["chars"] is not None else [])]
     if not (
@@ -268,10 +258,10 @@ def _check_types(values: Mapping[str, Any]) -> None:
 
 
 def stopwords(name: str) -> tuple[str, ...]:
-    """A stop word list of Lucene's: "english" (33 words) or "czech" (171).
+    """Return Lucene's stop word list "english" (33 words) or "czech" (171).
 
     Raises:
-        ParameterError: For another name.
+        ParameterError: The name is unknown.
     """
     path = files(__package__) / "stopwords" / f"{name}.txt"
     if not path.is_file():
@@ -280,21 +270,21 @@ def stopwords(name: str) -> tuple[str, ...]:
 
 
 def stemmers() -> list[str]:
-    """The names of the stemmers: porter as Lucene runs it, and Snowball's."""
+    """Names of the stemmers: Porter's as in Lucene, and Snowball's."""
     return external.stemmers()
 
 
 def typed_analyzer(value: str) -> Analyzer | Tokenize:
-    """The analyzer that a user typed: a name, or "module:function", code of their own, which is imported.
+    """Make an analyzer from a name or the user's function, "module:function".
 
-    The function goes from a text to its tokens. Its module is looked for where Python finds modules, and in the current folder.
-    `Analyzer.of` refuses such a name, so that no file can name code to run.
+    The function maps a text to tokens. Its module is imported from Python's path or the current folder. `Analyzer.of` refuses
+    such names, so that no file can name code to run.
 
     Args:
-        value: A name as `Analyzer.of` takes it, or "module:function"; after both may stand "+words:1-2" and "+chars:3-5".
+        value: A name as for `Analyzer.of`, or "module:function"; either may end in "+words:1-2" and "+chars:3-5".
 
     Raises:
-        ParameterError: For what makes no analyzer, and where the function cannot be imported.
+        ParameterError: The value describes no analyzer, or the function cannot be imported.
     """
     if _is_function(value):
         return external.typed(value)
@@ -302,7 +292,7 @@ def typed_analyzer(value: str) -> Analyzer | Tokenize:
 
 
 def _with_additions(value: str, make: Callable[[str], Analyzer]) -> Analyzer:
-    """The analyzer of the name before the first "+", with what stands after it: +lower and n-grams."""
+    """Make the analyzer named before the first "+", with the additions after it (+lower, n-grams)."""
     name, *additions = value.split("+")
     analyzer = make(name)
     for addition in additions:
@@ -318,7 +308,7 @@ def _with_additions(value: str, make: Callable[[str], Analyzer]) -> Analyzer:
 
 
 def _is_function(name: str) -> bool:
-    """Whether a name is of the form module:function, and no name of an analyzer such as "spacy:MODEL"."""
+    """Whether a name is module:function, and not an analyzer's name such as "spacy:MODEL"."""
     return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None and name.partition(":")[0] not in KINDS
 
 

@@ -1,4 +1,4 @@
-"""The libraries behind some analyzers, loaded where they are used: PyStemmer, simplemma, NLTK, spaCy; callers' functions."""
+"""Optional tokenizers and stemmers, loaded on use: PyStemmer, simplemma, NLTK, spaCy, and the user's functions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from typing import Any
 from ..core.errors import MissingExtraError, ParameterError
 from .tokenizers import lowercase
 
-SPACY, PLAIN = "spacy", "spacy-plain"  # the kinds of spaCy's tokenizers; the second looks at letters and digits alone
+SPACY, PLAIN = "spacy", "spacy-plain"  # spaCy tokenizers; the second uses letters and digits alone
 NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
 def lower(token: str) -> str:
-    """`token` with each character in its simple lower-case form, as Lucene has it (no final sigma, İ is i)."""
+    """Map each character to its simple lower-case form, as in Lucene (no final sigma, İ becomes i)."""
     return token.lower() if token.isascii() else token.translate(lowercase())
 
 
 def stemmers() -> list[str]:
-    """The names of the stemmers: porter as Lucene runs it, and Snowball's."""
+    """Names of the stemmers: Porter's as in Lucene, and Snowball's."""
     import Stemmer
 
     return sorted(Stemmer.algorithms())
@@ -35,11 +35,11 @@ def stemmers() -> list[str]:
 
 @cache
 def stemmer(name: str) -> Callable[[list[str]], Sequence[str]]:
-    """A function from words to stems, by the name of the stemmer.
+    """Return a function from words to stems, by the stemmer's name.
 
     Raises:
-        MissingExtraError: Where simplemma is needed and not installed.
-        ParameterError: For a language that simplemma does not have.
+        MissingExtraError: simplemma is needed and not installed.
+        ParameterError: simplemma does not support the language.
     """
     if name == "porter":
         from .porter import porter
@@ -55,27 +55,27 @@ def stemmer(name: str) -> Callable[[list[str]], Sequence[str]]:
 
 @cache
 def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """A function from texts to the tokens of each: "nltk", "spacy:MODEL" or "spacy-plain:MODEL".
+    """Return a function from texts to their tokens, for "nltk", "spacy:MODEL" or "spacy-plain:MODEL".
 
     Raises:
-        MissingExtraError: Where the library is missing.
-        ParameterError: For a model that is not there, and where NLTK's Punkt data are missing.
+        MissingExtraError: The library is not installed.
+        ParameterError: The model, or NLTK's Punkt data, is missing.
     """
     return _nltk() if name == "nltk" else _spacy(name)
 
 
 def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: str = "") -> Any:
-    """The spaCy pipeline of this name, or of the package that PyPI has of it.
+    """Load a spaCy pipeline by name, also if installed from PyPI under that package's name.
 
     Args:
-        model: The name of the model.
-        use: What the pipeline is for, for errors.
-        exclude: Parts that are left out.
-        advice: What else helps where the model is missing, for the error.
+        model: Name of the model.
+        use: Purpose of the pipeline, for errors.
+        exclude: Components to leave out.
+        advice: Alternative if the model is missing, for the error.
 
     Raises:
-        MissingExtraError: Where spaCy is not installed.
-        ParameterError: For a model that is not there.
+        MissingExtraError: spaCy is not installed.
+        ParameterError: The model is missing.
     """
     try:
         import spacy
@@ -87,7 +87,7 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
         pipeline = spacy.load(name, exclude=list(exclude))
     except OSError as e:
         raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}{advice}") from e
-    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
+    pipeline.max_length = 10**9  # the limit is meant for the parser and entities, which do not run
     return pipeline
 
 
@@ -98,7 +98,7 @@ def version_of(model: str | None) -> str:
         model: A spaCy model, "MODEL" or "spacy:MODEL", or a library, such as "nupunkt".
 
     Returns:
-        The version of the package, or the sizes and times of the files in the model's folder; "" for what is neither.
+        The package version, or sizes and times of the files in a model's folder; "" for neither.
     """
     name = (model or "").removeprefix(f"{SPACY}:")
     folder = Path(name)
@@ -114,21 +114,20 @@ def version_of(model: str | None) -> str:
 
 @dataclass(frozen=True)
 class Absent:
-    """Stands for a tokenizer that a description names, such as that of an index, and that only the caller may bring.
+    """Placeholder for a tokenizer that a description names and only the caller can provide.
 
     Args:
-        name: A function, as `name_of` has it, or a model of spaCy, "spacy:MODEL".
+        name: A function, as in `name_of`, or a spaCy model, "spacy:MODEL".
     """
 
     name: str
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a model of spaCy."""
         return self.name.partition(":")[0] in (SPACY, PLAIN)
 
     def __call__(self, text: str) -> Sequence[str]:
-        """Raises ParameterError, which says what to pass."""
+        """Raise ParameterError with advice on what to pass."""
         if self.is_model:
             model = self.name.partition(":")[2]
             raise ParameterError(
@@ -142,13 +141,10 @@ class Absent:
 
 
 def described(tokenizer: object) -> str | Absent:
-    """The tokenizer of a description: a name of Fontes' own or of an extra, or else what stands for the caller's.
+    """Return the tokenizer of a description: a built-in or extra's name, or a placeholder for the caller's.
 
-    A model of spaCy is loaded by its name where it is a package that is installed. A folder is code and data of whoever wrote
-    the description.
-
-    Raises:
-        ParameterError: For what describes no tokenizer.
+    A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data. Raises ParameterError
+    if the value describes no tokenizer.
     """
     if isinstance(tokenizer, Mapping):
         return Absent(str(tokenizer["callable"]))
@@ -162,30 +158,26 @@ def described(tokenizer: object) -> str | Absent:
 
 
 def description(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
-    """Description of a tokenizer without a name, which `described` reads back."""
+    """Description of an unnamed tokenizer, for `described`."""
     if isinstance(tokenizer, Absent):
         return tokenizer.name if tokenizer.is_model else {"callable": tokenizer.name}
     return {"callable": name_of(tokenizer)}
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name under which a callable can be imported: module:qualified.name."""
+    """Import path of a callable: module:qualified.name."""
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
     name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"
     try:
         reimported = imported(name)
     except ParameterError:
         reimported = None
-    # A name that leads to another object, as that of an object's method does to a function, would be wrong.
+    # The name of a bound method leads to a function, another object.
     return name if reimported == function else f"{name} (not importable)"
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:
-    """The callable of this name, module:qualified.name, which is code of the caller's: no name out of a file goes here.
-
-    Raises:
-        ParameterError: Where it cannot be imported.
-    """
+    """Import the user's callable, module:qualified.name; never pass a name from a file. ParameterError on failure."""
     module, _, qualified = name.partition(":")
     try:
         member: Any = importlib.import_module(module)
@@ -200,7 +192,7 @@ def imported(name: str) -> Callable[[str], Sequence[str]]:
 
 
 def typed(name: str) -> Callable[[str], Sequence[str]]:
-    """The callable of a name that the caller typed, whose module may be in the current folder; raises as `imported` does."""
+    """Import a callable named by the user, also from the current folder; raises as `imported` does."""
     here = str(Path.cwd())
     if not {"", here} & set(sys.path):
         sys.path.append(here)
@@ -221,7 +213,7 @@ def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
 
 
 def _nltk() -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """NLTK's own word_tokenize, which finds the sentences of English first."""
+    """NLTK's word_tokenize, which splits English sentences first."""
     try:
         from nltk.tokenize import word_tokenize
     except ImportError as e:
@@ -235,7 +227,7 @@ def _nltk() -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 
 
 def _spacy(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """Lemmas of all tokens that hold a letter or a digit."""
+    """Lemmas of all tokens that contain a letter or a digit."""
     kind, _, model = name.partition(":")
     pipeline = spacy_pipeline(model, f"the analyzer '{name}'", exclude=("parser", "ner"))
 

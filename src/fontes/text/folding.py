@@ -1,4 +1,4 @@
-"""Distinct tokens to terms, compiled: what `Analyzer.terms` does to the tokens that are ASCII, where no library is needed."""
+"""Compiled version of `Analyzer.terms` for ASCII tokens, for pipelines that need no library."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ STEMMERS = ("", "porter")
 
 
 def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings, stemmer: str) -> tuple[Strings, Any]:
-    """The terms of tokens that are ASCII.
+    """Return the terms of ASCII tokens.
 
     Args:
-        tokens: The tokens.
-        possessive: Whether a final 's is stripped.
-        lowercase: Whether letters are put in lower case.
-        stopwords: Words that are dropped.
+        tokens: Tokens.
+        possessive: Whether to strip a final 's.
+        lowercase: Whether to lowercase letters.
+        stopwords: Words to drop.
         stemmer: One of STEMMERS.
 
     Returns:
-        For each token its term, "" where it is dropped; and for each token whether it is left out, and its term is "", because
-        it is not ASCII or holds a line break.
+        The term of each token, "" if dropped; and a mask of tokens skipped, with the term "", because they are not ASCII or
+        contain a line break.
     """
     others = np.zeros(len(tokens), dtype=np.bool_)
     units = np.empty(len(tokens.blob) + len(tokens), dtype=np.int32)
     length = _fold(
         tokens.blob, tokens.offsets, possessive, lowercase, stopwords.blob, stopwords.offsets, units, others
-    )  # a line for each token, all ended by a line break
+    )  # one line per token, each ended by a line break
     if stemmer == "porter" and length:
         length = porter.stem_lines(units[: length - 1]) + 1
         units[length - 1] = 10
@@ -46,7 +46,7 @@ def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: String
 def _fold(
     blob: Any, bounds: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any, others: Any
 ) -> int:
-    """Writes the line of each token into `units` and says which are left out; returns how long the lines are."""
+    """Write the line of each token into `units` and mark skipped tokens; return the length of the lines."""
     at = 0
     for i in range(len(bounds) - 1):
         start, end, first = bounds[i], bounds[i + 1], at

@@ -1,4 +1,4 @@
-"""Numbers for distinct byte strings: a hash table in numpy arrays, filled by a compiled kernel."""
+"""Numbering of distinct byte strings: a hash table in numpy arrays, filled by a compiled kernel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from ..core.strings import Strings
 from ..storage.compiled import inner, kernel
 
-FIRST = 1 << 11  # strings that there is room for at first
-SHORT = 7  # bytes of a string that its key holds whole, with their number in the highest byte
+FIRST = 1 << 11  # initial capacity in strings
+SHORT = 7  # longest string, in bytes, stored whole in its key, with its length in the highest byte
 
 
 class Interner:
-    """Gives each distinct byte string a number, counted from 0 in the order of first sight."""
+    """Numbers distinct byte strings from 0 in order of first occurrence."""
 
     def __init__(self) -> None:
-        self._keys = np.zeros(2 * FIRST, dtype=np.uint64)  # of the string in each slot
+        self._keys = np.zeros(2 * FIRST, dtype=np.uint64)  # key of the string in each slot
         self._slots = np.full(2 * FIRST, -1, dtype=np.int32)
         self._bounds = np.zeros(FIRST + 1, dtype=np.int64)
         self._blob = np.empty(16 * FIRST, dtype=np.uint8)
@@ -29,11 +29,10 @@ class Interner:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that the table takes."""
         return self._keys.nbytes + self._slots.nbytes + self._bounds.nbytes + self._blob.nbytes
 
     def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The numbers of the strings text[starts[i]:ends[i]], int32; new strings get the next numbers."""
+        """Return the numbers, int32, of the strings text[starts[i]:ends[i]], adding new strings."""
         numbers = np.empty(len(starts), dtype=np.int32)
         done = 0
         while True:
@@ -45,7 +44,7 @@ class Interner:
             self._grow(int(ends[done] - starts[done]))
 
     def table(self, first: int = 0) -> Strings:
-        """The strings with the numbers from `first` up."""
+        """Return the strings numbered from `first` up."""
         bounds = self._bounds[first : self._count + 1]
         return Strings(self._blob[bounds[0] : bounds[-1]].copy(), bounds - bounds[0])
 
@@ -63,7 +62,7 @@ class Interner:
 def _intern(
     text: Any, starts: Any, ends: Any, done: int, numbers: Any, keys: Any, slots: Any, bounds: Any, blob: Any, count: int
 ) -> tuple[int, int]:
-    """Numbers from `done` on, until the strings end or the table is full: (how many are done, how many are distinct)."""
+    """Number strings from `done` until done or the table is full; return (number done, number distinct)."""
     mask = np.uint64(len(slots) - 1)
     for i in range(done, len(starts)):
         start, end = starts[i], ends[i]
@@ -117,6 +116,6 @@ def _rehash(keys: Any, slots: Any, to_keys: Any, to_slots: Any) -> None:
 
 @inner(inline="always")
 def _mixed(key: Any) -> Any:
-    """A key of which all bits count in the lowest."""
+    """Mix all bits of a key into its lowest bits."""
     key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return key ^ (key >> np.uint64(32))

@@ -1,6 +1,6 @@
-"""Porter's stemmer as Lucene runs it, compiled.
+"""Porter's stemmer as in Lucene, compiled.
 
-M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two departures of the author's own later
+M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two changes of the author's own later
 programs ("bli" to "ble", "logi" to "log") and words of one or two letters left alone: the stems of Lucene's
 PorterStemFilter. Snowball's "porter" lacks these.
 """
@@ -16,7 +16,7 @@ from ..storage.compiled import inner, kernel
 
 
 def porter(words: list[str]) -> list[str]:
-    """The stems of lower-case words. A word that holds a line break is its own stem."""
+    """Return the stems of lower-case words; a word with a line break is unchanged."""
     joined = "\n".join(word if "\n" not in word else "" for word in words)
     units = np.frombuffer(joined.encode("utf-16-le", "surrogatepass"), dtype="<u2").astype(np.int32)
     length = stem_lines(units)
@@ -25,7 +25,7 @@ def porter(words: list[str]) -> list[str]:
 
 
 def stem_lines(units: NDArray[np.int32]) -> int:
-    """Stems each line of UTF-16 units in place, moving the lines together; returns the new length."""
+    """Stem each line of UTF-16 units in place, closing gaps; return the new length."""
     return int(_stem_lines(units, _STEP2, _STEP3, _STEP4))
 
 
@@ -33,7 +33,7 @@ Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[n
 
 
 def _rules(text: str) -> Rules:
-    """Suffixes with their bounds, replacements with theirs. No word ends in two of one step's but the longer comes first."""
+    """Suffixes and replacements, with bounds; in each step a longer suffix comes before its own endings."""
     pairs = [rule.partition(">") for rule in text.split()]
     sides = [[pair[0] for pair in pairs], [pair[2] for pair in pairs]]
     suffixes, replacements = (np.array([ord(c) for c in "".join(side)], dtype=np.int32) for side in sides)
@@ -52,7 +52,6 @@ _A, _E, _I, _L, _O, _S, _T, _U, _W, _X, _Y, _Z = (ord(c) for c in "aeilostuwxyz"
 
 @kernel(steps=lambda b, *rest: 4 * len(b))
 def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
-    """Stems each line of `b` in place, moving the lines together; returns the new length."""
     word = np.empty(len(b) + 1, dtype=np.int32)
     out, start = 0, 0
     for at in range(len(b) + 1):
@@ -110,7 +109,7 @@ def _step1(w: Any, n: int) -> int:
 
 @inner()
 def _replace(w: Any, n: int, rules: Any) -> int:
-    """Steps 2 and 3: the first suffix that fits is replaced where the measure of what precedes it is above 0."""
+    """Steps 2 and 3: replace the first matching suffix if the measure of the stem is above 0."""
     suffixes, bounds, replacements, replacement_bounds = rules
     for rule in range(len(bounds) - 1):
         suffix = suffixes[bounds[rule] : bounds[rule + 1]]
@@ -127,7 +126,7 @@ def _replace(w: Any, n: int, rules: Any) -> int:
 
 @inner()
 def _strip(w: Any, n: int, rules: Any) -> int:
-    """Step 4: the first suffix that fits goes where the measure of what precedes it is above 1; -ion only after s or t."""
+    """Step 4: drop the first matching suffix if the measure of the stem is above 1; -ion only after s or t."""
     suffixes, bounds, _, _ = rules
     for rule in range(len(bounds) - 1):
         suffix = suffixes[bounds[rule] : bounds[rule + 1]]
@@ -141,7 +140,7 @@ def _strip(w: Any, n: int, rules: Any) -> int:
 
 @inner()
 def _step5(w: Any, n: int) -> int:
-    """The final e, and ll to l."""
+    """Final e, and ll to l."""
     if w[n - 1] == _E:
         m = _measure(w, n - 1)
         if m > 1 or (m == 1 and not _cvc(w, n - 1)):
@@ -158,7 +157,7 @@ _SSES, _IES, _EED, _ED, _ING, _AT, _BL, _IZ = (
 
 @inner()
 def _ends(w: Any, n: int, suffix: Any) -> bool:
-    """Whether the word w[:n] ends in `suffix`. (The author's program lets the suffix be the whole word.)"""
+    """Whether w[:n] ends in `suffix`, which may be the whole word, as in the author's program."""
     if len(suffix) > n:
         return False
     for i in range(len(suffix)):
@@ -209,7 +208,6 @@ def _has_vowel(w: Any, n: int) -> bool:
 
 @inner()
 def _double(w: Any, n: int) -> bool:
-    """Whether w[:n] ends in a double consonant."""
     return n > 1 and w[n - 1] == w[n - 2] and _consonant(w, n - 1)
 
 

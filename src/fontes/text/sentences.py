@@ -1,4 +1,4 @@
-"""Sentence boundaries by rules, nupunkt or spaCy's trained pipelines, which are loaded when used."""
+"""Sentence boundaries by rules, nupunkt or spaCy's trained pipelines, loaded on use."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .external import spacy_pipeline
 Span = tuple[int, int]
 Spans = list[Span]
 
-MAX_TEXT_LENGTH = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
+MAX_TEXT_LENGTH = 100_000  # characters spaCy analyses at once; cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
-CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # of Latin, Greek and Cyrillic letters
+CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic capitals
 GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
 
 
 @cache
 def sentences(name: str = "rules") -> Callable[[Sequence[str]], Iterator[Spans]]:
-    """A function from texts to the sentences of each, as (first character, end), in order and without overlap.
+    """Return a function from texts to sentence spans (first character, end), ordered and disjoint.
 
     Args:
-        name: "rules" (a full stop, and a capital or a digit after it); "nupunkt"; or "spacy:MODEL", of which only the
-            SentenceRecognizer is run, or the parser where the model has none.
+        name: "rules" (a full stop followed by a capital or a digit); "nupunkt"; or "spacy:MODEL", which runs only the
+            SentenceRecognizer, or the parser if the model has none.
 
     Raises:
-        ParameterError: For an unknown name, and for a model that is not there or finds no sentences.
-        MissingExtraError: Where the library is missing.
+        ParameterError: The name is unknown, or the model is missing or finds no sentences.
+        MissingExtraError: The library is not installed.
     """
     check_way(name)
     if name == "rules":
@@ -41,13 +41,13 @@ def sentences(name: str = "rules") -> Callable[[Sequence[str]], Iterator[Spans]]
 
 
 def sentence_spans(text: str, how: str = "rules") -> Spans:
-    """Spans of the sentences of one text; otherwise as `sentences`."""
+    """Return the sentence spans of one text; see `sentences`."""
     [spans] = sentences(how)([text])
     return spans
 
 
 def check_way(how: str) -> None:
-    """Raises ParameterError for an unknown way to find sentences."""
+    """Raise ParameterError for an unknown sentence finder."""
     if how not in ("rules", "nupunkt") and not (how.startswith("spacy:") and how != "spacy:"):
         raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
 
@@ -86,7 +86,6 @@ def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
 
 
 def _pipeline(model: str) -> Any:
-    """The part of a spaCy pipeline that finds sentences."""
     pipeline = spacy_pipeline(model, f"finding sentences with 'spacy:{model}'")
     for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
         if parts[-1] in pipeline.component_names:
@@ -100,7 +99,6 @@ def _pipeline(model: str) -> Any:
 
 
 def _edges(text: str) -> list[int]:
-    """Starts of the pieces of a text that spaCy analyses one by one, and the end of the last."""
     edges = [0]
     while len(text) - edges[-1] > MAX_TEXT_LENGTH:
         gap = SPACE.search(text, edges[-1] + MAX_TEXT_LENGTH, edges[-1] + 2 * MAX_TEXT_LENGTH)

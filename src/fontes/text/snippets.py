@@ -1,4 +1,4 @@
-"""The part of a text that shows best what it has to do with a query."""
+"""Snippets: the part of a text that best matches a query."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from .tokenizers import TOKENIZERS
 from .vocabulary import end_to_end
 from .windows import windows
 
-PIECE = 1 << 20  # characters of a text that are analysed at a time
-MAX_CACHED_TERMS = 1 << 18  # terms of a text that are kept, since most pieces share theirs
+PIECE = 1 << 20  # characters analysed at a time
+MAX_CACHED_TERMS = 1 << 18  # cached terms of a text; most pieces share theirs
 SPACE = re.compile(r"\s")
 Match = tuple[int, int, tuple[Hashable, ...]]
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A piece of a text, and where it matches.
+    """A piece of a text with its matches.
 
     Args:
         text: The piece.
-        matches: The places of matching words in it as (first character, end), in order and without overlap.
+        matches: Spans of matching words in it as (first character, end), ordered and disjoint.
     """
 
     text: str
     matches: tuple[tuple[int, int], ...]
 
     def marked(self, before: str = "**", after: str = "**") -> str:
-        """The piece with a sign before and after each match."""
+        """Return the piece with marks around each match."""
         return self._joined(before, after, str)
 
     def html(self, before: str = "<mark>", after: str = "</mark>") -> str:
-        """The piece as HTML, escaped, with a tag before and after each match."""
+        """Return the piece as escaped HTML with tags around each match."""
         return self._joined(before, after, escape)
 
     def _joined(self, before: str, after: str, written: Callable[[str], str]) -> str:
@@ -53,19 +53,19 @@ class Snippet:
 
 
 def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int = 240) -> Snippet:
-    """The piece of a text with the most different terms, white space folded.
+    """Return the piece of a text with the most distinct terms, white space collapsed.
 
     Args:
-        analyzer: What makes terms of the text.
+        analyzer: Analyzer for the text.
         text: The text.
-        terms: The terms to show, as the analyzer writes them.
-        length: About how many characters the piece has.
+        terms: Terms to show, as produced by the analyzer.
+        length: Approximate length in characters.
     """
     return snippets(analyzer, [(text, terms)], length)[0]
 
 
 def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], length: int = 240) -> list[Snippet]:
-    """The snippets of texts, each with the terms that it is to show; see `snippet`. Many at once take much less time."""
+    """Return a snippet of each (text, terms), as `snippet`; much faster for many texts."""
     folded = [_folded(text) for text, _ in texts]
     if analyzer.chars is not None or analyzer.tokenizer not in TOKENIZERS:
         return [_by_pieces(analyzer, text, terms, length) for text, (_, terms) in zip(folded, texts, strict=True)]
@@ -86,18 +86,13 @@ def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], l
 
 
 class _Seen:
-    """The terms of tokens that one analyzer has met in texts that were shown, so that each is analysed once.
-
-    Args:
-        analyzer: One without n-grams of characters, whose tokenizer tells places.
-    """
+    """Cache of analysed tokens; the analyzer has no character n-grams, and its tokenizer gives positions."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = replace(analyzer, words=(1, 1))
         self._vocabulary = self._analyzer.vocabulary()
 
     def snippets(self, texts: Sequence[tuple[str, Collection[str]]], length: int) -> list[Snippet]:
-        """The snippets of texts that are no longer than a piece, together."""
         if not texts:
             return []
         vocabulary = self._vocabulary
@@ -122,11 +117,11 @@ class _Seen:
 
 
 def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: int) -> Snippet:
-    """The snippet of a text that is long, or whose tokens only the analyzer itself can tell."""
+    """Return the snippet of a long text, or one whose tokens only the analyzer can find."""
     pieces = _pieces(text)
     matches = _matches(analyzer, text, pieces, terms)
     every = list(matches) if len(pieces) == 1 else None
-    # A token has one term, unless terms are cut into n-grams: there are no more than those that are shown.
+    # Without character n-grams a token has at most one term, so a window has no more than `terms`.
     most = math.inf if analyzer.chars else len(frozenset(terms))
     start = _best_start(matches if every is None else every, length, most)
     if every is None:
@@ -136,7 +131,6 @@ def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: in
 
 
 def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Snippet:
-    """The snippet that begins a little before a place, with the matches that are inside it."""
     start = 0 if len(text) <= length else min(max(0, start - length // 6), len(text) - length)
     if start:
         start = text.find(" ", start) + 1 or start
@@ -147,7 +141,7 @@ def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Sni
 
 
 def _snippet(text: str, start: int, end: int, matches: list[tuple[int, int]]) -> Snippet:
-    """The snippet from one character to another, with signs where something is left out."""
+    """Return the snippet between two characters, with ellipses where text is left out."""
     tail = " …" if end < len(text) else ""
     if not start:
         return Snippet(text[:end] + tail, tuple(matches))
@@ -158,7 +152,7 @@ _SEEN: Attached[Analyzer, _Seen] = Attached("snippets", _Seen)
 
 
 def _folded(text: str) -> str:
-    """The text with single spaces, piece by piece: all words of a long text would take many times its memory."""
+    """Collapse white space piece by piece: a list of all words would take many times the text's memory."""
     if len(text) <= 2 * PIECE:
         return " ".join(text.split())
     folded: list[str] = []
@@ -174,7 +168,7 @@ def _folded(text: str) -> str:
 
 
 def _pieces(text: str) -> list[tuple[int, int]]:
-    """Spans of the pieces of a text that are analysed one by one; they end at white space where possible."""
+    """Spans of pieces analysed separately; they end at white space if possible."""
     pieces, start = [], 0
     while len(text) - start > 2 * PIECE:
         space = SPACE.search(text, start + PIECE, start + 2 * PIECE)
@@ -185,7 +179,6 @@ def _pieces(text: str) -> list[tuple[int, int]]:
 
 
 def _matches(analyzer: Analyzer, text: str, pieces: Iterable[tuple[int, int]], terms: Collection[str]) -> Iterator[Match]:
-    """The matches in the pieces of a text, by their places in the text."""
     vocabulary = replace(analyzer, words=(1, 1)).vocabulary()
     for start, stop in pieces:
         if len(vocabulary.terms) > MAX_CACHED_TERMS:
@@ -195,7 +188,7 @@ def _matches(analyzer: Analyzer, text: str, pieces: Iterable[tuple[int, int]], t
 
 
 def _best_start(matches: Iterable[Match], length: int, most: float) -> int:
-    """The first match of the window with the most different terms, the earliest of equals; no window can have over `most`."""
+    """Start of the window with the most distinct terms, the earliest of equals; `most` bounds their number."""
     best, count = 0, 0
     window: deque[Match] = deque()
     inside: dict[Hashable, int] = {}

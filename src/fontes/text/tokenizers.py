@@ -1,10 +1,10 @@
-"""The compiled tokenizers: from UTF-8 bytes to the byte spans of tokens.
+"""Compiled tokenizers: from UTF-8 bytes to byte spans of tokens.
 
-`standard` finds words as UAX 29 and Lucene's StandardTokenizer do: letters and digits stay together, with the marks that
-follow them and with one dot, comma or apostrophe inside; each Han or Hiragana character is a token; Thai, Lao, Khmer and
-Myanmar runs are one token; an emoji sequence is a token; a longer token than 255 UTF-16 units is cut there.
-`cjk` does the same, but turns each run of Han, Hiragana, Katakana and Hangul into overlapping pairs, as Lucene's
-CJKBigramFilter. `letters` gives runs of letters, `whitespace` what stands between white space.
+`standard` follows UAX 29 and Lucene's StandardTokenizer: letters and digits stay together, with following marks and a single
+dot, comma or apostrophe inside; each Han or Hiragana character is a token; Thai, Lao, Khmer and Myanmar runs are one
+token; an emoji sequence is a token; tokens are cut at 255 UTF-16 units.
+`cjk` also turns each run of Han, Hiragana, Katakana and Hangul into overlapping pairs, as Lucene's CJKBigramFilter.
+`letters` gives runs of letters, `whitespace` the text between white space.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ ZWJ, TEXT_STYLE, EMOJI_STYLE, KEYCAP = 0x200D, 0xFE0E, 0xFE0F, 0x20E3
 def tokenize(
     name: str, text: NDArray[np.uint8], bounds: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """The tokens of many texts at once.
+    """Tokenize many texts at once.
 
     Args:
         name: One of `TOKENIZERS`.
-        text: The UTF-8 of all texts end to end, less than 2 GiB.
+        text: UTF-8 of all texts end to end, less than 2 GiB.
         bounds: Text i is text[bounds[i]:bounds[i+1]].
 
     Returns:
-        The first byte of each token, the end of each token, and for each text where its tokens start, with one entry more
-        than there are texts.
+        Start and end byte of each token; and the index of each text's first token, with one more entry for the end.
     """
     # Tokens do not overlap, except the pairs of `cjk`, whose characters have at least two bytes.
     starts = np.empty(len(text), dtype=np.int32)
@@ -69,7 +68,7 @@ def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any,
 
 @inner()
 def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
-    """Runs of letters, or of what is not white space."""
+    """Runs of letters, or of anything but white space."""
     at, start = begin, -1
     while at < stop:
         code, size = _decode(text, at)
@@ -89,7 +88,7 @@ def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, star
 @inner()
 def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
     at = begin
-    run_end, run_length, last = -1, 0, begin  # the run of CJK characters that `pairs` is in
+    run_end, run_length, last = -1, 0, begin  # current run of CJK characters
     while at < stop:
         byte = text[at]
         if byte < 128:
@@ -131,7 +130,7 @@ def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, start
 
 @inner(inline="always")
 def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
-    """The end of a word that is plainly a run of ASCII letters and digits, or 0 where the full rules must decide."""
+    """End of a run of ASCII letters and digits, or 0 if the full rules must decide."""
     end = at
     while end < stop and text[end] < 128 and end - at <= MAX_UNITS:
         kind = table[text[end]] & CLASS
@@ -153,7 +152,7 @@ def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner()
 def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
-    """The end of the longest token that starts at `at` (0: none does), and whether it is made of CJK characters."""
+    """Return the end of the longest token at `at` (0 for none), and whether it is CJK."""
     end, cjk = _longest(text, at, min(stop, at + 4 * MAX_UNITS), table)
     if end - at > MAX_UNITS:
         units, cut = 0, at
@@ -192,10 +191,10 @@ def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
 @inner()
 def _word(text: Any, at: int, stop: int, table: Any) -> int:
     """Rules WB4 to WB13b, with Lucene's reading of Hebrew quotes."""
-    state = 0  # the class of the last letter, digit or low line
-    filled = False  # whether there was more than low lines
-    joined = False  # whether the last letter came after an inner mark: no Hebrew quote may follow it
-    quoted = False  # after a Hebrew quote only a letter, digit or low line goes on, directly
+    state = 0  # class of the last letter, digit or underscore
+    filled = False  # whether anything but underscores was seen
+    joined = False  # whether the last letter follows inner punctuation; then no Hebrew quote may follow
+    quoted = False  # after a Hebrew quote only a letter, digit or underscore may follow directly
     end = 0
     while at < stop:
         code, size = _decode(text, at)
@@ -239,7 +238,7 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner()
 def _complex(text: Any, at: int, stop: int, table: Any) -> int:
-    """The end of a run of characters with Line_Break=SA."""
+    """End of a run of characters with Line_Break=SA."""
     while at < stop:
         code, size = _decode(text, at)
         if not (table[code] & COMPLEX or table[code] & CLASS == EXTEND):
@@ -250,7 +249,7 @@ def _complex(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner()
 def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
-    """An emoji sequence (UTS 51): a keycap, a flag, or emoji with modifiers and tags, joined by ZWJ. 0 where there is none."""
+    """End of an emoji sequence (UTS 51): keycap, flag, or emoji with modifiers and tags, joined by ZWJ; 0 for none."""
     code, size = _decode(text, at)
     if code == 35 or code == 42:
         at = _skip_marks(text, at + size, stop, table)
@@ -312,7 +311,7 @@ def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> b
 
 @inner()
 def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
-    """The place and the class of the first character that is no Extend; the class is 0 at the end."""
+    """Return the position and class of the first character that is no Extend; class 0 at the end."""
     while at < stop:
         code, size = _decode(text, at)
         if table[code] & CLASS != EXTEND:
@@ -354,7 +353,7 @@ def _size(byte: int) -> int:
 
 @inner(inline="always")
 def _decode(text: Any, at: int) -> Any:
-    """The code point at `at`, and how many bytes it has: a pair of integers."""
+    """Return the code point at `at` and its number of bytes."""
     byte = np.int64(text[at])
     if byte < 0x80:
         return byte, 1
@@ -380,7 +379,7 @@ def properties() -> NDArray[np.int16]:
 
 @cache
 def lowercase() -> dict[int, int]:
-    """The simple lower-case mapping, for `str.translate`: one code point to one, as Lucene does it."""
+    """Simple lower-case mapping for `str.translate`, one code point to one, as in Lucene."""
     return dict(_table("lower").tolist())
 
 

@@ -1,4 +1,4 @@
-"""Texts to term numbers: each distinct token is analysed once."""
+"""Mapping from texts to term numbers; each distinct token is analysed once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Vocabulary:
-    """The terms that an analyzer has met, numbered from 0 in the order of first sight. Safe to share between threads.
+    """Terms seen by an analyzer, numbered from 0 in order of first occurrence; thread-safe.
 
     Args:
-        analyzer: What turns texts into terms.
+        analyzer: Analyzer from texts to terms.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
@@ -31,15 +31,14 @@ class Vocabulary:
         self._stopwords = Strings.of(analyzer.stopwords)
         self._tokens = Interner()
         self._table = Interner()
-        self._terms: list[str] = []  # as many of the table as were asked for
-        self._numbers: dict[str, int] = {}  # of these, likewise
-        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
+        self._terms: list[str] = []  # terms decoded from the table so far
+        self._numbers: dict[str, int] = {}  # their numbers
+        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i has the terms _term_numbers[bounds[i]:bounds[i+1]]
         self._term_numbers = np.zeros(0, dtype=np.int32)
         self._lock = threading.RLock()
 
     @property
     def terms(self) -> list[str]:
-        """The terms in the order of their numbers."""
         with self._lock:
             if len(self._terms) < len(self._table):
                 self._terms += self._table.table(len(self._terms)).tolist()
@@ -47,26 +46,24 @@ class Vocabulary:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that its tables take."""
         return self._tokens.nbytes + self._table.nbytes + self._term_bounds.nbytes + self._term_numbers.nbytes
 
     def __len__(self) -> int:
-        """Number of terms."""
         return len(self._table)
 
     def table(self) -> Strings:
-        """The terms in the order of their numbers, as a table."""
+        """Return the terms in the order of their numbers, as a table."""
         return self._table.table()
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The terms of texts as numbers.
+        """Encode texts as term numbers.
 
         Args:
-            texts: The texts.
+            texts: Texts to analyse.
 
         Returns:
-            The numbers of the terms of all texts end to end, int32; and for each text where its terms start, int64, with one
-            entry more than there are texts.
+            Term numbers of all texts end to end, int32; and the index of each text's first term, int64, with one more entry for
+            the end.
         """
         return self.encode_bytes([utf8(text) for text in texts])
 
@@ -77,7 +74,7 @@ class Vocabulary:
     def encode_table(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Like `encode`, for texts in UTF-8 that stand end to end: text i is text[text_bounds[i]:text_bounds[i+1]]."""
+        """Like `encode`, for concatenated UTF-8: text i is text[text_bounds[i]:text_bounds[i+1]]."""
         with self._lock:
             text, starts, ends, bounds = self._tokenize(text, text_bounds)
             tokens = self._tokens.intern(text, starts, ends)
@@ -88,12 +85,12 @@ class Vocabulary:
             return numbers, bounds
 
     def numbers(self, terms: list[str]) -> NDArray[np.int32]:
-        """The numbers of terms, which are not analysed."""
+        """Return the numbers of terms, without analysing them."""
         with self._lock:
             return self._number(Strings.of(terms))
 
     def spans(self, text: str, terms: Collection[str] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms); with `terms`, those that have one of these."""
+        """Return tokens as (first character, end, its terms), optionally only those with one of `terms`."""
         encoded = utf8(text)
         with self._lock:
             buffer, starts, ends, _ = self._tokenize(*end_to_end([encoded]))
@@ -112,11 +109,11 @@ class Vocabulary:
     def tokens(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-        """The tokens of texts as `encode_table` takes them, each with its one term; of an analyzer without n-grams.
+        """Return the tokens of texts given as in `encode_table`; the analyzer must have no n-grams.
 
         Returns:
-            For each token the number of its term, -1 where it is dropped; its first byte in all texts end to end, and its end;
-            and for each text where its tokens start, with one entry more than there are texts.
+            Per token its term number (-1 if dropped), first byte and end; and the index of each text's first token, with one
+            more entry for the end.
         """
         text, starts, ends, bounds = self._tokenize(text, text_bounds)
         with self._lock:
@@ -129,7 +126,7 @@ class Vocabulary:
             return np.where(self._term_bounds[tokens + 1] > firsts, numbers, np.int32(-1)), starts, ends, bounds
 
     def known(self, terms: Collection[str]) -> set[int]:
-        """The numbers of those terms that have one."""
+        """Return the numbers of the terms that are in the vocabulary."""
         with self._lock:
             new = range(len(self._numbers), len(self.terms))
             self._numbers.update((self._terms[number], number) for number in new)
@@ -142,7 +139,7 @@ class Vocabulary:
     def _tokenize(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-        """A buffer, the spans of the tokens in it, and where those of each text start."""
+        """Return a buffer, token starts and ends in it, and each text's first token."""
         tokenizer = self._analyzer.tokenizer
         if self._compiled:
             return text, *tokenizers.tokenize(str(tokenizer), text, text_bounds)
@@ -160,7 +157,6 @@ class Vocabulary:
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
 
     def _analyze_new(self) -> None:
-        """Terms for the tokens that were met for the first time."""
         known = len(self._term_bounds) - 1
         if known == len(self._tokens):
             return
@@ -178,7 +174,7 @@ class Vocabulary:
         self._term_numbers = np.concatenate([self._term_numbers, numbers])
 
     def _terms_for(self, tokens: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
-        """The term of each token, "" where it is dropped, as spans of a text."""
+        """Return each token's term, "" if dropped, as spans of a text."""
         analyzer = self._analyzer
         if analyzer.stemmer not in folding.STEMMERS:
             terms = Strings.of(analyzer.terms(tokens.tolist()))
@@ -195,7 +191,6 @@ class Vocabulary:
         return self._table.intern(terms.blob, *_spans(terms))
 
     def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
-        """For each token whether it has one of the terms."""
         numbers = self._number(Strings.of(terms))
         before = np.concatenate([[0], np.cumsum(np.isin(self._term_numbers, numbers))])
         having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
@@ -206,10 +201,10 @@ class Vocabulary:
         return tuple(self.terms[n] for n in numbers.tolist())
 
     def _add_ngrams(self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The word n-grams of each text: those of size n are pairs of one of size n - 1 and the word after it."""
+        """Add word n-grams; one of size n pairs one of size n - 1 with the next word."""
         least, most = self._analyzer.words
         text_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-        shorter = numbers  # the n-gram of the size before that starts at each word
+        shorter = numbers  # the n-gram one word shorter that starts at each word
         parts = [(numbers, text_of)] if least == 1 else []
         for size in range(2, most + 1):
             starts = np.flatnonzero(text_of[: max(0, len(text_of) - size + 1)] == text_of[size - 1 :])
@@ -229,14 +224,13 @@ class Vocabulary:
 
 
 def end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts end to end, and where each begins, with one entry more than there are texts."""
+    """Concatenate texts; return the bytes and each text's start, with one more entry for the end."""
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
     return np.frombuffer(b"".join(texts), dtype=np.uint8), bounds
 
 
 def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Start and end of each string of a table."""
     return table.offsets[:-1].astype(np.int32), table.offsets[1:].astype(np.int32)
 
 
@@ -249,7 +243,7 @@ def _character_ngrams(term: str, least: int, most: int) -> list[str]:
 
 
 def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
-    """Spans of the tokens of an external tokenizer in `text`; empty for a token that does not occur in it."""
+    """Spans of an external tokenizer's tokens in `text`; empty for a token that does not occur in it."""
     places, at = [], 0
     for token in tokens:
         start = text.find(token, at)
@@ -260,7 +254,7 @@ def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
 
 @kernel(steps=lambda tokens, *rest: len(tokens))
 def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
-    """From token numbers to the numbers of their terms."""
+    """Map token numbers to the numbers of their terms."""
     count = 0
     for token in tokens:
         count += term_bounds[token + 1] - term_bounds[token]

@@ -1,4 +1,4 @@
-"""The pieces of texts that are shown, compiled: for many texts at once what `snippets` does to one after the other."""
+"""Compiled batch version of `snippets`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def windows(
     most: NDArray[np.int64],
     length: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each text the window with the most different terms, the earliest of equals.
+    """Find each text's window with the most distinct terms, the earliest of equals.
 
     Args:
-        text: The UTF-8 of all texts end to end.
+        text: UTF-8 of all texts end to end.
         bounds: Text i is text[bounds[i]:bounds[i+1]].
-        tokens: The tokens that match: their first bytes in `text`, their ends, and the numbers of their terms.
-        matches: Those of text i are from matches[i] to matches[i+1].
-        most: For each text how many different terms a window can have.
-        length: About how many characters a window has.
+        tokens: Matching tokens: start bytes in `text`, end bytes, and term numbers.
+        matches: Tokens of text i are matches[i] to matches[i+1].
+        most: Per text, the most distinct terms that a window can have.
+        length: Approximate length of a window in characters.
 
     Returns:
-        For each text the first character of its window, its end, and the first and the end of the matches inside it; and for
-        each match its first character and its end, counted from where the window begins.
+        Per text, the window's first character and end, and the first and end of its matches; per match, its first character
+        and end, relative to the window.
     """
     cuts = np.empty((len(bounds) - 1, 4), dtype=np.int64)
     places = np.empty((len(tokens[0]), 2), dtype=np.int64)
@@ -70,7 +70,7 @@ def _windows(
 
 @inner()
 def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: int, last: int, places: Any) -> int:
-    """Writes the places of the matches of a text in characters; returns how many of these the text has."""
+    """Write the matches' positions in characters; return the text's length in characters."""
     at, count = begin, 0
     for m in range(first, last):
         while at < starts[m]:
@@ -88,7 +88,7 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
 
 @inner()
 def _best(numbers: Any, places: Any, first: int, last: int, length: int, most: int) -> int:
-    """Start of the window with the most different terms."""
+    """Start of the window with the most distinct terms."""
     best, count, different, left = 0, 0, 0, first
     for m in range(first, last):
         different += not _among(numbers, numbers[m], left, m)
@@ -112,7 +112,7 @@ def _among(numbers: Any, number: int, first: int, last: int) -> bool:
 
 @inner()
 def _around(text: Any, begin: int, stop: int, size: int, best: int, length: int) -> tuple[int, int]:
-    """The first character of the window that begins a little before a place, and its end; between words where it can be."""
+    """Return the start and end of the window shortly before a position, between words if possible."""
     start = 0 if size <= length else min(max(0, best - length // 6), size - length)
     at, count = begin, 0
     while count < start:

@@ -1,4 +1,4 @@
-"""Training: hard negatives, splits without leakage, rewriters and term classifiers of conversations, heads of causes."""
+"""Training of encoders, rerankers, rewriters and classifiers; hard negatives, and splits without leakage."""
 
 from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality

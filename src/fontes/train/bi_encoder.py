@@ -1,4 +1,4 @@
-"""Training a bi-encoder: one encoder of queries and documents, whose cosine is the score."""
+"""Training a bi-encoder: one encoder of queries and documents, scored by cosine."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ Trainable = SentenceEncoder | TransformerEncoder
 
 
 class BiEncoderSettings(FitSettings):
-    """Settings of the training of a bi-encoder.
+    """Training settings of a bi-encoder.
 
     Attributes:
-        loss: "mnrl": multiple negatives, the cross-entropy of telling an example's relevant document from all other documents
-            of the batch; "teacher": the squared error of the distances of its relevant document from its others against those
-            of a teacher's scores, which the examples carry (MarginMSE); "cosine": the squared error of the cosines of labelled
-            pairs against their labels, the siamese network of Sentence-BERT.
-        batch: Examples or pairs of a step. With "mnrl" more are better, since each has the others' documents as negatives.
-        mini_batch: Texts that are computed at once: the gradients of a step are cached, so that its memory is that of a
-            mini-batch, and each text is computed twice. None: all at once, which is quicker where memory does.
-        scale: By what cosines are multiplied in the loss, one over the temperature; "cosine" multiplies by nothing.
-        negatives: How many negatives of an example are used, from the first; None: all that it has.
+        loss: "mnrl": multiple negatives, cross-entropy of the relevant document against all other documents of the batch;
+            "teacher": squared error of the score differences between relevant and other documents against those of a teacher,
+            stored in the examples (MarginMSE); "cosine": squared error of the cosines of labelled pairs against their labels
+            (Sentence-BERT's siamese network).
+        batch: Examples or pairs per step. With "mnrl" larger batches give more negatives.
+        mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
+            twice. None: all at once, faster if memory allows.
+        scale: Factor of the cosines in the loss, one over the temperature; not used by "cosine".
+        negatives: Number of negatives used per example, from the first; None: all.
 
     Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
+        ParameterError: Invalid settings, all named.
     """
 
     loss: Literal["mnrl", "teacher", "cosine"] = "mnrl"
@@ -60,14 +60,13 @@ class BiEncoderSettings(FitSettings):
 
 @dataclass(frozen=True)
 class SearchValidation:
-    """Validation of a bi-encoder: an exhaustive search with it as it is.
+    """Validation of a bi-encoder by exhaustive search.
 
     Args:
-        examples: Of other queries than those that are learned from: their loss is measured; None: some of the training's
-            queries are held out.
-        index: Whose documents are searched; None: those of the examples to validate with.
-        topics: The queries, of which those that are learned from are left out; None: those of the examples.
-        qrels: Their judgments; None: the relevant documents of the examples.
+        examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
+        index: Index whose documents are searched; None: documents of the validation examples.
+        topics: Queries, of which training queries are left out; None: those of the examples.
+        qrels: Judgments of the queries; None: relevant documents of the examples.
     """
 
     examples: object = None
@@ -85,33 +84,29 @@ def train_bi_encoder(
     overwrite: bool = False,
     progress: Report = silent,
 ) -> Training:
-    """Trains an encoder and writes it to the folder `output`, from which `SentenceEncoder(output)` loads it.
+    """Train an encoder and write it to the folder `output`, which `SentenceEncoder(output)` loads.
 
-    Any encoder with a model can be trained: Nyströmformer, Longformer, Reformer and Performer run as `TransformerEncoder` runs
-    them, and so they do from the folder, which says what its attention is. The prompts and the pooling of the encoder become
-    those of the model. Documents that are known to be relevant to a query are never its negatives, and a text that a batch has
-    twice counts once.
+    Any encoder with a model can be trained, including Nyströmformer, Longformer, Reformer and Performer as `TransformerEncoder`
+    runs them; the folder records the attention, prompts and pooling. Documents known to be relevant to a query are never its
+    negatives, and a text that occurs twice in a batch counts once.
 
-    The same seed, torch, processor and number of threads give the same model in float32; so does a training that was
-    interrupted and is started again, which goes on from its last checkpoint. It runs on a GPU where there is one.
+    The same seed, torch, processor and thread count give the same model in float32, also after an interruption: training
+    resumes from its last checkpoint. Uses a GPU if there is one.
 
     Args:
-        examples: What `Examples.of` takes: Examples, a list of Example, or the path of a file; with the loss "cosine" what
-            `LabelledPairs.of` takes.
-        output: The folder to make; it appears when all is done. Checkpoints are in OUTPUT.training meanwhile.
-        encoder: The start: a SentenceEncoder, a TransformerEncoder, a folder, or a name on the Hugging Face hub. Of a
-            ChunkedEncoder the encoder inside is trained and written, on the window of each document that fits the query best by
-            that encoder as it is at the start.
-        settings: How to train; None: the defaults.
-        validation: What to validate on: a `SearchValidation`, or examples as above; None: queries that are held out.
-        overwrite: Whether a trained model that is there is replaced.
-        progress: Is called about once a second.
+        examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file; with the loss "cosine"
+            anything `LabelledPairs.of` takes.
+        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        encoder: Start: a SentenceEncoder, a TransformerEncoder, a folder, or a name on the Hugging Face hub. Of a
+            ChunkedEncoder the inner encoder is trained, on each document's best window for the query before training.
+        settings: Training settings; None: the defaults.
+        validation: A `SearchValidation`, or examples as above; None: held-out queries.
+        overwrite: Whether to replace a trained model.
+        progress: Called about once a second.
 
     Raises:
-        InputError: The examples cannot be learned from, `output` is there or cannot be written, the encoder is not there or
-            cannot be read, or the working folder holds something else.
-        ParameterError: The settings do not fit what there is, the encoder is none that can be trained, or the loss is no number
-            any more.
+        InputError: Unusable examples, `output`, encoder or working folder.
+        ParameterError: Unsuitable settings or encoder, or the loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or BiEncoderSettings()
@@ -129,7 +124,6 @@ def train_bi_encoder(
 
 
 def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:
-    """The encoder that is trained, and the windows around it."""
     if isinstance(encoder, ChunkedEncoder):
         inner, _ = _start(encoder_in(encoder), max_length)
         return inner, encoder
@@ -142,7 +136,6 @@ def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Train
 
 
 def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettings) -> TrainingSplit[Any]:
-    """What is learned from and validated on, all of one query on one side."""
     kind = LabelledPairs if settings.loss == "cosine" else Examples
     data: Any = kind.of(examples)
     if settings.loss == "cosine":
@@ -201,7 +194,6 @@ def _hash(text: str) -> str:
 
 
 def _check_search(search: SearchValidation, sides: TrainingSplit[Any], settings: BiEncoderSettings) -> None:
-    """Raises ParameterError where there is nothing to search in, or to search for."""
     whole = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
         raise ParameterError("topics to validate with and their qrels belong together: give both or none")
@@ -228,12 +220,12 @@ def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics
 
 
 def windowed(examples: Examples, encoder: ChunkedEncoder, progress: Report = silent) -> Examples:
-    """The examples with the best window of each document in place of its text.
+    """Return the examples with the best window of each document in place of its text.
 
     Args:
-        examples: With whole documents.
-        encoder: Cuts the documents, and says with its encoder as it is which window has the greatest score for the query.
-        progress: Is called with the documents that are done.
+        examples: Examples with whole documents.
+        encoder: Encoder that cuts documents and scores their windows for the query.
+        progress: Called with the number of documents done.
     """
     texts = list(dict.fromkeys(passage.text for example in examples for passage in (example.positive, *example.negatives)))
     queries = list(dict.fromkeys(example.query for example in examples))

@@ -1,4 +1,4 @@
-"""Training the head of `CausalEvidence` on sentences that are labelled as reporting a cause or not; and measuring one."""
+"""Training and evaluation of the head of `CausalEvidence` on sentences labelled as causal or not."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Interval:
-    """A value, and where it lies with 95% confidence.
+    """Value with its 95% confidence interval.
 
     Args:
-        value: The value.
-        low: The lower end of the interval.
-        high: Its upper end.
+        value: Value.
+        low: Lower end.
+        high: Upper end.
     """
 
     value: float
@@ -52,16 +52,16 @@ class Interval:
 
 @dataclass(frozen=True)
 class CausalityMeasured:
-    """Figures of telling sentences that report a cause from others.
+    """Figures of the classification of causal sentences.
 
     Args:
         sentences: Number of sentences.
-        causal: Number of those that report a cause.
-        accuracy: The share of sentences that are classified as they are labelled.
-        precision: Of those classified as causal, the share that is; 0 where there are none.
-        recall: Of the causal ones, the share that is classified as such.
-        f1: The harmonic mean of precision and recall.
-        auc: The area under the ROC curve, which does not depend on the threshold.
+        causal: Number of causal sentences.
+        accuracy: Share of correctly classified sentences.
+        precision: Share of causal ones among those classified as causal; 0 if there are none.
+        recall: Share of the causal ones classified as causal.
+        f1: Harmonic mean of precision and recall.
+        auc: Area under the ROC curve, independent of the threshold.
     """
 
     sentences: int
@@ -73,7 +73,7 @@ class CausalityMeasured:
     auc: Interval
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -91,26 +91,24 @@ def train_causality(
     name: str | None = None,
     progress: Report = silent,
 ) -> CausalHead:
-    """A logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
+    """Fit a logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
 
-    It is scikit-learn's: the loss is the sum of log losses and strength / 2 times the squared length of the weights without the
-    bias (C is 1 / strength). The sentences are dealt into `folds` at random by `seed`, those of each label evenly. The head's
-    `card` holds the counts, the strength, and log loss, accuracy and F1 of the cross-validation, each sentence judged by
-    the model that did not see it. The threshold is 0.5.
+    The loss of scikit-learn: the sum of log losses plus strength / 2 times the squared norm of the weights without the bias (C
+    is 1 / strength). `folds` are random and stratified by label. The head's `card` holds the counts, the strength, and log
+    loss, accuracy and F1 of the cross-validation. The threshold is 0.5.
 
     Args:
-        train: A file of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them.
-        encoder: Gives the sentences' vectors.
-        folds: Of the cross-validation, from 2 to the number of sentences of the rarer label.
-        seed: Of the deal.
-        strengths: Of the L2 regularization of the weights, of which the one with the least log loss in cross-validation is
-            taken.
-        name: What the head calls the encoder; None: the last part of its name or path.
-        progress: Is called after the cross-validation of each strength.
+        train: File of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them.
+        encoder: Encoder of the sentences.
+        folds: Number of folds, from 2 to the number of sentences of the rarer label.
+        seed: Seed of the folds.
+        strengths: L2 regularization strengths, of which the one with the least cross-validated log loss is used.
+        name: Name of the encoder in the head; None: the last part of its name or path.
+        progress: Called after the cross-validation of each strength.
 
     Raises:
-        InputError: A line has no text or another label, or all sentences have one label.
-        ParameterError: A parameter is out of its range.
+        InputError: A line lacks a text or has another label, or all labels are equal.
+        ParameterError: Parameter out of range.
         MissingExtraError: scikit-learn is missing.
     """
     texts, labels = labelled(train)
@@ -156,19 +154,19 @@ def train_causality(
 def measure_causality(
     probabilities: object, labels: object, threshold: float = 0.5, *, resamples: int = 10_000, seed: int = 0
 ) -> CausalityMeasured:
-    """Accuracy, precision, recall and F1 of the label 1, and the area under the ROC curve, with their intervals.
+    """Return accuracy, precision, recall and F1 of label 1, and the area under the ROC curve, with 95% intervals.
 
-    The intervals are those of the percentile bootstrap over the sentences (Efron and Tibshirani 1993), with 95% confidence.
+    Intervals are those of the percentile bootstrap over the sentences (Efron and Tibshirani 1993).
 
     Args:
-        probabilities: Of each sentence, (sentences,).
-        labels: 1 or 0 of each sentence.
-        threshold: The least probability of a sentence that is classified as causal.
-        resamples: Of the bootstrap.
-        seed: Of the bootstrap.
+        probabilities: Probability of each sentence, (sentences,).
+        labels: 1 or 0 for each sentence.
+        threshold: Least probability classified as causal.
+        resamples: Bootstrap samples.
+        seed: Seed of the bootstrap.
 
     Raises:
-        InputError: The two are not of one length, or empty.
+        InputError: Different lengths, or empty.
     """
     scores, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels) == 1
     if scores.shape != truth.shape or not len(scores):
@@ -189,10 +187,10 @@ def measure_causality(
 
 
 def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
-    """The texts and labels of a file of JSON lines or of pairs.
+    """Return the texts and labels of a file of JSON lines or of pairs.
 
     Raises:
-        InputError: A line has no text, or another label than 0 and 1.
+        InputError: A line lacks a text, or has a label other than 0 and 1.
     """
     if isinstance(sentences, (str, os.PathLike)):
         with reading(os.fspath(sentences)) as source:
@@ -210,13 +208,13 @@ def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def fitted(inputs: Floats, labels: NDArray[np.int64], strength: float) -> Floats:
-    """The weights of the logistic regression, the bias last, float64 (features + 1,)."""
+    """Return the weights of the logistic regression, the bias last, float64 (features + 1,)."""
     model = _regression(strength).fit(inputs, labels)
     return np.append(model.coef_[0], model.intercept_)
 
 
 def cross_validated(inputs: Floats, labels: NDArray[np.int64], strength: float, folds: int, seed: int) -> Floats:
-    """The probability of the label 1 of each sentence, by a model that was fitted without its fold, float64 (sentences,)."""
+    """Return out-of-fold probabilities of label 1, float64 (sentences,)."""
     selection = library("sklearn.model_selection", PURPOSE, "train")
     dealt = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
     probabilities = selection.cross_val_predict(_regression(strength), inputs, labels, cv=dealt, method="predict_proba")
@@ -225,7 +223,7 @@ def cross_validated(inputs: Floats, labels: NDArray[np.int64], strength: float, 
 
 
 def log_loss(labels: NDArray[np.int64], probabilities: Floats) -> float:
-    """The mean negative logarithm of the probability of each sentence's own label."""
+    """Return the mean negative log probability of the true labels."""
     return float(library("sklearn.metrics", PURPOSE, "train").log_loss(labels, probabilities))
 
 
@@ -234,7 +232,7 @@ def _regression(strength: float) -> Any:
 
 
 def _values(truth: NDArray[np.bool_], scores: Floats, threshold: float, times: Floats) -> Floats:
-    """Accuracy, precision, recall, F1 and AUC, where the sentences, by ascending probability, were drawn so many times."""
+    """Accuracy, precision, recall, F1 and AUC; `times` counts the draws of each sentence, by ascending probability."""
     positive = scores >= threshold
     both, wrong, missed = (times @ (mask.astype(float)) for mask in (truth & positive, ~truth & positive, truth & ~positive))
     starts = np.flatnonzero(np.diff(scores, prepend=-np.inf))  # equal probabilities are neither above nor below each other

@@ -1,4 +1,4 @@
-"""Training a cross-encoder on examples: a query, a relevant document, and others that are not."""
+"""Training a cross-encoder on examples: a query, a relevant document, and non-relevant ones."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ class Validation:
     """Validation of a cross-encoder.
 
     Args:
-        examples: Of other queries than those that are learned from: their loss is measured. None: some of the training's
-            queries are held out.
-        run: Candidates, which know their topics and documents, to rerank with the model in training; topics that are learned
-            from are left out.
-        qrels: Their judgments.
+        examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
+        run: Candidates to rerank, with topics and documents; training topics are left out.
+        qrels: Judgments of the run.
     """
 
     examples: object = None
@@ -48,24 +46,23 @@ def train_cross_encoder(
     overwrite: bool = False,
     progress: Report = silent,
 ) -> Training:
-    """Trains a cross-encoder and writes it to the folder `output`, from which `CrossEncoder(output)` loads it.
+    """Train a cross-encoder and write it to the folder `output`, which `CrossEncoder(output)` loads.
 
-    The same seed, torch, processor and number of threads give the same model in float32; so does a training that was
-    interrupted and is started again, which goes on from its last checkpoint. It runs on a GPU where there is one.
+    The same seed, torch, processor and thread count give the same model in float32, also after an interruption: training
+    resumes from its last checkpoint. Uses a GPU if there is one.
 
     Args:
-        examples: What `Examples.of` takes: Examples, a list of Example, or the path of a file.
-        output: The folder to make; it appears when all is done. Checkpoints are in OUTPUT.training meanwhile.
-        base: The start: a folder, or a name on the Hugging Face hub. An encoder without a head for scores gets a new one.
-        settings: How to train; None: the defaults.
-        validation: What to validate on: a `Validation`, or examples as above; None: queries that are held out.
-        overwrite: Whether a trained model that is there is replaced.
-        progress: Is called about once a second.
+        examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
+        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        base: Start: a folder, or a name on the Hugging Face hub. An encoder without a scoring head gets a new one.
+        settings: Training settings; None: the defaults.
+        validation: A `Validation`, or examples as above; None: held-out queries.
+        overwrite: Whether to replace a trained model.
+        progress: Called about once a second.
 
     Raises:
-        InputError: The examples cannot be learned from, `output` is there or cannot be written, the base is not there or cannot
-            be read, or the working folder holds something else.
-        ParameterError: The settings do not fit what there is, or the loss is no number any more.
+        InputError: Unusable examples, `output`, base or working folder.
+        ParameterError: Unsuitable settings, or the loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or CrossEncoderSettings()
@@ -111,7 +108,6 @@ def train_cross_encoder(
 
 
 def _candidates(validation: Validation, learned: Examples, settings: CrossEncoderSettings) -> tuple[Run, Qrels] | None:
-    """The run to rerank and to measure with its judgments, without what is learned from; None where there is none."""
     if (validation.run is None) != (validation.qrels is None):
         raise ParameterError("a run to validate on and its qrels belong together: give both or none")
     if validation.run is None or validation.qrels is None:
@@ -123,19 +119,17 @@ def _candidates(validation: Validation, learned: Examples, settings: CrossEncode
 
 
 class CrossEncoderSettings(FitSettings):
-    """Settings of the training of a cross-encoder.
-
-    The defaults are those of the preset "air2025" (see `PRESETS`).
+    """Training settings of a cross-encoder; the defaults are the preset "air2025" (see `PRESETS`).
 
     Attributes:
-        loss: "bce": binary cross-entropy of each pair of a query and a document; "margin": a hinge on how far the score of the
-            relevant document lies above that of each other; "lambda": LambdaLoss over each group; "teacher": the squared error
-            of these distances against a teacher's, whose scores the examples carry (MarginMSE).
-        batch: Rows of a step: pairs with "bce", and groups, each of an example with all its documents, with the others.
-        margin: How far above the others the relevant document is to lie, with "margin".
+        loss: "bce": binary cross-entropy of each query-document pair; "margin": hinge on the score difference between the
+            relevant document and each other; "lambda": LambdaLoss over each group; "teacher": squared error of these
+            differences against those of a teacher, stored in the examples (MarginMSE).
+        batch: Rows per step: pairs with "bce", else groups, each an example with all its documents.
+        margin: Required score difference, with "margin".
 
     Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
+        ParameterError: Invalid settings, all named.
     """
 
     loss: Literal["bce", "margin", "lambda", "teacher"] = "bce"
@@ -167,14 +161,14 @@ evaluations, the last state. With 11,392 tweets there are 7,120 steps, in which 
 
 
 def settings_of(preset: str | None = None, **changes: Any) -> CrossEncoderSettings:
-    """The settings of a preset, or the defaults, with changes.
+    """Return the settings of a preset, or the defaults, with changes.
 
     Args:
-        preset: Its name; None: the defaults.
+        preset: Name of the preset; None: the defaults.
         **changes: Settings by name.
 
     Raises:
-        ParameterError: There is no such preset, or a setting makes no sense.
+        ParameterError: No such preset, or invalid settings.
     """
     if preset is not None and preset not in PRESETS:
         raise ParameterError(f"there is no preset '{preset}'; there are {', '.join(PRESETS)}")

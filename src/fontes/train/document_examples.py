@@ -1,4 +1,4 @@
-"""`document_examples`: examples out of the documents themselves, for those who have no topics to train on."""
+"""`document_examples`: training examples made from documents alone, without topics."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ..text.sentences import sentence_spans
 from .examples import Example, Passage
 from .mining import Group, Mined, Miner, Mining, Tally, drawn, run_of
 
-BATCH = 1_000  # documents that are read, and queries that are searched for, at once
-MIN_WORDS = 4  # words of a sentence or section that can be a query
+BATCH = 1_000  # documents read, and queries searched, at once
+MIN_WORDS = 4  # least words of a sentence or section used as a query
 BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 @dataclass(frozen=True)
 class DocumentQuery:
-    """A query that was made of a document, and what is left to answer it.
+    """A query made from a document, and the rest of the document.
 
     Args:
-        topic: The query.
-        doc: The document.
-        positive: What is to be read of it.
+        topic: Query.
+        doc: Document.
+        positive: Text of the document to read.
     """
 
     topic: Topic
@@ -55,30 +55,29 @@ def document_examples(
     seed: int = 0,
     progress: Report = silent,
 ) -> Mined:
-    """Examples whose queries come from the documents: each document answers what was taken out of it.
+    """Make examples whose queries are taken out of the documents that answer them.
 
-    Three forms. "title": the title asks and the text alone answers, of negatives too. "cloze": a sentence asks, and title and
-    text without it answer: the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1), where the sentence stays in
-    one text of ten, so that a model learns to look for words as well. "section": the same with a section, which is what stands
-    between blank lines. Sentences end with a full stop before a capital. Sentences and sections of fewer than four words ask
-    nothing, and documents with fewer than two of them are left out. The same documents, seed and parameters give the same
-    examples, and those of a document do not depend on the others.
+    "title": the title is the query and the text answers, also in negatives. "cloze": a sentence is the query, and title and
+    remaining text answer, the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1); the sentence stays in one
+    text of ten, so that models learn word overlap too. "section": likewise with a section between blank lines. Sentences end
+    with a full stop before a capital. Sentences and sections of fewer than four words are no queries; documents with fewer than
+    two are left out. Results depend on documents, seed and parameters alone; those of a document not on the others.
 
     Args:
-        documents: An index, or what `read_corpus` accepts.
+        documents: An index, or anything `read_corpus` accepts.
         form: "title", "cloze" or "section".
-        negatives: A stage from topics to a run that is searched with each query for negatives, such as `index.bm25()`; None:
-            there are none, as for training with the other documents of a batch.
-        mining: Which hits become negatives; None: as `mine_negatives` does. Its guard leaves out duplicates of the document.
-        per_document: The most sentences or sections of a document that ask; a title asks once.
-        keep: The probability that the sentence or section stays in the text.
-        limit: At most so many documents, drawn by `seed`; None: all.
-        seed: Of the draws; the mining has its own.
-        progress: Is called as the documents are done.
+        negatives: Stage from topics to a run, such as `index.bm25()`, searched for negatives; None: no negatives, for training
+            with in-batch negatives.
+        mining: Choice of negatives; None: as `mine_negatives`. Its guard leaves out duplicates of the document.
+        per_document: Maximum number of queries per document; titles give one.
+        keep: Probability that the sentence or section stays in the text.
+        limit: Maximum number of documents, drawn by `seed`; None: all.
+        seed: Seed of the draws; the mining has its own.
+        progress: Called as documents are done.
 
     Raises:
         InputError: No document gives an example, or documents cannot be read.
-        ParameterError: A parameter is out of its range.
+        ParameterError: Parameter out of range.
         PipelineError: The stage does not go from topics to a run.
     """
     makers: dict[str, Callable[[Doc], list[DocumentQuery]]] = {
@@ -114,7 +113,6 @@ def _titled(doc: Doc) -> list[DocumentQuery]:
 
 
 def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> list[DocumentQuery]:
-    """The sentences or sections of a document that ask, in their order."""
     spans = [(start, end) for start, end in spans_of(doc.text) if doc.text[start:end].strip()]
     if len(spans) < 2:
         return []
@@ -131,7 +129,7 @@ def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> 
 
 
 def _joined(before: str, after: str) -> str:
-    """What stands around a sentence or section that is taken out, with the white space of one side between."""
+    """Text around a removed sentence or section, with the white space of one side between."""
     return f"{before.rstrip()}{before[len(before.rstrip()) :] if after.strip() else ''}{after.lstrip()}".strip()
 
 

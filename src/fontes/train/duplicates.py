@@ -1,4 +1,4 @@
-"""Which texts are the same, or nearly: exact, normalised, and by the shingles that they share."""
+"""Duplicate texts: exact, normalised, and near by shared shingles."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ..core.errors import ParameterError
 from ..core.values import Topic
 
 SHINGLE = 5  # characters
-BATCH = 1 << 11  # rows that are compared with all others at a time
-REMEMBERED = 64  # texts whose shingles are kept, since a relevant document is compared with many others
+BATCH = 1 << 11  # rows compared at once with all others
+REMEMBERED = 64  # cached texts, since a relevant document is compared with many others
 WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Duplicate:
-    """Two topics with the same text, or nearly the same.
+    """Two topics with equal or nearly equal text.
 
     Args:
-        id: The one topic.
-        of: The other, which comes before it.
-        kind: "exact": the same characters; "normalised": the same but for case, white space and punctuation; "near": not the
-            same, but `similarity` is at least the least that counts.
-        similarity: The Jaccard similarity of their sets of shingles, 1 for exact and normalised.
+        id: Later topic.
+        of: Earlier topic.
+        kind: "exact": equal characters; "normalised": equal ignoring case, white space and punctuation; "near": a `similarity`
+            of at least the threshold.
+        similarity: Jaccard similarity of the sets of shingles, 1 for exact and normalised.
     """
 
     id: str
@@ -40,19 +40,18 @@ class Duplicate:
 
 
 def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate]:
-    """All pairs of topics whose texts are the same or nearly, each pair once; `id` comes after `of` in the list.
+    """Return all pairs of topics with equal or nearly equal text, once each; `id` comes after `of` in the list.
 
-    A text is normalised by Unicode's NFKC, case folding, and keeping letters and digits only, with one space between words. The
-    similarity of two texts is the Jaccard similarity of the sets of their SHINGLE consecutive characters when normalised; it is
-    worked out exactly, for all pairs (Bayardo, Ma and Srikant 2007 for the way to find them). Topics with turns are the same
-    where all turns are; they are never near, because neighbours in a conversation share what went before.
+    Normalisation is NFKC, case folding, and keeping letters and digits, with one space between words. The similarity is the
+    exact Jaccard similarity of the sets of SHINGLE-character shingles of the normalised texts, for all pairs (method of
+    Bayardo, Ma and Srikant 2007). Topics with turns are equal if all turns are; they are never near, since turns share history.
 
     Args:
-        topics: The topics.
-        near: The least similarity of near ones, above 0 and at most 1; None looks for none.
+        topics: Topics.
+        near: Least similarity of near pairs, above 0 and at most 1; None: no near pairs.
 
     Raises:
-        ParameterError: `near` is out of its range.
+        ParameterError: `near` is out of range.
     """
     check_near(near)
     pairs: list[Duplicate] = []
@@ -76,12 +75,12 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
 
 
 def kind_of(text: str, other: str, near: float | None) -> str:
-    """The `kind` of a Duplicate that two texts are; "" where they are none.
+    """Return the `kind` of Duplicate of two texts; "" if they differ.
 
     Args:
-        text: The one.
-        other: The other.
-        near: The least similarity of near ones; None: they count as different.
+        text: First text.
+        other: Second text.
+        near: Least similarity of near texts; None: no near texts.
     """
     if text == other:
         return "exact"
@@ -108,27 +107,27 @@ def _shingles_of(text: str) -> frozenset[str]:
 
 
 def check_near(near: float | None) -> None:
-    """Raises ParameterError unless `near` is None, or above 0 and at most 1."""
+    """Raise ParameterError unless `near` is None, or above 0 and at most 1."""
     if near is not None and (isinstance(near, bool) or not isinstance(near, (int, float)) or not 0 < near <= 1):
         raise ParameterError(f"near, a Jaccard similarity, must be above 0 and at most 1, or None, not {near!r}")
 
 
 def whole(topic: Topic) -> str:
-    """The text of a topic; with turns, all that has been said."""
+    """Return the text of a topic; with turns, the whole conversation."""
     return "\n".join([*(turn.text for turn in topic.turns[:-1]), topic.text]) if topic.turns else topic.text
 
 
 def normalised(topic: Topic) -> str:
-    """The text in one case, without punctuation; a text without letters and digits stays as it is."""
+    """Return the text in one case without punctuation; a text without letters and digits is unchanged."""
     parts = [unicodedata.normalize("NFKC", part).casefold() for part in whole(topic).split("\n")]
     return "\n".join(" ".join(WORD.findall(part)) or part.strip() for part in parts)
 
 
 def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]]:
-    """The pairs (a, b), a < b, whose sets of shingles have at least the similarity `near`, with it.
+    """Return (a, b, similarity), a < b, of texts whose shingle sets have at least the similarity `near`.
 
     A set must share ceil(near n) of its n shingles, so one of any n - ceil(near n) + 1; and ceil(2 near n / (1 + near)) of them
-    with a set that is no smaller (Xiao et al. 2008). So only texts are compared whose rarest shingles have one in common.
+    with a set that is no smaller (Xiao et al. 2008). Only texts that share a rare shingle are compared.
     """
     from scipy.sparse import csr_array
 
@@ -171,7 +170,7 @@ def _verified(
 
 
 def _shingles(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The sets of shingles, end to end, as numbers that ascend with frequency in each set; and the sizes of the sets."""
+    """Sets of shingles, concatenated, as numbers ascending with frequency in each set; and the set sizes."""
     numbers: dict[str, int] = {}
     rows: list[int] = []
     sizes = []

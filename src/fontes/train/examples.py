@@ -1,4 +1,4 @@
-"""The base of what models learn from: read from JSON lines, checked, hashed, divided and written."""
+"""Training data: examples and pairs, read from JSON lines, checked, hashed, divided and written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Item(Protocol):
 
     @property
     def source(self) -> str:
-        """Where it stands, for errors."""
+        """Origin, for error messages."""
         ...
 
 
@@ -36,13 +36,13 @@ T = TypeVar("T", bound=Item)
 
 
 class TrainingSet(Sequence[T], Generic[T]):
-    """Training data: examples or pairs in their order, checked when they are put in. Immutable.
+    """Immutable, checked training data: examples or pairs in order.
 
     Args:
-        items: The examples or pairs.
+        items: Examples or pairs.
 
     Raises:
-        InputError: There are none, or one cannot be learned from; the message begins with where it stands.
+        InputError: There are none, or one is unusable; the message begins with its origin.
     """
 
     noun: ClassVar[str]
@@ -60,13 +60,13 @@ class TrainingSet(Sequence[T], Generic[T]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Those of a file of JSON lines.
+        """Read a file of JSON lines.
 
         Args:
-            path: The file; .gz is unpacked, "-" is standard input.
+            path: File; .gz is decompressed, "-" is standard input.
 
         Raises:
-            InputError: With file and line, for what cannot be read or learned from.
+            InputError: With file and line, for what cannot be read or used.
         """
         with reading(os.fspath(path)) as source:
             items = [cls._parsed(row, f"{source.name}, line {number}") for number, row in json_rows(source)]
@@ -75,10 +75,10 @@ class TrainingSet(Sequence[T], Generic[T]):
         return cls(items)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes JSON lines, which read back to the same; the same examples always give the same bytes.
+        """Write JSON lines that read back equal; equal examples give equal bytes.
 
         Args:
-            path: The file, packed where its name ends in .gz; "-" is standard output.
+            path: File, compressed if its name ends in .gz; "-" is standard output.
 
         Raises:
             InputError: It cannot be written.
@@ -87,7 +87,7 @@ class TrainingSet(Sequence[T], Generic[T]):
 
     @property
     def hash(self) -> str:
-        """The SHA-256, in hexadecimal digits, of the content in its order: of the file that `write` writes."""
+        """SHA-256, in hexadecimal digits, of the file that `write` writes."""
         if not self._hash:
             digest = hashlib.sha256()
             for line in self._lines():
@@ -96,17 +96,17 @@ class TrainingSet(Sequence[T], Generic[T]):
         return self._hash
 
     def held_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
-        """Those to learn from, and those held out; all that have the same query on one side, each side in its order.
+        """Return the training part and the held-out part, in order, each query on one side.
 
-        Which queries are held out depends on the seed and on what queries there are, not on their order.
+        The choice depends on the seed and the set of queries, not on their order.
 
         Args:
-            share: The share of the queries to hold out, between 0 and 1; one at least.
-            seed: Of the choice.
+            share: Share of the queries to hold out, between 0 and 1; at least one query.
+            seed: Seed of the choice.
 
         Raises:
-            InputError: There are fewer than two queries.
-            ParameterError: The share lies elsewhere.
+            InputError: Fewer than two queries.
+            ParameterError: Share out of range.
         """
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             raise ParameterError(f"the share to hold out must lie between 0 and 1, not {share!r}")
@@ -121,30 +121,28 @@ class TrainingSet(Sequence[T], Generic[T]):
 
     @abstractmethod
     def check_labels(self) -> None:
-        """Raises InputError where all have one label, from which nothing can be told apart."""
+        """Raise InputError if all labels are equal."""
 
     def _lines(self) -> Iterator[bytes]:
         return (json_line(self._row(item)) for item in self._items)
 
     @classmethod
     @abstractmethod
-    def _parsed(cls, row: Mapping[str, Any], where: str) -> T:
-        """The item in a JSON object. Raises InputError, which begins with `where`."""
+    def _parsed(cls, row: Mapping[str, Any], where: str) -> T: ...
 
     @staticmethod
     @abstractmethod
-    def _row(item: T) -> dict[str, Any]:
-        """The JSON object of an item."""
+    def _row(item: T) -> dict[str, Any]: ...
 
     @staticmethod
     @abstractmethod
     def _problem(item: T) -> str:
-        """The reason that nothing can be learned from the item; empty where something can."""
+        """Why the item is unusable; empty if it is usable."""
 
     @staticmethod
     @abstractmethod
     def _query(item: T) -> str:
-        """The text of which all items are on one side."""
+        """Text by which items are grouped on one side."""
 
     @overload
     def __getitem__(self, at: int) -> T: ...
@@ -170,16 +168,16 @@ class TrainingSet(Sequence[T], Generic[T]):
 
 
 def text_under(row: Mapping[str, Any], name: str, of: str, where: str) -> str:
-    """The text under a name.
+    """Return the text under a name.
 
     Args:
-        row: A JSON object.
-        name: The name.
-        of: What stands after the name in an error, such as " of the positive".
-        where: Where the object stands, as "FILE, line 7".
+        row: JSON object.
+        name: Key.
+        of: Text after the name in an error, such as " of the positive".
+        where: Origin, as "FILE, line 7".
 
     Raises:
-        InputError: There is none, or no text.
+        InputError: Missing, or not a text.
     """
     value = row.get(name)
     if not isinstance(value, str):
@@ -190,13 +188,13 @@ def text_under(row: Mapping[str, Any], name: str, of: str, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The text of a document in an example.
+    """Text of a document in an example.
 
     Args:
-        id: The document's id.
-        text: What is read of it: title, a space and text.
-        score: Its score in the run that it was mined from, or that of a teacher; None: it has none.
-        rank: Its rank in that run, counted from 1; None: it was in no run.
+        id: Document id.
+        text: Text to read: title, a space and text.
+        score: Score in the mined run, or of a teacher; None: none.
+        rank: Rank in the mined run, from 1; None: none.
     """
 
     id: str
@@ -207,14 +205,14 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A query, a document that answers it, and documents that do not.
+    """A query, a relevant document, and non-relevant documents.
 
     Args:
-        topic: The id of the topic.
-        query: Its text.
-        positive: The relevant document; its score is a teacher's, where there is one.
-        negatives: The others, in the order in which they were chosen; there may be none.
-        source: Where it stands, as "FILE, line 7", for errors; it counts for nothing when examples are compared.
+        topic: Topic id.
+        query: Query text.
+        positive: Relevant document; its score is a teacher's, if any.
+        negatives: Other documents, in the order chosen; possibly none.
+        source: Origin for errors, as "FILE, line 7"; ignored in comparisons.
     """
 
     topic: str
@@ -225,17 +223,17 @@ class Example:
 
 
 class Examples(TrainingSet[Example]):
-    """Queries, each with a relevant document and some that are not: what `mine_negatives` makes and training takes.
+    """Queries, each with a relevant document and negatives: the result of `mine_negatives`, the input of training.
 
-    A file has a line for each: `{"topic", "query", "positive": {"id", "text"}, "negatives": [{"id", "text", "score", "rank"},
-    …]}`. Scores and ranks may be missing; the positive may have a score too, a teacher's. Several lines may have one topic.
+    A file has one line per example: `{"topic", "query", "positive": {"id", "text"}, "negatives": [{"id", "text", "score",
+    "rank"}, …]}`. Scores and ranks are optional; the positive may have a teacher's score. A topic may have several lines.
 
     Args:
-        items: The examples.
+        items: Examples.
 
     Raises:
         InputError: There are none, or one has an empty query or text, a score that is no number, or a negative that is the
-            positive or is listed twice; the message begins with where it stands.
+            positive or listed twice; the message begins with its origin.
     """
 
     noun = "example"
@@ -243,13 +241,13 @@ class Examples(TrainingSet[Example]):
 
     @classmethod
     def of(cls, value: object) -> Examples:
-        """Examples from whatever a caller has at hand.
+        """Return examples from other values.
 
         Args:
             value: Examples, an iterable of Example, the result of `mine_negatives`, or the path of a file.
 
         Raises:
-            InputError: It is nothing of the kind, or cannot be learned from.
+            InputError: Wrong kind of value, or unusable examples.
         """
         if isinstance(value, (str, os.PathLike)):
             return cls.read(value)
@@ -264,11 +262,11 @@ class Examples(TrainingSet[Example]):
 
     @property
     def topics(self) -> list[str]:
-        """The ids of the topics, each once, in their order."""
+        """Return the distinct topic ids, in order."""
         return list(dict.fromkeys(example.topic for example in self))
 
     def check_labels(self) -> None:
-        """Raises InputError where no example has negatives, so that all labels are 1."""
+        """Raise InputError if no example has negatives."""
         if not any(example.negatives for example in self):
             first, last = self[0].source or "example 1", self[-1].source or f"example {len(self)}"
             raise InputError(
@@ -276,15 +274,15 @@ class Examples(TrainingSet[Example]):
             )
 
     def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Examples:
-        """The examples with a teacher's scores in place of those of the run, of positives and of negatives.
+        """Return the examples with a teacher's scores, of positives and negatives, in place of those of the run.
 
         Args:
-            reranker: Any reranker, such as a cross-encoder; with its `cache`, an interrupted scoring goes on where it was.
-            progress: Is called with the pairs that are done.
+            reranker: Any reranker, such as a cross-encoder; with its `cache`, scoring resumes.
+            progress: Called with the number of pairs done.
 
         Raises:
-            ParameterError: It is no reranker.
-            InputError: A score is no number; the message begins with where the example stands.
+            ParameterError: Not a reranker.
+            InputError: A score is no number; the message begins with the example's origin.
         """
         from ..neural.rerank import Reranker
 
@@ -346,7 +344,7 @@ class Examples(TrainingSet[Example]):
 
 
 def short(score: float) -> float:
-    """A float32 as the number with the fewest digits that is the same float32."""
+    """Return a float32 as the number with the fewest digits that rounds to it."""
     return float(str(np.float32(score)))
 
 
@@ -375,13 +373,13 @@ FIRST, SECOND, LABEL = "first", "second", "label"
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """Two texts, and how alike they are.
+    """Two texts and their similarity label.
 
     Args:
-        first: A text, such as a query.
-        second: Another, such as a document.
-        label: 1: they belong together; 0: they do not; or a share between the two.
-        source: Where it stands, as "FILE, line 7", for errors; it counts for nothing when pairs are compared.
+        first: Text, such as a query.
+        second: Text, such as a document.
+        label: 1: they match; 0: they do not; or a value between.
+        source: Origin for errors, as "FILE, line 7"; ignored in comparisons.
     """
 
     first: str
@@ -391,16 +389,15 @@ class LabelledPair:
 
 
 class LabelledPairs(TrainingSet[LabelledPair]):
-    """Pairs of texts with a label: what siamese training takes.
+    """Labelled pairs of texts, for siamese training.
 
-    A file has a line for each: `{"first", "second", "label"}`.
+    A file has one line per pair: `{"first", "second", "label"}`.
 
     Args:
-        items: The pairs.
+        items: Pairs.
 
     Raises:
-        InputError: There are none, or one has an empty text or a label that does not lie in 0 to 1; the message begins with
-            where it stands.
+        InputError: There are none, or one has an empty text or a label outside 0 to 1; the message begins with its origin.
     """
 
     noun = "pair"
@@ -408,14 +405,14 @@ class LabelledPairs(TrainingSet[LabelledPair]):
 
     @classmethod
     def of(cls, value: object) -> LabelledPairs:
-        """Pairs from whatever a caller has at hand.
+        """Return pairs from other values.
 
         Args:
-            value: LabelledPairs; Examples, of which the positives have the label 1 and the negatives 0; an iterable of
-                LabelledPair or of (first, second, label); or the path of a file of pairs or of examples.
+            value: LabelledPairs; Examples, whose positives have the label 1 and negatives 0; an iterable of LabelledPair or of
+                (first, second, label); or the path of a file of pairs or examples.
 
         Raises:
-            InputError: It is nothing of the kind, or cannot be learned from.
+            InputError: Wrong kind of value, or unusable pairs.
         """
         if isinstance(value, (str, os.PathLike)):
             return cls.read(value)
@@ -430,7 +427,7 @@ class LabelledPairs(TrainingSet[LabelledPair]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LabelledPairs:
-        """Those of a file of JSON lines, of pairs or of examples; raises as for other files."""
+        """Read a file of JSON lines, of pairs or examples; raises as `TrainingSet.read`."""
         with reading(os.fspath(path)) as source:
             items: list[LabelledPair] = []
             for number, row in json_rows(source):
@@ -442,7 +439,7 @@ class LabelledPairs(TrainingSet[LabelledPair]):
         return cls(items)
 
     def check_labels(self) -> None:
-        """Raises InputError where all pairs have one label."""
+        """Raise InputError if all pairs have one label."""
         labels = {pair.label for pair in self}
         if len(labels) == 1:
             first, last = self[0].source or "pair 1", self[-1].source or f"pair {len(self)}"

@@ -1,4 +1,4 @@
-"""`mine_negatives`: examples for training out of a run and judgments, with hard negatives."""
+"""`mine_negatives`: training examples with hard negatives, from a run and judgments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, short
 
-NEAR = 0.8  # the Jaccard similarity of shingles from which on two texts are duplicates, as for `split`
+NEAR = 0.8  # least Jaccard similarity of shingles of duplicates, as in `split`
 SAMPLING = ("top", "random")
 NEGATIVES = ("negative", "negatives")
 KINDS = ("exact", "normalised", "near")
@@ -38,23 +38,21 @@ REASONS = {  # one, and several
     "too_short": ("document that is too short", "documents that are too short"),
 }
 QUANTILES = {"least": 0, "lower": 0.25, "median": 0.5, "upper": 0.75, "most": 1}
-TOGETHER = 500  # topics whose documents are read together
+TOGETHER = 500  # topics per batch of documents
 
 
 @dataclass(frozen=True)
 class Mining:
-    """Which hits become negatives.
+    """Settings of the choice of negatives.
 
     Args:
-        per_positive: The most negatives of a group.
-        ranks: The window of ranks that they come from, counted from 1 in the run, with both ends.
-        margin: How far below the relevant document, in scores of the run, a negative must lie at least; None: anywhere.
-        sampling: "top" takes the best of the window, "random" draws from it without replacement.
-        guard_duplicates: Whether candidates are left out whose text is that of a relevant document, or nearly, or that of a
-            negative that was taken before.
-        seed: Of the draw.
-        gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there
-            is no negative.
+        per_positive: Maximum number of negatives per group.
+        ranks: Window of ranks, (first, last), from 1 in the run.
+        margin: Least score difference, in the run, between the relevant document and a negative; None: any.
+        sampling: "top": the best of the window; "random": drawn without replacement.
+        guard_duplicates: Whether to leave out duplicates and near duplicates of relevant documents and of negatives taken.
+        seed: Seed of the draw.
+        gold_last: Whether a relevant document outside the window replaces the hit at its last place.
     """
 
     per_positive: int = 4
@@ -66,7 +64,7 @@ class Mining:
     gold_last: bool = False
 
     def check(self) -> None:
-        """Raises ParameterError for what makes no sense."""
+        """Raise ParameterError for invalid settings."""
         check_whole("per_positive", self.per_positive)
         check_whole("seed", self.seed, 0)
         if not isinstance(self.ranks, (tuple, list)) or len(self.ranks) != 2:
@@ -101,38 +99,35 @@ def mine_negatives(
     preset: str | None = None,
     progress: Report = silent,
 ) -> Mined:
-    """Groups of a query, a relevant document and negatives: hits of a run that are not relevant, for cross- and bi-encoders.
+    """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
 
-    Each relevant document (grade 1 or more) of a topic makes a group of its own, in which no other relevant one is a negative.
-    Negatives are documents judged 0 or less and, far more of them, documents that nobody judged; some of these may be relevant.
-    A group has fewer negatives, or none, where the window has no more. The query is the topic's text in the run, after any
-    rewriting. A text is title, a space and text, as rerankers read it. The same run, seed and parameters give the same
-    examples, and the groups of a topic do not depend on the other topics.
+    Each relevant document (grade 1 or more) of a topic makes a group, in which no other relevant one is a negative. Negatives
+    are documents judged 0 or less and, mostly, unjudged documents, some of which may be relevant. A small window gives fewer
+    negatives or none. The query is the topic's text in the run, after rewriting. A text is title, space, text, as for
+    rerankers. Results depend on run, seed and parameters alone, and groups of a topic not on other topics.
 
     Args:
-        candidates: A stage from topics to a run; or a run, or its path, that knows its documents
-            (`read_run(path).with_(documents=index)`). A stage is asked for no more hits than `ranks` needs.
-        topics: What `Topics.of` accepts, or a path.
-        qrels: What `Qrels.of` accepts, or a path.
-        per_positive: The most negatives of a group.
-        ranks: The window of ranks that they come from, (first, last), counted from 1 in the run's ranking, in which relevant
-            documents have their ranks too.
-        margin: A negative must score at least so much below the relevant document, in scores of the run. Where the run does not
-            have the relevant document, none is known to lie below it, so the group has no negatives.
-        sampling: "top": the best of the window; "random": drawn from the window by seed, topic and documents.
-        guard_duplicates: Leaves out candidates whose text is that of a relevant document of the topic, which would be false
-            negatives, or that of a negative of the group: the same, the same but for case, white space and punctuation, or near
-            (see `split`) at 0.8. The next candidate takes the place.
-        gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there is
-            no negative.
-        seed: Of the random sampling.
-        preset: "air2025": the first five hits; a relevant document takes the last place if it is not among them, and the other
-            four are negatives; no guard. It stands for all parameters from `per_positive` on.
-        progress: Is called as the topics are done.
+        candidates: Stage from topics to a run; or a run, or its path, with documents (`read_run(path).with_(documents=index)`).
+            A stage is asked for no more hits than `ranks` needs.
+        topics: Anything `Topics.of` accepts, or a path.
+        qrels: Anything `Qrels.of` accepts, or a path.
+        per_positive: Maximum number of negatives per group.
+        ranks: Window of ranks, (first, last), from 1 in the run, counting relevant documents.
+        margin: Least score difference, in the run, between the relevant document and a negative. If the run lacks the relevant
+            document, the group has no negatives.
+        sampling: "top": the best of the window; "random": drawn by seed, topic and documents.
+        guard_duplicates: Leave out candidates whose text equals that of a relevant document of the topic (false negatives) or
+            of a negative of the group, ignoring case, white space and punctuation, or is near (see `split`) at 0.8. The next
+            candidate takes the place.
+        gold_last: Whether a relevant document outside the window replaces the hit at its last place.
+        seed: Seed of the random sampling.
+        preset: "air2025": the first five hits, the relevant document in the last place if it is not among them, the other four
+            negatives; no guard. Replaces all parameters from `per_positive` on.
+        progress: Called as topics are done.
 
     Raises:
-        InputError: No topic has a relevant document, hits and text for an example, or the run does not know its documents.
-        ParameterError: A parameter is out of its range, or goes with no preset.
+        InputError: No topic has a relevant document, hits and text for an example, or the run lacks documents.
+        ParameterError: Parameter out of range, or changed beside a preset.
         PipelineError: The stage does not go from topics to a run.
     """
     settings = chosen(Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last), preset)
@@ -157,10 +152,10 @@ def mine_negatives(
 
 
 def chosen(settings: Mining, preset: str | None) -> Mining:
-    """The settings, or those of the preset.
+    """Return the settings, or those of the preset.
 
     Raises:
-        ParameterError: A setting is out of its range, or was changed beside a preset; or there is no such preset.
+        ParameterError: Setting out of range or changed beside a preset, or no such preset.
     """
     settings.check()
     if preset is None:
@@ -175,7 +170,7 @@ def chosen(settings: Mining, preset: str | None) -> Mining:
 
 
 def run_of(candidates: object, topics: Topics, settings: Mining, progress: Report) -> Run:
-    """The run to mine in: as it is, or of a stage on these topics, as deep as the settings need it."""
+    """Return the run to mine: as it is, or of a stage on these topics, as deep as needed."""
     if not isinstance(candidates, Stage):
         return Run.of(candidates)
     candidates.require(Topics, Run, "mining")
@@ -219,17 +214,17 @@ def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
 
 @dataclass
 class Group:
-    """A relevant document of a topic, on the way to an example.
+    """A relevant document of a topic, from which an example is made.
 
     Args:
-        ranking: The hits of the topic.
-        query: Its text.
-        positive: The relevant document.
-        relevant: The ids that are no negatives.
-        guarded: The documents of which no negative may be a duplicate.
-        rank: The rank of the relevant document; 0 where it is not among the hits.
-        preferred: The candidates that nobody has looked at, those first that are to be taken first.
-        negatives: Those that were taken.
+        ranking: Hits of the topic.
+        query: Query text.
+        positive: Relevant document.
+        relevant: Ids that cannot be negatives.
+        guarded: Documents of which no negative may be a duplicate.
+        rank: Rank of the relevant document; 0 if it is not among the hits.
+        preferred: Remaining candidates, in order of preference.
+        negatives: Negatives taken.
     """
 
     ranking: Ranking
@@ -243,13 +238,13 @@ class Group:
 
 
 class Miner:
-    """Makes examples, and counts what happens.
+    """Makes examples and counts what is left out.
 
     Args:
-        settings: Which hits become negatives.
-        documents: The way to their text.
-        tally: Where it is counted.
-        read: What is read of a negative.
+        settings: Choice of negatives.
+        documents: Access to texts.
+        tally: Counts.
+        read: Function that gives the text of a negative.
     """
 
     def __init__(self, settings: Mining, documents: Documents, tally: Tally, read: Callable[[Doc], str] = text_of) -> None:
@@ -259,7 +254,7 @@ class Miner:
         self.read = read
 
     def examples(self, groups: Sequence[Group]) -> list[Example]:
-        """The examples of groups, in their order. Documents are read for all groups together, which is quicker."""
+        """Return the examples of groups, in order. Documents of all groups are read together, for speed."""
         most = self.settings.per_positive
         for group in groups:
             self._prepare(group)
@@ -272,7 +267,7 @@ class Miner:
         return [self._example(group) for group in groups]
 
     def _prepare(self, group: Group) -> None:
-        """Puts the candidates of the window into the order in which they are to be taken."""
+        """Order the candidates of the window."""
         settings, topic = self.settings, group.ranking.topic.id
         ids, scores = group.ranking.ids, group.ranking.scores.tolist()
         group.rank = ids.index(group.positive.id) + 1 if group.positive.id in ids else 0
@@ -288,7 +283,7 @@ class Miner:
         group.preferred = window
 
     def _take(self, group: Group, docs: dict[str, Doc]) -> None:
-        """Takes of the candidates, of which so many have been read as a group needs, those that fit."""
+        """Take suitable candidates; `docs` holds as many as a group needs."""
         most = self.settings.per_positive
         some, group.preferred = group.preferred[:most], group.preferred[most:]
         for hit in some:
@@ -320,24 +315,24 @@ class Miner:
 
 
 def drawn(seed: int, *names: str) -> bytes:
-    """The place of something in a random order that depends on the seed and the names alone: the same on every machine."""
+    """Return the position in a random order that depends only on seed and names, on every machine."""
     return hashlib.blake2b("\0".join((str(seed), *names)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 @dataclass(frozen=True, repr=False)
 class Mined:
-    """The result of `mine_negatives`.
+    """Result of `mine_negatives`.
 
     Args:
-        examples: The examples.
-        settings: With which they were mined, by name.
+        examples: Examples.
+        settings: Mining settings by name.
         total: Number of topics, or documents.
-        unit: Which of the two, in the singular.
-        left_out: How many topics, relevant documents and candidates were left out, by reason: a key of REASONS.
-        duplicates: The candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
-            document, and `similarity` is 1 for all but near ones, of which it is the least that counts.
-        negative_ranks: The rank of each negative in its run, in the order of the examples.
-        positive_ranks: The rank of each group's relevant document; 0 where the run does not have it.
+        unit: "topic" or "document", what `total` counts.
+        left_out: Number of topics, relevant documents and candidates left out, by key of REASONS.
+        duplicates: Candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
+            document, and `similarity` is 1, or for near ones the threshold.
+        negative_ranks: Rank of each negative in its run, in the order of the examples.
+        positive_ranks: Rank of each group's relevant document; 0 if it is not in the run.
     """
 
     examples: Examples
@@ -350,20 +345,20 @@ class Mined:
     positive_ranks: tuple[int, ...]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the examples, as `Examples.write`."""
+        """Write the examples, as `Examples.write`."""
         self.examples.write(path)
 
     def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Mined:
-        """A copy with a teacher's scores, as `Examples.scored`."""
+        """Return a copy with a teacher's scores, as `Examples.scored`."""
         return replace(self, examples=self.examples.scored(reranker, progress))
 
     @property
     def sizes(self) -> dict[int, int]:
-        """A number of negatives to the number of groups that have so many, the greatest first."""
+        """Return the number of groups by number of negatives, the greatest first."""
         return dict(sorted(Counter(len(example.negatives) for example in self.examples).items(), reverse=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: the statistics, without the examples."""
+        """Return the statistics as plain values, for JSON."""
         kinds = Counter(pair.kind for pair in self.duplicates)
         present = [rank for rank in self.positive_ranks if rank]
         return {
@@ -412,11 +407,11 @@ class Mined:
 
 @dataclass
 class Tally:
-    """Counts what mining leaves out and what it takes, on the way to a `Mined`.
+    """Counts of what mining leaves out and takes.
 
     Args:
         total: Number of topics, or documents.
-        unit: Which of the two, in the singular.
+        unit: "topic" or "document", what `total` counts.
     """
 
     total: int
@@ -427,23 +422,23 @@ class Tally:
     positive_ranks: list[int] = field(default_factory=list)
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Counts what is left out, by a key of REASONS."""
+        """Count what is left out, by a key of REASONS."""
         self.left_out[reason] += count
 
     def group(self, positive: int, negatives: Sequence[int]) -> None:
-        """Counts the ranks of a group; 0 for a relevant document that the run does not have."""
+        """Count the ranks of a group; 0 for a relevant document outside the run."""
         self.positive_ranks.append(positive)
         self.negative_ranks += negatives
 
     def mined(self, examples: Sequence[Example], settings: Mapping[str, Any]) -> Mined:
-        """The examples with what was counted.
+        """Return the examples with the counts.
 
         Args:
-            examples: The examples.
-            settings: With which they were mined, by name.
+            examples: Examples.
+            settings: Mining settings by name.
 
         Raises:
-            InputError: There are none.
+            InputError: There are no examples.
         """
         left_out = {reason: self.left_out[reason] for reason in REASONS if self.left_out[reason]}
         if not examples:

@@ -1,4 +1,4 @@
-"""A cross-encoder of sentence-transformers that is to be trained: its rows, its losses, and its files.
+"""Trainable cross-encoder of sentence-transformers: rows, losses and files.
 
 Imports torch and transformers: import it inside functions only.
 """
@@ -33,15 +33,15 @@ from .runner.running import Rows
 if TYPE_CHECKING:
     from .cross_encoder import CrossEncoderSettings
 
-ROUNDED = 8  # tokens, to a multiple of which the pairs of a batch are filled up
+ROUNDED = 8  # batches are padded to a multiple of this many tokens
 
 
 class PairModel:
-    """A cross-encoder in float32 on the CPU, made from a base.
+    """Cross-encoder in float32 on the CPU, made from a base.
 
     Args:
-        folder: The base's.
-        settings: How it is to be trained; the seed is that of a new head.
+        folder: Folder of the base.
+        settings: Training settings; the seed is that of a new head.
 
     Raises:
         InputError: The base cannot be read, or gives several labels.
@@ -60,10 +60,10 @@ class PairModel:
                 num_labels=1 if self.new_head else None,
                 **NO_CODE,
             ).float()
-        # What the tokenizer was last called with is saved with it: it is to be what the base has, whatever was called.
+        # A tokenizer saves the options of its last call; restore those of the base.
         self._cuts = _cuts(self.network.tokenizer)
         self.tokens = {self.network.tokenizer.pad_token_id or 0}  # of all rows that were made
-        # Lengths are rounded up, so that there are few: the library of matrices keeps what it works out for each.
+        # Rounding up gives few distinct lengths: the matrix library caches work for each.
         self._processing = self.network[0].processing_kwargs
         if (self.network.max_seq_length or 0) % ROUNDED == 0:
             self.network[0].processing_kwargs = {**self._processing, "text": {"pad_to_multiple_of": ROUNDED}}
@@ -75,7 +75,7 @@ class PairModel:
             )
 
     def rows(self, examples: Sequence[Example]) -> Rows:
-        """The examples as rows of the loss: pairs with labels, or groups."""
+        """Return the examples as rows of the loss: pairs with labels, or groups."""
         if self._settings.loss == "bce":
             labelled = [
                 (example.query, passage.text, float(passage is example.positive))
@@ -90,7 +90,7 @@ class PairModel:
         return Rows(groups, [max(lengths[start:end]) for start, end in zip([0, *ends], ends, strict=False)])
 
     def cut_of(self, examples: Sequence[Example]) -> dict[str, Any]:
-        """The tokens that are read of a pair, and the share of the pairs that have more; empty without a limit."""
+        """Return the token limit of a pair, and the share of longer pairs; empty without a limit."""
         pairs = [(one.query, passage.text) for one in examples for passage in (one.positive, *one.negatives)]
         if not pairs or not (limit := self.network.max_seq_length):
             return {}
@@ -99,7 +99,7 @@ class PairModel:
         return {"tokens_read": int(limit), "pairs_cut": round(cut / len(pairs), 6)}
 
     def loss(self) -> Any:
-        """The loss that the settings name, over these rows."""
+        """Return the loss that the settings name."""
         settings = self._settings
         if settings.loss == "bce":
             return BinaryCrossEntropyLoss(self.network)
@@ -109,26 +109,26 @@ class PairModel:
         return _DistanceLoss(self.network, hinge)
 
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
-        """Gives the value of the measure on a run that is reranked with the model as it is."""
+        """Return a function that reranks a run with the current model and measures it."""
         measure = self._settings.measure
         stage = _InTraining(self.network)
         return lambda: float(evaluate(stage(run), qrels, measure)[measure])
 
     def save(self, folder: Path) -> None:
-        """Writes the model to a folder."""
+        """Write the model to a folder."""
         _set_cuts(self.network.tokenizer, self._cuts)
         with quiet(), self._unpadded():
             self.network.save_pretrained(str(folder), create_model_card=False)
 
     def restore(self, folder: Path) -> None:
-        """Takes the weights of a folder."""
+        """Load weights from a folder."""
         with without_warnings():
             other = sentence_transformers.CrossEncoder(str(folder), device="cpu", **NO_CODE)
         self.network.load_state_dict(other.state_dict())
 
     @contextmanager
     def _unpadded(self) -> Iterator[None]:
-        """Within the block lengths are not rounded up, which is for the training alone."""
+        """Disable the rounding up of lengths, which is for training only."""
         first = self.network[0]
         before, first.processing_kwargs = first.processing_kwargs, self._processing
         try:
@@ -148,7 +148,7 @@ class PairModel:
 
 
 def _cuts(tokenizer: Any) -> tuple[Any, Any]:
-    """How a quick tokenizer cuts and fills up texts; two times None for another one."""
+    """Truncation and padding of a fast tokenizer; (None, None) for others."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     return (backend.truncation, backend.padding) if backend is not None else (None, None)
 
@@ -169,12 +169,12 @@ def _group(example: Example, teacher: bool) -> dict[str, Any]:
 
 
 class _DistanceLoss(torch.nn.Module):
-    """The mean over all others of a group of how wrong the distance of the relevant document's score from theirs is.
+    """Mean error of the score differences between the relevant document and the others of a group.
 
     Args:
-        model: The cross-encoder.
-        margin: The least distance that is right: max(0, margin - distance); None: the distance of the labels is right, and the
-            error is squared (MarginMSE: Hofstätter et al. 2020).
+        model: Cross-encoder.
+        margin: Hinge max(0, margin - difference); None: squared error against the labels' differences (MarginMSE: Hofstätter et
+            al. 2020).
     """
 
     def __init__(self, model: Any, margin: float | None) -> None:
@@ -182,7 +182,6 @@ class _DistanceLoss(torch.nn.Module):
         self.model, self.margin = model, margin
 
     def forward(self, inputs: list[Any], labels: list[Any], prompt: Any = None, task: Any = None) -> Any:
-        """The loss of a batch of groups, whose first document is the relevant one."""
         queries, groups = inputs
         pairs = [(query, text) for query, texts in zip(queries, groups, strict=True) for text in texts]
         tokens = self.model.preprocess(pairs, prompt=prompt, task=task)
@@ -197,8 +196,6 @@ class _DistanceLoss(torch.nn.Module):
 
 @dataclass(frozen=True)
 class _InTraining(Reranker):
-    """Reranks with a model while it is trained."""
-
     network: Any = field(repr=False)
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:

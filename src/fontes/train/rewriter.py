@@ -33,27 +33,27 @@ def train_rewriter(
     overwrite: bool = False,
     progress: Report = silent,
 ) -> Training:
-    """Trains a T5 on manual rewrites and writes it to the folder `output`, from which `CanardT5(output)` loads it.
+    """Train a T5 on manual rewrites and write it to the folder `output`, which `CanardT5(output)` loads.
 
-    The model reads what `CanardT5.context` gives and learns to write the manual rewrite of the turn, of first turns too.
-    All turns of one conversation, `<conversation>_<turn>`, are learned from or held out together.
+    The input is that of `CanardT5.context`, the target the manual rewrite of the turn, also for first turns. Turns of one
+    conversation, `<conversation>_<turn>`, are on one side.
 
-    The same seed, torch, processor and number of threads give the same model in float32; so does a training that was
-    interrupted and is started again, which goes on from its last checkpoint. It runs on a GPU where there is one.
+    The same seed, torch, processor and thread count give the same model in float32, also after an interruption: training
+    resumes from its last checkpoint. Uses a GPU if there is one.
 
     Args:
-        topics: What `Topics.of` takes, or the path of a file. Topics without a manual rewrite of their own turn are left out.
-        output: The folder to make; it appears when all is done. Checkpoints are in OUTPUT.training meanwhile.
-        base: The start, a T5 or another encoder with a decoder: a folder, or a name on the Hugging Face hub.
-        settings: How to train; None: the defaults.
-        validation: Topics of other conversations to validate on; None: conversations that are held out.
-        overwrite: Whether a trained model that is there is replaced.
-        progress: Is called about once a second.
+        topics: Anything `Topics.of` takes, or the path of a file. Topics without a manual rewrite of their own turn are left
+            out.
+        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        base: Start, a T5 or another encoder-decoder: a folder, or a name on the Hugging Face hub.
+        settings: Training settings; None: the defaults.
+        validation: Topics of other conversations; None: held-out conversations.
+        overwrite: Whether to replace a trained model.
+        progress: Called about once a second.
 
     Raises:
-        InputError: The topics have no rewrites, a conversation is on both sides, `output` is there or cannot be written, the
-            base is not there or no such model, or the working folder holds something else.
-        ParameterError: The loss is no number any more.
+        InputError: No rewrites, a conversation on both sides, or an unusable `output`, base or working folder.
+        ParameterError: The loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or RewriterSettings()
@@ -85,25 +85,24 @@ def train_rewriter(
 
 
 class RewriterSettings(FitSettings):
-    """Settings of the training of a T5 that rewrites turns.
+    """Training settings of a T5 that rewrites turns.
 
     Contexts of 512 tokens and rewrites of 64 are those of chatty-goose, by the authors of castorini/t5-base-canard (Lin et al.
     2020); the other defaults are ours.
 
     Attributes:
         epochs: Passes over the turns.
-        batch: Turns of a step.
-        lr: The greatest learning rate.
-        max_length: Tokens of a context; a longer one loses its oldest parts first. None: 512.
-        target_length: Tokens of a rewrite; what is longer is cut.
-        answers: Of how many turns before the current one the answers are in the context, as in `CanardT5`.
-        held_out: The share of the conversations that is held out to validate with, where no validation is given; from 0, which
-            holds none out, to below 1.
-        limit: At most so many turns to learn from, drawn by the seed; None: all.
-        best: Which state is kept: that of the least "loss" of those that were validated, or the "last".
+        batch: Turns per step.
+        lr: Peak learning rate.
+        max_length: Maximum tokens of a context; the oldest parts are dropped first. None: 512.
+        target_length: Maximum tokens of a rewrite; the rest is cut.
+        answers: Number of previous turns whose answers are in the context, as in `CanardT5`.
+        held_out: Share of conversations held out for validation if none is given; from 0, none, to below 1.
+        limit: Maximum number of training turns, drawn by the seed; None: all.
+        best: State to keep: the least validation "loss", or the "last".
 
     Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
+        ParameterError: Invalid settings, all named.
     """
 
     epochs: int = Field(default=3, gt=0)
@@ -125,9 +124,9 @@ class RewritePair:
     """A turn with its rewrite.
 
     Args:
-        conversation: The conversation's id.
-        context: The parts that the model reads, the turn last.
-        rewrite: The manual rewrite.
+        conversation: Conversation id.
+        context: Parts that the model reads, the turn last.
+        rewrite: Manual rewrite.
     """
 
     conversation: str
@@ -136,11 +135,11 @@ class RewritePair:
 
 
 def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
-    """The turns of topics that have a manual rewrite, in their order.
+    """Return the turns that have a manual rewrite, in order.
 
     Args:
-        topics: The topics.
-        answers: Of how many turns before the current one the answers are in the context.
+        topics: Topics.
+        answers: Number of previous turns whose answers are in the context.
     """
     pairs = []
     for topic in topics.values():
@@ -153,10 +152,10 @@ def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
 def training_split(
     topics: Topics, validation: Topics | None, settings: RewriterSettings
 ) -> tuple[list[RewritePair], list[RewritePair]]:
-    """The turns to learn from and to validate on, each conversation on one side.
+    """Return the turns to learn from and to validate on, each conversation on one side.
 
     Raises:
-        InputError: There is nothing to learn or to validate on, or a conversation is on both sides.
+        InputError: An empty side, or a conversation on both sides.
     """
     pairs = rewrite_pairs(topics, settings.answers)
     if not pairs:
@@ -184,10 +183,10 @@ def training_split(
 
 
 def conversations(pairs: Sequence[RewritePair]) -> set[str]:
-    """The ids of the conversations."""
+    """Return the ids of the conversations."""
     return {pair.conversation for pair in pairs}
 
 
 def hash_of(pairs: Sequence[RewritePair]) -> str:
-    """The hash of contexts and rewrites in their order."""
+    """Return the hash of contexts and rewrites in order."""
     return hash_json([[list(pair.context), pair.rewrite] for pair in pairs])

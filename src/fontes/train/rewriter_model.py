@@ -1,4 +1,4 @@
-"""A T5 of transformers that is to be trained as a rewriter: its rows, batches and files.
+"""Trainable T5 rewriter of transformers: rows, batches and files.
 
 Imports torch and transformers: import it inside functions only.
 """
@@ -20,19 +20,19 @@ from .runner.running import Rows
 if TYPE_CHECKING:
     from .rewriter import RewritePair, RewriterSettings
 
-INPUT = 512  # tokens of a context where the settings name no number
+INPUT = 512  # default tokens of a context
 IGNORED = -100  # the label of padding
 
 
 class RewriterModel:
-    """A T5 in float32 on the CPU, made from a base.
+    """T5 in float32 on the CPU, made from a base.
 
     Args:
-        folder: The base's.
-        settings: How it is to be trained.
+        folder: Folder of the base.
+        settings: Training settings.
 
     Raises:
-        InputError: The base cannot be read, or is no encoder with a decoder.
+        InputError: The base cannot be read, or is no encoder-decoder.
     """
 
     def __init__(self, folder: Path, settings: RewriterSettings) -> None:
@@ -43,7 +43,7 @@ class RewriterModel:
         self.collator = transformers.DataCollatorForSeq2Seq(self.tokenizer, model=self.network, label_pad_token_id=IGNORED)
 
     def rows(self, pairs: Sequence[RewritePair]) -> Rows:
-        """The turns as rows: the tokens of the context, and as labels those of the rewrite."""
+        """Return the turns as rows: tokens of the context, and those of the rewrite as labels."""
         inputs = context_ids(self.tokenizer, [pair.context for pair in pairs], self._settings.max_length or INPUT)
         labels = token_ids(self.tokenizer, [pair.rewrite for pair in pairs], self._settings.target_length)
         rows = [
@@ -53,17 +53,17 @@ class RewriterModel:
         return Rows(rows, [len(ids) for ids in inputs])
 
     def counted(self, batch: Any) -> int:
-        """The tokens of the rewrites of a batch, over which the loss is the mean."""
+        """Return the number of rewrite tokens of a batch, over which the loss is the mean."""
         return int((batch["labels"] != IGNORED).sum())
 
     def save(self, folder: Path) -> None:
-        """Writes the model to a folder."""
+        """Write the model to a folder."""
         with quiet():
             self.network.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
 
     def restore(self, folder: Path) -> None:
-        """Takes the weights of a folder."""
+        """Load weights from a folder."""
         with without_warnings():
             other, _ = seq2seq(folder, KIND)
         self.network.load_state_dict(other.state_dict())

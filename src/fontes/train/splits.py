@@ -1,4 +1,4 @@
-"""`split`: topics into training and test, without duplicates; `leakage`: what two sets of topics have in common."""
+"""`split`: topics into training and test, without duplicates; `leakage`: what two sets of topics share."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .duplicates import Duplicate, check_near, duplicates_of
 
 Several: TypeAlias = object  # what Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
 
-EXAMPLES = 3  # of each kind in a report
+EXAMPLES = 3  # shown per kind in a report
 
 
 class Side(NamedTuple):
     """One side of a split.
 
     Attributes:
-        topics: The topics.
-        qrels: Their judgments.
+        topics: Topics.
+        qrels: Judgments.
     """
 
     topics: Topics
@@ -40,10 +40,10 @@ class Leakage:
     Args:
         train: Number of training topics.
         test: Number of test topics.
-        same: Pairs with the same text, exact or normalised; `id` is the test topic, `of` the training topic.
+        same: Pairs with equal text, exact or normalised; `id` is the test topic, `of` the training topic.
         near: Pairs whose similarity is at least `threshold`.
-        threshold: The least similarity of near pairs; None: they were not looked for.
-        documents: The relevant documents of both sides, each with the ids of its training topics and of its test topics.
+        threshold: Least similarity of near pairs; None: not searched.
+        documents: Relevant documents of both sides, each with the ids of its training topics and of its test topics.
         judged: Whether both sides have judgments, without which no documents are known.
     """
 
@@ -57,12 +57,12 @@ class Leakage:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The test topics that have a text or a relevant document in common with training."""
+        """Test topics that share a text or a relevant document with training."""
         shared = (topic_id for _, test in self.documents.values() for topic_id in test)
         return frozenset([*(pair.id for pair in (*self.same, *self.near)), *shared])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return {
             "train": self.train,
             "test": self.test,
@@ -94,16 +94,16 @@ class Leakage:
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """The result of `split`. `train` and `test` are pairs: `topics, qrels = split.train`.
+    """Result of `split`. `train` and `test` are pairs: `topics, qrels = split.train`.
 
     Args:
-        train: The training side.
-        test: The test side.
-        duplicates: The topics that were left out, each with the topic that stays in its place (`of`).
-        leakage: What the two sides have in common all the same.
-        unjudged: How many topics were left out because they have no judgments.
-        unknown: How many judged topics were left out because they have no text.
-        groups: How many groups the topics form; without `groups`, as many as topics.
+        train: Training side.
+        test: Test side.
+        duplicates: Topics left out, each with the topic kept in its place (`of`).
+        leakage: Remaining overlap of the two sides.
+        unjudged: Number of topics left out for lack of judgments.
+        unknown: Number of judged topics left out for lack of text.
+        groups: Number of groups; without `groups`, of topics.
     """
 
     train: Side
@@ -115,10 +115,10 @@ class Split:
     groups: int = 0
 
     def save(self, directory: str | Path) -> None:
-        """Writes train.jsonl and test.jsonl, and train.qrels and test.qrels (TREC) where there are judgments.
+        """Write train.jsonl and test.jsonl, and with judgments train.qrels and test.qrels (TREC).
 
         Args:
-            directory: The folder, which is made where it is missing.
+            directory: Folder, made if missing.
 
         Raises:
             InputError: A file cannot be written.
@@ -136,7 +136,7 @@ class Split:
                 write_qrels(side.qrels, folder / f"{name}.qrels")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: the topic ids of both sides, and the report."""
+        """Return topic ids of both sides and the report as plain values, for JSON."""
         return {
             "train": list(self.train.topics),
             "test": list(self.test.topics),
@@ -176,26 +176,27 @@ def split(
     near: float | None = 0.8,
     seed: int = 0,
 ) -> Split:
-    """Divides topics into training and test, without duplicates, the same way for every order of the input.
+    """Divide topics into training and test, without duplicates, independently of the order of the input.
 
-    Of duplicates the topic whose id comes first stays, and a later one is left out if it is a duplicate of one that stays. A
-    topic gets the judgments of those that were left out with the same text, the higher grade where they differ; not those of
-    near ones. Groups are shuffled by `seed` and go to the test side as long as they fit.
+    Of duplicates the one with the first id is kept; a later topic is left out if it duplicates a kept one. A topic inherits the
+    judgments of removed topics with equal text, the higher grade on conflict, but not those of near ones. Groups are shuffled
+    by `seed` and go to the test side as long as they fit.
 
     Args:
-        topics: What `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`) is merged: splits that exist.
-        qrels: What `Qrels.of` accepts, a path, or a list of Qrels or paths; with them only judged topics are divided.
-        test: The share of the topics, below 1, or their number, an int.
-        groups: What must stay on one side. "document": topics that share a relevant document, directly or through others;
-            "conversation": topics with the same id before the last "_"; a mapping from topic id to the name of a group; or a
-            function from topic to that name.
-        near: The Jaccard similarity of 5-character shingles from which on two texts are duplicates; None looks only for texts
-            that are the same but for case, white space and punctuation.
-        seed: Of the shuffle.
+        topics: Anything `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`), such as existing splits,
+            is merged.
+        qrels: Anything `Qrels.of` accepts, a path, or a list of Qrels or paths; if given, only judged topics are divided.
+        test: Share of the topics, below 1, or their number, an int.
+        groups: What must stay on one side. "document": topics that share a relevant document, transitively; "conversation":
+            topics with equal ids before the last "_"; a mapping from topic id to group name; or a function from topic to that
+            name.
+        near: Least Jaccard similarity of 5-character shingles of duplicates; None: only texts equal but for case, white space
+            and punctuation.
+        seed: Seed of the shuffle.
 
     Raises:
         InputError: Two texts have one id, or there are too few topics.
-        ParameterError: A parameter is out of its range.
+        ParameterError: Parameter out of range.
     """
     check_near(near)
     merged, judged = _merged_topics(topics), _merged_qrels(qrels)
@@ -215,23 +216,23 @@ def split(
         ids = [i for i in remaining if (i in chosen) == inside]
         rows = (row for row in judged.rows() if row[0] in remaining and (row[0] in chosen) == inside)
         sides.append(Side(Topics(remaining[i] for i in ids), Qrels(sorted(rows))))
-    # No two topics that stay are duplicates, so only documents can be shared.
+    # Kept topics are never duplicates, so only documents can be shared.
     shared = _leakage(sides[0], sides[1], near, [])
     return Split(sides[0], sides[1], tuple(duplicates), shared, unjudged, unknown, len(units))
 
 
 def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
-    """Texts, near texts and relevant documents that test topics share with training topics.
+    """Return texts, near texts and relevant documents that test topics share with training topics.
 
     Args:
-        train: A pair (topics, qrels), each of them what `split` accepts; topics without judgments are left out. Or topics
-            alone, as Topics or a `pathlib.Path`.
-        test: The same for the test side.
-        near: As for `split`.
+        train: Pair (topics, qrels), each as in `split`; unjudged topics are left out. Or topics alone, as Topics or a
+            `pathlib.Path`.
+        test: Likewise for the test side.
+        near: As in `split`.
 
     Raises:
-        InputError: As for `split`.
-        ParameterError: As for `split`.
+        InputError: As in `split`.
+        ParameterError: As in `split`.
     """
     check_near(near)
     sides = _side(train), _side(test)
@@ -239,9 +240,9 @@ def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
 
 
 def _shared_texts(train: Side, test: Side, near: float | None) -> list[Duplicate]:
-    """The pairs of a test topic and a training topic with the same text, or nearly; the most similar first."""
+    """Pairs of a test and a training topic with equal or near text, most similar first."""
     sides = [(topic, False) for topic in train.topics.values()] + [(topic, True) for topic in test.topics.values()]
-    # Both sides may use the same ids: numbers stand for the topics.
+    # Numbers identify the topics, since both sides may use the same ids.
     numbered = [replace(topic, id=str(number)) for number, (topic, _) in enumerate(sides)]
     pairs = []
     for pair in duplicates_of(numbered, near):
@@ -274,7 +275,7 @@ def _relevant(side: Side) -> dict[str, list[str]]:
 
 
 def _left_out(topics: list[Topic], near: float | None) -> list[Duplicate]:
-    """For each topic that is a duplicate of one that stays, the most similar of these."""
+    """For each topic that duplicates a kept one, the most similar of these."""
     before: dict[str, list[Duplicate]] = {}
     for pair in duplicates_of(topics, near):
         before.setdefault(pair.id, []).append(pair)
@@ -288,7 +289,7 @@ def _left_out(topics: list[Topic], near: float | None) -> list[Duplicate]:
 
 
 def _with_judgments_of(qrels: Qrels, duplicates: Iterable[Duplicate]) -> Qrels:
-    """The judgments, with those of topics that have the same text as another also for that one."""
+    """Judgments, extended by those of topics with equal text."""
     same = {pair.id: pair.of for pair in duplicates if pair.kind != "near"}
     if not any(topic_id in qrels for topic_id in same):
         return qrels
@@ -321,7 +322,6 @@ def _side(topics: object) -> Side:
 
 
 def _merged_topics(several: object) -> Topics:
-    """Raises InputError for an id that has two texts."""
     merged: dict[str, Topic] = {}
     for topics in _several(several, Topics):
         for topic in Topics.read(topics).values():
@@ -340,7 +340,6 @@ def _merged_qrels(several: object) -> Qrels:
 
 
 def _several(values: object, kind: type[Any]) -> list[object]:
-    """A list of values or paths as it is; anything else as a list of one."""
     if isinstance(values, (list, tuple)) and values and all(isinstance(item, (kind, os.PathLike)) for item in values):
         return list(values)
     return [values]

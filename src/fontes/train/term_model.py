@@ -1,4 +1,4 @@
-"""A term classifier of transformers that is to be trained: its rows, its loss and its files.
+"""Trainable term classifier of transformers: rows, loss and files.
 
 Imports torch and transformers: import it inside functions only.
 """
@@ -22,15 +22,15 @@ from .runner.running import Rows
 if TYPE_CHECKING:
     from .terms import TermSettings
 
-IGNORED = -100  # a token that has no label
+IGNORED = -100  # label of tokens that have none
 
 
 class TermModel:
-    """A token classifier in float32 on the CPU, made from an encoder.
+    """Token classifier in float32 on the CPU, made from an encoder.
 
     Args:
-        folder: The encoder's.
-        settings: How it is to be trained; the seed is that of the new head.
+        folder: Folder of the encoder.
+        settings: Training settings; the seed is that of the new head.
 
     Raises:
         InputError: The encoder cannot be read.
@@ -54,7 +54,7 @@ class TermModel:
         self._pieces = Pieces(self.tokenizer, positions_of(self.network.config))
 
     def rows(self, topics: Sequence[Topic]) -> Rows:
-        """The topics as tokens with labels: 1 or 0 at the first subword of a history's word, relevant or not, else IGNORED."""
+        """Return the topics as tokens, labelled 1 (relevant) or 0 at the first subword of a history's word, else IGNORED."""
         answers, labels = self._settings.answers, Labels(self._settings.analyzer)
         marks = [labels(topic, answers) for topic in topics]
         histories = [history_of(topic, answers) for topic in topics]
@@ -68,13 +68,13 @@ class TermModel:
         return Rows(rows, [len(row["input_ids"]) for row in rows])
 
     def loss(self, outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
-        """The cross-entropy of a batch, relevant words weighted."""
+        """Return the cross-entropy of a batch, relevant words weighted."""
         logits = outputs.logits.float()
         weights = torch.tensor([1.0, self._settings.weight], device=logits.device)
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), weight=weights, ignore_index=IGNORED)
 
     def save(self, folder: Path, threshold: float | None = None) -> None:
-        """Writes the model to a folder, with the threshold of a relevant term where it is known."""
+        """Write the model to a folder, with the threshold of relevant terms if known."""
         if threshold is not None:
             self.network.config.term_threshold = threshold
         with quiet():
@@ -82,7 +82,7 @@ class TermModel:
             self.tokenizer.save_pretrained(folder)
 
     def restore(self, folder: Path) -> None:
-        """Takes the weights of a folder."""
+        """Load weights from a folder."""
         with without_warnings():
             other = transformers.AutoModelForTokenClassification.from_pretrained(folder, **NO_CODE, dtype=torch.float32)
         self.network.load_state_dict(other.state_dict())

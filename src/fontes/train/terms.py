@@ -29,31 +29,30 @@ from .runner.settings import LAST, FitSettings, Settings
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 CARD = "term_classifier.json"
 KIND = "term classifier"
-WARM_UP = 0.1  # the share of the training in which the learning rate rises
-DECAY = 0.01  # of the weights, biases and norms excepted
+WARM_UP = 0.1  # warm-up, as a share of the training
+DECAY = 0.01  # not of biases and norms
 
 
 class TermSettings(Settings):
-    """Settings of the training of a term classifier.
+    """Training settings of a term classifier.
 
     Attributes:
         epochs: Passes over the topics.
-        minutes: Stop after so many, with what was learned by then; None: no limit.
-        batch: Topics of a step.
-        lr: The greatest learning rate of AdamW: it rises over the first tenth and falls to 0 at the end.
-        dropout: Of the hidden layers, while training; from 0 to below 1.
-        max_length: Tokens of an input, 8 at least.
-        answers: Of how many turns before the current one the answers belong to the history.
+        minutes: Time limit, after which training ends early; None: no limit.
+        batch: Topics per step.
+        lr: Peak learning rate of AdamW, with warm-up over the first tenth and decay to 0.
+        dropout: Dropout of the hidden layers; from 0 to below 1.
+        max_length: Maximum tokens of an input, at least 8.
+        answers: Number of previous turns whose answers belong to the history.
         weight: Weight of a relevant word in the loss; any other word has 1.
-        held_out: The share of conversations kept out, half to choose the threshold on and half to measure with; above 0 and
-            below 1.
-        limit: At most so many topics, the first after the shuffle; None: all.
-        analyzer: Whose stems and stop words say which words are relevant.
-        precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where the device computes in it.
-        seed: Of the order, the part held out and the dropout; below 2**32.
+        held_out: Share of conversations held out, half to choose the threshold and half to measure; above 0 and below 1.
+        limit: Maximum number of topics, the first after the shuffle; None: all.
+        analyzer: Analyzer whose stems and stop words define relevant words.
+        precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if the device supports it.
+        seed: Seed of order, held-out part and dropout; below 2**32.
 
     Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
+        ParameterError: Invalid settings, all named.
     """
 
     epochs: int = Field(default=3, gt=0)
@@ -71,7 +70,7 @@ class TermSettings(Settings):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     def fit_settings(self) -> FitSettings:
-        """The settings of the runner."""
+        """Return the settings of the runner."""
         precision = self.precision
         if precision == "auto":
             precision = "bfloat16" if "bfloat16" in candidates(device()) else "float32"
@@ -85,20 +84,20 @@ class TermTraining:
     """Record of a training; beside the model as term_classifier.json.
 
     Args:
-        base: The encoder that the training began with.
-        fingerprint: Of the model's weights, configuration and vocabulary, without this file.
-        settings: Of the training.
-        topics: Number of topics that were read.
-        trained: Those of them that have a history and were learned from.
-        validation: Those kept out to choose the threshold on.
-        held_out: Those kept out of that too, for `scores`.
+        base: Starting encoder.
+        fingerprint: Fingerprint of the model's weights, configuration and vocabulary, without this file.
+        settings: Training settings.
+        topics: Number of topics read.
+        trained: Number with a history that were learned from.
+        validation: Number held out to choose the threshold.
+        held_out: Number held out for `scores`.
         steps: Number of steps.
-        epochs: Passes over the topics; below the number that was set where the minutes were over.
+        epochs: Passes over the topics; fewer than set if the time ran out.
         seconds: Duration.
-        losses: The mean loss of each tenth of the steps.
-        threshold: The probability with the best F1 on the topics for validation, which QuReTeC uses.
-        chosen: The terms of the topics for validation at this threshold, which was chosen on them: too good to be expected.
-        scores: The terms of the topics held out.
+        losses: Mean loss of each tenth of the steps.
+        threshold: Probability with the best F1 on the validation topics, used by QuReTeC.
+        chosen: Scores on the validation topics at this threshold, optimistic since it was chosen on them.
+        scores: Scores on the held-out topics.
     """
 
     base: str
@@ -117,7 +116,7 @@ class TermTraining:
     scores: TermScores
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         scores = {"chosen": self.chosen.to_dict(), "scores": self.scores.to_dict()}
         return {**asdict(self), "settings": self.settings.model_dump(), **scores}
 
@@ -131,26 +130,25 @@ def train_terms(
     progress: Report = silent,
     checkpoints: str | Path | None = None,
 ) -> TermTraining:
-    """Trains a term classifier and writes it to the folder `output`, from which `QuReTeC(output)` loads it.
+    """Train a term classifier and write it to the folder `output`, which `QuReTeC(output)` loads.
 
-    The same seed, torch, processor and number of threads give the same model, unless minutes cut it short; so does a training
-    that was interrupted and resumed from its checkpoints. It runs on a GPU where there is one.
+    The same seed, torch, processor and thread count give the same model, unless `minutes` cut it short, also after an
+    interruption resumed from `checkpoints`. Uses a GPU if there is one.
 
     Args:
-        topics: With turns and manual rewrites; those without earlier turns, or a rewrite of their own, teach nothing. All
-            topics of one conversation, `<conversation>_<turn>`, are learned from or held out together.
-        output: The folder to make; it appears when all is done, so a killed training leaves nothing there.
-        base: The encoder to start from: a folder, or a name on the Hugging Face hub.
-        settings: How to train; None: the defaults.
-        overwrite: Whether a term classifier that is there is replaced.
-        progress: Is called about once a second.
-        checkpoints: A folder for the state of the training, every five minutes. An interrupted training resumes from there when
-            it is started again with the same topics, base and settings. None: it begins anew.
+        topics: Topics with turns and manual rewrites; those without earlier turns or a rewrite are not used. Topics of one
+            conversation, `<conversation>_<turn>`, are on one side.
+        output: Folder to create, complete when it appears.
+        base: Starting encoder: a folder, or a name on the Hugging Face hub.
+        settings: Training settings; None: the defaults.
+        overwrite: Whether to replace a term classifier.
+        progress: Called about once a second.
+        checkpoints: Folder for the training state, saved every five minutes, from which the same training resumes. None: it
+            starts anew.
 
     Raises:
-        InputError: The topics have no rewrites or histories, `output` is there or cannot be written, the base is not there or
-            no encoder, or the checkpoints are of another training.
-        ParameterError: The numbers overflow at this learning rate and weight, or there are minutes and checkpoints.
+        InputError: No rewrites or histories, unusable `output` or base, or checkpoints of another training.
+        ParameterError: Overflow at this learning rate and weight, or both minutes and checkpoints.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or TermSettings()
@@ -219,12 +217,12 @@ def train_terms(
 
 
 class TopicSplit(NamedTuple):
-    """The topics of a training, each conversation on one side.
+    """Topics of a training, each conversation on one side.
 
     Attributes:
-        learned: Those to learn from.
-        validation: Those to choose the threshold on.
-        held_out: Those that have no part in the training, to measure with.
+        learned: Topics to learn from.
+        validation: Topics to choose the threshold on.
+        held_out: Topics to measure with, unused in training.
     """
 
     learned: list[Topic]
@@ -233,7 +231,7 @@ class TopicSplit(NamedTuple):
 
 
 def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
-    """The topics with history and rewrite, divided by conversation, in a shuffled order.
+    """Return the topics with history and rewrite, divided by conversation, shuffled.
 
     Raises:
         InputError: There is nothing to learn, or too little to hold out.
@@ -258,17 +256,17 @@ def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
 
 
 def rate(part: float, steps: int) -> float:
-    """The factor of the learning rate before a step: it rises over WARM_UP and falls to 0 at the end.
+    """Return the factor of the learning rate before a step: it rises over WARM_UP, then falls to 0.
 
     Args:
-        part: The part of the training that is over, by steps or by the clock.
+        part: Finished part of the training, by steps or time.
         steps: Steps of the training.
     """
     return max(0.0, min((part + 1 / steps) / WARM_UP, (1 - part) / (1 - WARM_UP), 1.0))
 
 
 def _measured(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[float, TermScores, TermScores]:
-    """The threshold with the best F1 on the topics for validation, its scores there, and those on the topics held out."""
+    """Threshold with the best F1 on the validation topics, its scores there, and those on the held-out topics."""
     stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32")
     labels = Labels(settings.analyzer)
 

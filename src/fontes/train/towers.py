@@ -1,4 +1,4 @@
-"""Two towers of one encoder that is to be trained: its rows, its losses, its searches and its files.
+"""Trainable two towers of one encoder: rows, losses, searches and files.
 
 Imports torch and sentence-transformers: import it inside functions only.
 """
@@ -31,23 +31,23 @@ from .runner.running import Rows
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
 DEPTH = 1000  # documents of a query in a run
-CHUNK = 1000  # texts that are made tokens at once
-PART = 16  # texts of a batch that are padded to the longest of them
+CHUNK = 1000  # texts tokenized at once
+PART = 16  # texts padded together
 
 
 def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool = False) -> Rows:
-    """Training data as rows: a query, its documents, and for each a label.
+    """Return training data as rows: a query, its documents, and a label for each.
 
     Args:
-        data: Examples, whose relevant document comes first and has the label 1; or pairs, each a row with one document.
-        negatives: How many of an example's other documents are taken, from the first; None: all.
-        teacher: Whether the labels are the scores that the examples carry.
+        data: Examples, relevant document first with the label 1; or pairs, each a row with one document.
+        negatives: Number of other documents per example, from the first; None: all.
+        teacher: Whether labels are the scores in the examples.
     """
     if isinstance(data, LabelledPairs):
         rows: list[dict[str, Any]] = [
             {"query": pair.first, "documents": [pair.second], "labels": [float(pair.label)]} for pair in data
         ]
-        # No pair of a batch is a negative of another, so those of like length may go together, by their characters.
+        # Pairs are no negatives of each other, so they can be batched by length in characters.
         return Rows(rows, [max(len(pair.first), len(pair.second)) for pair in data])
     rows = []
     for example in data:
@@ -59,13 +59,13 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
 
 @dataclass
 class Collator(SentenceTransformerDataCollator):
-    """A batch of rows: its queries, its documents, each once and by length, and what they are to each other.
+    """A batch of rows: its queries, its distinct documents by length, and the labels between them.
 
-    The labels are float32, (2, queries, documents): POSITIVE for the first document of a query, UNCOUNTED for the others that
-    are known to be relevant to it, else NEGATIVE; and the labels of the query's own documents, NaN for those of others.
+    Labels are float32, (2, queries, documents): POSITIVE for the first document of a query, UNCOUNTED for others known to be
+    relevant to it, else NEGATIVE; and the labels of the query's own documents, NaN for those of others.
 
     Args:
-        relevant: The texts that are known to be relevant to a query, by its text.
+        relevant: Known relevant texts by query text.
     """
 
     relevant: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Collator(SentenceTransformerDataCollator):
 
 
 def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
-    """The texts of a batch in parts of PART, each without the padding that all of its texts have at their ends."""
+    """Return the texts of a batch in parts of PART, without the end padding common to each part."""
     mask, parts = features["attention_mask"], []
     for first in range(0, len(mask), PART):
         rows = slice(first, first + PART)
@@ -102,17 +102,16 @@ def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class TowersLoss(CachedLossMixin, nn.Module):
-    """A loss of the cosines of a batch's queries and documents, with cached gradients where there are mini-batches.
+    """Loss of the cosines of a batch's queries and documents, with cached gradients if there are mini-batches.
 
     Args:
-        model: Gives vectors of length 1.
-        kind: "mnrl": the cross-entropy of telling the relevant document from all others of the batch (multiple negatives;
-            Henderson et al. 2017); "teacher": the squared error of the distances of a query's relevant document from its
-            others, against those of a teacher's scores (MarginMSE; Hofstätter et al. 2020); "cosine": the squared error of the
-            cosines of pairs against their labels (Reimers and Gurevych 2019).
-        scale: By what cosines are multiplied, with "cosine" by nothing.
-        mini_batch: Texts that are computed at once, so that memory does not grow with the batch (GradCache; Gao et al. 2021);
-            None: all.
+        model: Model of unit vectors.
+        kind: "mnrl": cross-entropy of the relevant document against all others of the batch (multiple negatives; Henderson et
+            al. 2017); "teacher": squared error of the score differences between relevant and other documents against a
+            teacher's (MarginMSE; Hofstätter et al. 2020); "cosine": squared error of the cosines of pairs against their labels
+            (Reimers and Gurevych 2019).
+        scale: Factor of the cosines, except with "cosine".
+        mini_batch: Texts computed at once, which bounds memory (GradCache; Gao et al. 2021); None: all.
     """
 
     def __init__(self, model: Any, kind: str, scale: float, mini_batch: int | None) -> None:
@@ -152,7 +151,7 @@ class TowersLoss(CachedLossMixin, nn.Module):
 
 
 def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
-    """The ids of all tokens in rows, those of prompts and padding among them; None where the model has no such tokenizer."""
+    """Return the ids of all tokens in rows, with prompts and padding; None if the model has no such tokenizer."""
     tokenizer = model.tokenizer
     if not hasattr(tokenizer, "pad_token_id") or has_static_embedding_input(model):
         return None
@@ -166,7 +165,7 @@ def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
 
 
 def cut_of(model: Any, rows: Rows) -> dict[str, Any]:
-    """The tokens that the model reads of a text, and the share of the rows' documents that have more; empty without a limit."""
+    """Return the token limit of the model, and the share of longer documents; empty without a limit."""
     if tokens_of(model, Rows()) is None or not (limit := model.max_seq_length):
         return {}
     texts = sorted({model.prompts.get("document", "") + text for row in rows.rows for text in row["documents"]})
@@ -176,7 +175,7 @@ def cut_of(model: Any, rows: Rows) -> dict[str, Any]:
 
 
 def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozenset[str]]:
-    """The texts that are relevant to a query, by its text, over all examples; pairs tell none apart."""
+    """Return the texts relevant to each query, by query text; none for pairs."""
     texts: dict[str, set[str]] = {}
     for one in data:
         for example in one if isinstance(one, Examples) else ():
@@ -187,14 +186,14 @@ def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozen
 def search_measure(
     model: Any, topics: Topics, documents: Mapping[str, str], qrels: Qrels, measure: Measure
 ) -> Callable[[], float]:
-    """Gives the value of a measure on an exhaustive search of documents with the model as it is.
+    """Return a function that measures an exhaustive search with the current model.
 
     Args:
-        model: The SentenceTransformer.
-        topics: The queries.
-        documents: The texts of the documents by their ids.
-        qrels: The judgments.
-        measure: The measure.
+        model: SentenceTransformer.
+        topics: Queries.
+        documents: Document texts by id.
+        qrels: Judgments.
+        measure: Measure.
     """
     queries, ids, texts = [topic.text for topic in topics.values()], list(documents), list(documents.values())
 
@@ -214,9 +213,9 @@ def search_measure(
 
 
 def save(model: Any, folder: Path) -> None:
-    """Writes a SentenceTransformer to a folder."""
+    """Write a SentenceTransformer to a folder."""
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
-    if tokenizer is not None:  # its file would hold how the last batch was cut and filled up
+    if tokenizer is not None:  # or its file would hold the truncation and padding of the last batch
         tokenizer.no_truncation()
         tokenizer.no_padding()
     with quiet():
@@ -224,7 +223,7 @@ def save(model: Any, folder: Path) -> None:
 
 
 def restore(model: Any, folder: Path) -> None:
-    """Takes the weights that `save` wrote to a folder."""
+    """Load weights that `save` wrote to a folder."""
     with quiet():
         saved = sentence_transformers.SentenceTransformer(str(folder), device="cpu", **NO_CODE)
     model.load_state_dict(saved.state_dict())

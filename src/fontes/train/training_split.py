@@ -19,12 +19,12 @@ T = TypeVar("T", bound=TrainingSet[Any])
 
 @dataclass(frozen=True)
 class TrainingSplit(Generic[T]):
-    """The sides of a training.
+    """Sides of a training.
 
     Args:
-        learned: What is learned from.
-        validation: What the loss is validated on; None: nothing.
-        hashes: Of the data.
+        learned: Training data.
+        validation: Data for the validation loss; None: nothing.
+        hashes: Hashes of the data.
     """
 
     learned: T
@@ -33,15 +33,15 @@ class TrainingSplit(Generic[T]):
 
     @property
     def queries(self) -> set[str]:
-        """The queries that are learned from."""
+        """Return the training queries."""
         return queries(self.learned)
 
 
 def training_split(data: T, validation: T | None, settings: FitSettings) -> TrainingSplit[T]:
-    """The sides of a training: what there is to validate with, or else the share of the queries that the settings hold out.
+    """Return the sides of a training: the given validation data, or the share of queries the settings hold out.
 
     Raises:
-        InputError: The same query is on both sides, or there are too few to hold one out.
+        InputError: A query on both sides, or too few queries.
     """
     if validation is not None:
         if both := sorted(queries(data) & queries(validation)):
@@ -58,12 +58,12 @@ def training_split(data: T, validation: T | None, settings: FitSettings) -> Trai
 
 
 def queries(data: TrainingSet[Any]) -> set[str]:
-    """The queries of examples or pairs."""
+    """Return the queries of examples or pairs."""
     return {type(data)._query(item).strip() for item in data}
 
 
 def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, Qrels]:
-    """A validation run and its judgments, without the topics that are learned from, and those that nobody judged.
+    """Return a validation run and its judgments, without training topics and unjudged topics.
 
     Raises:
         InputError: None are left.
@@ -81,7 +81,7 @@ def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, 
 
 
 def check_teacher(*sides: Iterable[Example] | None) -> None:
-    """Raises InputError where a document has no score of a teacher."""
+    """Raise InputError if a document has no teacher score."""
     for example in (example for side in sides for example in side or ()):
         for passage in (example.positive, *example.negatives):
             if passage.score is None:

@@ -1,4 +1,4 @@
-"""The parameters that do best on judged topics, and weights of fusion learned from judgments."""
+"""Parameter tuning on judged topics, and fusion weights learned from judgments."""
 
 from .result import Trial, TunedFold, Tuning
 from .search import tune

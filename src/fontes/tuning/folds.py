@@ -1,4 +1,4 @@
-"""Which topics belong together, and folds that keep them together."""
+"""Groups of related topics, and folds that keep each group whole."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Groups: TypeAlias = str | Mapping[str, str] | Callable[[Topic], object] | None
 
 
 def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
-    """The topic ids in groups that must not be torn apart; the same for every order of the topics.
+    """Return groups of topic ids that must stay in one fold, independent of the order of the topics.
 
     Args:
         topics: The topics.
-        qrels: Their judgments, which only "document" needs.
-        groups: None: each topic alone. "document": topics that share a relevant document (grade 1 or more), directly or through
-            others. "conversation": topics whose ids are the same before the last "_". Or a mapping from topic id to the name
-            of its group, or a function from topic to that name.
+        qrels: Their judgments, needed only for "document".
+        groups: None: each topic alone. "document": topics connected by shared relevant documents (grade 1 or more).
+            "conversation": topics with equal ids before the last "_". Or a mapping from topic id, or a function from topic,
+            to a group name.
 
     Raises:
         ParameterError: `groups` is another word, or "document" without judgments.
-        InputError: A topic is missing in the mapping.
+        InputError: The mapping lacks a topic.
     """
     ids = sorted(topics)
     if groups is None:
@@ -46,13 +46,13 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
 
 
 def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
-    """Deals units of topics into folds: units are shuffled and the larger ones dealt first, each to the smallest fold so far.
+    """Assign units of topics to folds: shuffled, larger units first, each to the smallest fold so far.
 
     Returns:
-        Topic id to the number of its fold, from 0.
+        Topic id to fold number, from 0.
 
     Raises:
-        ParameterError: There are fewer than two folds, or more than units.
+        ParameterError: There are fewer than two folds, or more folds than units.
     """
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise ParameterError(f"folds must be a whole number from 2 up, not {folds!r}")
@@ -76,7 +76,6 @@ def _named(names: Mapping[str, object]) -> list[list[str]]:
 
 
 def _joined(ids: list[str], links: Iterable[list[tuple[str, str]]]) -> list[list[str]]:
-    """The connected components of topics and documents."""
     parent = {i: i for i in ids}
 
     def root(i: str) -> str:

@@ -1,4 +1,4 @@
-"""The result of `tune`: held-out score, choices of the folds, trials and final stage; as values, text and plot."""
+"""Result of `tune` as values, text and plot."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Ends of a parameter beyond which there is nothing to try.
+# Limits of the parameters' valid values.
 LIMITS = {"b": (0.0, 1.0), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
-NEAR_EDGE = 0.02  # of a range without steps
+NEAR_EDGE = 0.02  # as a fraction of a range without steps
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A setting that was scored, with the measure of each topic, float64, in the order of the ids."""
+    """A scored setting, with the measure of each topic (float64) in id order."""
 
     params: Setting
     values: Floats = field(repr=False)
 
     @property
     def score(self) -> float:
-        """The mean over all topics, among them those that the setting is chosen on."""
+        """Mean over all topics, including those used to choose the setting."""
         return float(self.values.mean())
 
 
 @dataclass(frozen=True, eq=False)
 class TunedFold:
-    """A fold that was held out.
+    """A held-out fold.
 
     Args:
-        params: Chosen on the other folds.
-        topics: The places of the fold's topics in `Tuning.topic_ids`, int64.
-        values: The measure of each of them under `params`, float64.
-        chosen: The mean over the other folds under `params`, which chose them.
-        default: The mean over the fold's topics with the parameters as they were given, or None.
+        params: Setting chosen on the other folds.
+        topics: Positions of the fold's topics in `Tuning.topic_ids`, int64.
+        values: The measure of each topic under `params`, float64.
+        chosen: Mean of `params` over the other folds.
+        default: Mean of the original parameters over the fold, or None.
     """
 
     params: Setting
@@ -63,26 +63,26 @@ class TunedFold:
 
     @property
     def score(self) -> float:
-        """The mean over the fold's topics."""
+        """Mean over the fold's topics."""
         return float(self.values.mean())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuning:
-    """The result of `tune`.
+    """Result of `tune`.
 
     Args:
-        measure: The measure that the parameters maximise.
-        method: How the space was searched: "grid", "random" or "tpe".
-        space: The values of each parameter, as they were read.
-        topic_ids: The judged topics, in the order of their ids.
-        units: For each of them the number of its group, int64.
-        trials: All settings that were scored.
-        folds: The setting chosen without each fold, and its values on it.
-        stage: The stage with the final parameters: those with the best mean over all topics.
-        default: The parameters as given; None for a function of which some parameter has no default.
+        measure: The maximised measure.
+        method: Search method: "grid", "random" or "tpe".
+        space: The parsed values of each parameter.
+        topic_ids: The judged topics, in id order.
+        units: The group number of each topic, int64.
+        trials: All scored settings.
+        folds: For each fold, the setting chosen without it and its values on the fold.
+        stage: The stage with the final parameters, which have the best mean over all topics.
+        default: The original parameters; None for a function with a parameter that has no default.
         default_values: The measure of each topic under them, float64, or None.
-        seconds: Seconds of the whole search.
+        seconds: Duration of the search.
     """
 
     measure: Measure
@@ -99,17 +99,17 @@ class Tuning:
 
     @cached_property
     def best(self) -> Trial:
-        """The trial with the best mean over all topics. Its score is that of the topics that chose it."""
+        """Trial with the best mean over all topics; its score is not held out."""
         return max(self.trials, key=lambda trial: trial.score)
 
     @property
     def params(self) -> Setting:
-        """The final parameters."""
+        """Final parameters."""
         return self.best.params
 
     @cached_property
     def values(self) -> Floats:
-        """The measure of each topic, float64 in the order of `topic_ids`, under the parameters chosen without its fold."""
+        """Held-out measure of each topic, float64, in the order of `topic_ids`."""
         values = np.zeros(len(self.topic_ids), dtype=np.float64)
         for fold in self.folds:
             values[fold.topics] = fold.values
@@ -118,15 +118,12 @@ class Tuning:
 
     @property
     def score(self) -> float:
-        """The mean over all topics of the held-out values."""
+        """Mean of the held-out values."""
         return float(self.values.mean())
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """The interval of the mean of `values` by Student's t, where values of one unit may depend on each other.
-
-        The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
-        sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
+        """95% interval of the mean of `values`, clustered by unit; see `interval`.
 
         Raises:
             ParameterError: There are fewer than two units.
@@ -135,17 +132,17 @@ class Tuning:
 
     @property
     def difference(self) -> float | None:
-        """The mean over topics of held-out value minus the value under the given parameters."""
+        """Mean over topics of the held-out value minus the value under the original parameters."""
         return None if self.default_values is None else float((self.values - self.default_values).mean())
 
     @cached_property
     def difference_interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of `difference`, paired by topic."""
+        """95% interval of `difference`, paired by topic."""
         return None if self.default_values is None else interval(self.values - self.default_values, self.units)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each parameter whose best values all lie on an edge of the space."""
+        """One sentence for each parameter whose best values all lie at an edge of the space."""
         best = [trial for trial in self.trials if trial.score == self.best.score]
         sentences = []
         for name, axis in self.space.items():
@@ -165,10 +162,10 @@ class Tuning:
         return tuple(sentences)
 
     def to_dict(self, trials: bool = True) -> dict[str, Any]:
-        """Plain values, for JSON.
+        """Return JSON values.
 
         Args:
-            trials: Whether the list of trials is part of it.
+            trials: Whether to include the trials.
         """
         plain: dict[str, Any] = {
             "measure": str(self.measure),
@@ -202,14 +199,14 @@ class Tuning:
         return plain
 
     def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
-        """The mean over all topics as a curve over one parameter, or as a map over two, with what the folds chose.
+        """Plot the mean as a curve over one parameter or a map over two, with the choices of the folds.
 
         Args:
-            parameters: One or two names; by default the first two of the space. Over all others the best value is shown.
+            parameters: One or two names; by default the first two of the space. The best value over all others is shown.
 
         Raises:
-            ParameterError: There are other names among them.
-            MissingExtraError: There is no matplotlib.
+            ParameterError: A name is not in the space, or the number of names is wrong.
+            MissingExtraError: matplotlib is not installed.
         """
         from .result import surface
 
@@ -257,10 +254,10 @@ class Tuning:
 
 
 def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> tuple[float, float]:
-    """The interval of the mean of `values` by Student's t, where values of one unit may depend on each other.
+    """Return Student's t interval of a mean, for values that may be dependent within a unit.
 
-    The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
-    sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
+    The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n² for G units and n values, as for a cluster sample
+    (Cochran 1977, ch. 11); with one value per unit it is s² / n.
 
     Raises:
         ParameterError: There are fewer than two units.
@@ -303,7 +300,7 @@ CHOSEN = "chosen by folds (larger: by more)"
 
 
 def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
-    """The plot of one or two parameters, by default the first two of the space; see `Tuning.plot`."""
+    """Plot one or two parameters; see `Tuning.plot`."""
     names = [parameters] if isinstance(parameters, str) else list(parameters or list(tuning.space)[:2])
     for name in names:
         if name not in tuning.space:
@@ -335,7 +332,7 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
         at = place(trial.params[name])
         best[at] = max(best.get(at, -np.inf), trial.score)
     points = sorted(best.items())
-    # Settings that were drawn at random differ in the other parameters as well: no line from one to the next.
+    # Random settings also differ in the other parameters, so no line connects them.
     drawn_alone = len(tuning.space) > 1 and tuning.method != "grid"
     style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if drawn_alone else "-"}
     axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")
@@ -392,7 +389,7 @@ def _numeric(tuning: Tuning, name: str) -> bool:
 
 
 def _places(tuning: Tuning, name: str) -> Any:
-    """From a value to its place on the axis: numbers at their value, others at their place in the list."""
+    """Map values to axis positions: numbers to themselves, others to their list index."""
     if _numeric(tuning, name):
         return float
     values = list(map(repr, tuning.space[name].values))  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Settings that are scored, here or by actors of a cluster; inner stages that a setting leaves as they are run once."""
+"""Scoring of settings, locally or by actors of a cluster; inner stages that no setting changes run once."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Study = Callable[["Scoring"], list[int]]
 
 
 class Scoring:
-    """Scores settings, each once, by the values of all topics.
+    """Scores settings on all topics, each once.
 
     Args:
-        maker: Makes a stage of a setting.
+        maker: Makes a stage from a setting.
         topics: The topics.
         qrels: The judgments.
         measure: The measure.
-        precisions: Precisions of models that leave theirs open: see `core.precision.settled`.
+        precisions: Precisions of models that do not fix theirs; see `core.precision.settled`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Scoring:
         self._precisions = precisions or {}
 
     def number(self, setting: Setting) -> int:
-        """The number of the trial of a setting, which is scored if it is new."""
+        """Return the trial number of a setting, scoring it if it is new."""
         key = _key(setting)
         if key not in self._numbers:
             values = self._known.pop(key) if key in self._known else self.values(self._maker(setting))
@@ -56,32 +56,32 @@ class Scoring:
         return self._numbers[key]
 
     def know(self, setting: Setting, values: Floats) -> None:
-        """Takes the values of a setting from elsewhere."""
+        """Record values of a setting that were computed elsewhere."""
         self._known[_key(setting)] = values
 
     def values(self, stage: Any) -> Floats:
-        """The measure of each topic under a stage."""
+        """Return the measure of each topic under a stage."""
         # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
         depth = self._measure.cutoff
         if self._precisions:
             stage = settled(stage, self._precisions)
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
-        # Without its documents, a run that finds nothing judged may be of a poor setting, or of another collection.
+        # Without documents, a run with nothing judged may have a poor setting or another collection.
         if run.documents is not None:
             check_agreement(run, self._qrels)
         return measured(run, self._qrels, [self._measure]).array(self._measure)
 
     def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
-        """The first trial of the pool with the greatest mean over these topics."""
+        """Return the first trial of the pool with the greatest mean over these topics."""
         return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
 
     def stage(self, setting: Setting) -> Any:
-        """The stage of a setting."""
+        """Return the stage of a setting."""
         return self._maker(setting)
 
     def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
-        """A function that makes an equal scoring in another process, with models in the precision used here."""
+        """Return a function that makes an equal scoring in another process, with the model precision used here."""
         precisions = precisions_of(self._maker(setting))
         return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
@@ -93,14 +93,14 @@ class ScoringActors:
         self._search, self._actors = search, actors
 
     def value(self, settings: Sequence[Setting]) -> None:
-        """Tells the search the values of settings."""
+        """Score settings and record their values in the search."""
         unique = list({_key(setting): setting for setting in settings}.values())
         if unique:
             for setting, values in zip(unique, self._spread(_valued, unique, unique[0]), strict=True):
                 self._search.know(setting, values)
 
     def studied(self, studies: Sequence[Study], example: Setting) -> list[list[int]]:
-        """The trials of studies, each of which sees its own alone; with one setting that the precision of models is of."""
+        """Return the trials of independent studies; the setting `example` determines the model precision."""
         pools = []
         for trials in self._spread(_studied, studies, example):
             for setting, values in trials:
@@ -133,19 +133,19 @@ def _key(setting: Setting) -> str:
     return repr(sorted(setting.items()))
 
 
-RUNS = 8  # that are remembered; a stage that no setting changes is asked for every time, and stays
+RUNS = 8  # cached runs; a stage that no setting changes is used every time, and stays
 
 
 class RunMemory:
-    """The runs that a few stages gave for some topics, the least recently used dropped first."""
+    """Cache of runs of stages over fixed topics; evicts the least recently used."""
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
-        # The stages stay with their runs, so that no other object gets their identity.
+        # The stages are kept with their runs, so that their ids are not reused.
         self._runs: OrderedDict[int, tuple[Stage[Any, Run], Run]] = OrderedDict()
 
     def run(self, stage: Stage[Any, Run]) -> Run:
-        """The run of a stage for the topics."""
+        """Return the run of a stage."""
         if id(stage) not in self._runs:
             self._runs[id(stage)] = (stage, stage(self.topics))
             if len(self._runs) > RUNS:
@@ -154,7 +154,7 @@ class RunMemory:
         return self._runs[id(stage)][1]
 
     def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
-        """A copy whose inner stages from topics to a run are memoized; the stage itself where it has none."""
+        """Return a copy with memoized inner retrieval stages, or the stage itself if it has none."""
         reused = stage.map(self._remembered)
         assert isinstance(reused, Stage)
         return stage if isinstance(reused, MemoizedStage) else reused
@@ -167,7 +167,7 @@ class RunMemory:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoizedStage(Stage[Topics, Run]):
-    """A stage that runs once for the memory's topics."""
+    """A stage whose run is cached in a `RunMemory`."""
 
     stage: Stage[Topics, Run]
     memory: RunMemory = field(repr=False)

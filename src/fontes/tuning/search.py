@@ -1,4 +1,4 @@
-"""`tune`: the parameters that do best on judged topics, and what they are worth on topics that did not choose them."""
+"""`tune`: parameter search with nested cross-validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .scoring import Scoring, ScoringActors
 from .space import Axis, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 METHODS = ("grid", "random", "tpe")
-TRIALS = 100  # of random and TPE, unless told otherwise
+TRIALS = 100  # default for random and TPE
 
 Floats = NDArray[np.float64]
 
@@ -42,38 +42,35 @@ def tune(
 ) -> Tuning:
     """Searches the space for the parameters that make `measure` best, by nested cross-validation.
 
-    The outer loop holds out one fold of the topics at a time. The inner step chooses the setting with the best mean over the
-    other folds and sees nothing of the fold that is held out, whose topics are then scored with it. A setting is searched once
-    for all topics, and its values are used in every fold, so that a grid costs one search a setting. "random" draws its
-    settings before any is scored. "tpe" lets values guide the search, so it makes one study for each fold, on the other folds,
-    and one on all topics. The final parameters are the best of all settings over all topics. Of equal settings the first is
-    chosen. Only as many documents are searched as the measure looks at.
+    For each fold, the setting with the best mean over the other folds is chosen and scored on the held-out fold. Each setting
+    is run once on all topics and its values serve every fold. "random" draws its settings before any is scored; "tpe" makes
+    one study per fold, on the other folds, and one on all topics. The final parameters are the best over all topics; ties go
+    to the first setting. Retrieval depth is limited to what the measure reads.
 
     Args:
         stage: A stage from topics to a run; a function that makes one from the parameters, as
-            `lambda k1, weight: index.bm25(k1=k1) + weight * dense`; or a text in which some parameters are `tune()`, as
+            `lambda k1, weight: index.bm25(k1=k1) + weight * dense`; or a text with `tune()` in place of parameters, as
             `"bm25(k1=tune(), b=tune(0.3, 0.9))"`.
-        space: A mapping from the name of a parameter to a list of values, or to a tuple, which is a range: (low, high, step),
-            or (low, high) for "random" and "tpe", and for a grid where the parameter's class knows a step; of whole numbers
-            where all are written so and the parameter's present value is one, or is not known. None: that of the text, or of a
-            stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from 0 to 1, and k3 None, 0, 2 and 8) and of query
-            likelihood. `k1` stands for that parameter of every part of `stage` that has it, `bm25__k1` only for parts called
-            bm25.
+        space: A mapping from parameter name to a list of values or a range: (low, high, step), or (low, high) for "random",
+            "tpe" and parameters whose class knows a step. A range is of whole numbers if its bounds are and the present
+            value is one or unknown. `k1` sets that parameter in every part of `stage` that has it, `bm25__k1` only in parts
+            called bm25. None: the space of the text, or for a stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from
+            0 to 1, and k3 None, 0, 2 and 8) and query likelihood.
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
         measure: The measure to maximise.
         folds: The number of folds.
-        method: "grid": every combination. "random": `trials` settings, all equally likely. "tpe": Optuna's tree-structured
-            Parzen estimator (Bergstra et al. 2011), `trials` settings a study.
+        method: "grid": every combination. "random": `trials` settings, drawn uniformly. "tpe": Optuna's tree-structured
+            Parzen estimator (Bergstra et al. 2011), `trials` settings per study.
         trials: The number of settings for "random" and "tpe"; by default 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
-        seed: How topics are dealt into folds, and settings drawn.
-        index: The index that a text works on, or several by name.
-        ray: A cluster on which settings are searched side by side (with "tpe" studies): True for a Ray on this machine, or its
-            address. None: all is done here.
+        seed: Seed of the folds and of drawn settings.
+        index: The index of a text, or several by name.
+        ray: A cluster that searches settings (with "tpe", studies) in parallel: True for a local Ray, or an address. None:
+            no cluster.
 
     Raises:
-        ParameterError: A space, a measure or a number cannot be.
+        ParameterError: The space, the measure or a number is invalid.
         InputError: Judged topics are not among the topics, or no document of the collection is judged.
         MissingExtraError: "tpe" without Optuna.
     """
@@ -90,7 +87,7 @@ def tune(
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     search = Scoring(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
-    with in_memory(), work(ray=ray):  # a setting is searched once: its weights would fill the folder of the index in vain
+    with in_memory(), work(ray=ray):  # each setting is searched once, so its weights are not worth caching
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
         room = cluster()
         actors = None if room is None else ScoringActors(search, room)
@@ -119,7 +116,7 @@ def _settings(
     seed: int,
     actors: ScoringActors | None,
 ) -> list[list[int]]:
-    """Scores the settings; for each fold the numbers of the trials among which it may choose."""
+    """Score the settings; return for each fold the trials it may choose from."""
     folds = int(fold_of.max()) + 1
     if method == "tpe":
         studies = [partial(_study, axes, count, fold_of != fold, (seed, fold)) for fold in range(folds + 1)]
@@ -145,7 +142,7 @@ def _drawn(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
 
 
 def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Scoring) -> list[int]:
-    """The trials of one study, which sees the values of these topics only."""
+    """Trials of one study, which sees the values of these topics only."""
     try:
         import optuna
     except ImportError:
@@ -187,7 +184,6 @@ def _measure(name: str | Measure) -> Measure:
 
 
 def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
-    """Judged topics and judgments, in the order of the ids."""
     known, judgments = Topics.read(topics), judgments_of(qrels)
     missing = [topic_id for topic_id in judgments if topic_id not in known]
     if missing:

@@ -1,4 +1,4 @@
-"""The parameters that are tuned: which values each may take, and the stage that a setting makes."""
+"""Search space of a tuning, and the stages that its settings make."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from ..core.registry import nearest
 
 @dataclass(frozen=True)
 class Choices:
-    """Values to choose from, in their order."""
+    """An ordered list of values."""
 
     values: tuple[Any, ...]
 
     @property
     def ordered(self) -> bool:
-        """Whether all are numbers."""
+        """Whether all values are numbers."""
         return all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in self.values)
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The least and the greatest number, or None where there is no such thing."""
+        """Least and greatest number, or None if not all are numbers."""
         return (min(self.values), max(self.values)) if self.ordered and len(self.values) > 1 else None
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """One at random."""
+        """Draw a value uniformly."""
         return self.values[int(rng.integers(len(self.values)))]
 
     def suggest(self, trial: Any, name: str) -> Any:
-        """One that Optuna suggests; numbers by their place, so that neighbours are known as such."""
+        """Return Optuna's suggestion; numbers by index, so that Optuna knows their order."""
         last = len(self.values) - 1
         places = trial.suggest_int(name, 0, last) if self.ordered else trial.suggest_categorical(name, list(range(last + 1)))
         return self.values[places]
@@ -48,7 +48,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers between two, or all whole ones; `step` is that of a grid, where known."""
+    """A range of numbers, or of whole numbers; `step` is the grid's, if known."""
 
     low: float
     high: float
@@ -57,17 +57,17 @@ class Range:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the greatest number."""
+        """Least and greatest number."""
         return self.low, self.high
 
     def draw(self, rng: np.random.Generator) -> float:
-        """One at random, all equally likely."""
+        """Draw a number uniformly."""
         if self.whole:
             return int(rng.integers(int(self.low), int(self.high) + 1))
         return float(rng.uniform(self.low, self.high))
 
     def suggest(self, trial: Any, name: str) -> float:
-        """One that Optuna suggests."""
+        """Return Optuna's suggestion."""
         suggest = trial.suggest_int if self.whole else trial.suggest_float
         number: float = suggest(name, self.low, self.high)
         return number
@@ -77,10 +77,10 @@ Axis: TypeAlias = Choices | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
-    """The values of each parameter of a space; the maker knows their present values and ranges.
+    """Return the values of each parameter of a space; `maker` gives present values and known ranges.
 
     Raises:
-        ParameterError: The space is empty or cannot be read.
+        ParameterError: The space is empty or invalid.
     """
     if not isinstance(space, Mapping) or not space:
         raise ParameterError(f"the space must map names of parameters to values, as {{'k1': (0.1, 4.5, 0.2)}}, not {space!r}")
@@ -88,7 +88,7 @@ def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
 
 
 def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
-    """Every combination of the values; the last parameter changes fastest.
+    """Yield every combination of the values; the last parameter changes fastest.
 
     Raises:
         ParameterError: A range has no step.
@@ -152,13 +152,13 @@ USUAL = {"bm25": ("k1", "b", "k3"), "ql": ("mu", "lambda_")}
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes the stage for a setting.
+    """Makes the stage of a setting.
 
     Args:
-        make: From the parameters' values by name to the stage.
-        unchanged: The stage with the parameters' present values; None for a function without defaults for all.
-        default: Known present values of the parameters of the space.
-        ranges: Ranges of these parameters that their classes know.
+        make: Makes the stage from parameter values by name.
+        unchanged: The stage with its present values; None for a function without all defaults.
+        default: Known present values of the parameters.
+        ranges: Ranges known to the parameters' classes.
     """
 
     make: Callable[..., Any]
@@ -167,25 +167,25 @@ class Maker:
     ranges: Setting
 
     def __call__(self, setting: Setting) -> Retriever:
-        """The stage with these parameters.
+        """Return the stage with these parameters.
 
         Raises:
-            ParameterError: The function did not make a stage.
+            ParameterError: The function did not return a stage.
             PipelineError: The stage does not go from topics to a run.
         """
         return _checked(self.make(**setting))
 
 
 def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, Space]:
-    """The maker of a stage for a setting, and the space to search.
+    """Return the maker of stages and the space to search.
 
     Args:
         tunable: A stage, a function that makes one, or a text.
-        space: The caller's space. It adds to that of a text; for a stage None is the default space.
+        space: The caller's space, added to that of a text; None is the default space of a stage.
         index: The index of a text, or several by name.
 
     Raises:
-        ParameterError: The stage, the function or the text lacks a parameter of the space, or there is no default space.
+        ParameterError: A parameter of the space is not in `tunable`, or there is no default space.
         PipelineError: The stage does not go from topics to a run.
     """
     if isinstance(tunable, str):
@@ -200,10 +200,10 @@ def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, 
 
 
 def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
-    """The usual parameters of the lexical models in a stage, with the ranges that their classes have.
+    """Return the usual parameters of the lexical models in a stage, with their classes' ranges.
 
     Raises:
-        ParameterError: There is no such model in the stage, or `tunable` is a function.
+        ParameterError: The stage has no such model, or `tunable` is a function.
     """
     space: dict[str, object] = {}
     for part in walk(tunable) if isinstance(tunable, Stage) else ():
@@ -219,7 +219,7 @@ def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
 
 
 def _of_stage(stage: Retriever, names: list[str]) -> Maker:
-    """The maker of copies of a stage, in which every part with one of the parameters has its value."""
+    """Maker of copies of a stage that sets a parameter in every part that has it."""
     owners = {name: _owner(stage, name) for name in names}
 
     def make(**setting: Any) -> Part:
@@ -272,7 +272,7 @@ def _checked(stage: Any) -> Retriever:
 
 
 def _field(name: str) -> str:
-    """The parameter that a name of the space means: `k1` of `bm25__k1`."""
+    """Parameter of a name in the space: `k1` for `bm25__k1`."""
     return name.rpartition("__")[2]
 
 
@@ -286,7 +286,6 @@ def _has(part: Part, name: str) -> bool:
 
 
 def _owner(stage: Retriever, name: str) -> Part:
-    """The first part that has a parameter."""
     owners = [part for part in walk(stage) if _has(part, name)]
     kinds = list(dict.fromkeys(map(_label, owners)))
     if not owners:
@@ -299,7 +298,7 @@ def _owner(stage: Retriever, name: str) -> Part:
 
 
 def _at(stage: Retriever, path: str) -> Part | None:
-    """The part that a path of a text means: `bm25_2__k1` is of the second part called bm25."""
+    """Part for a path of a text: `bm25_2__k1` is the second part called bm25."""
     label, _, field = path.rpartition("__")
     numbered = re.fullmatch(r"(.+)_(\d+)", label)
     named = [part for part in walk(stage) if part.name == label and field in part.params()]

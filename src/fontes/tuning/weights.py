@@ -1,4 +1,4 @@
-"""`fit_weights`: the weights of a fusion, learned from judgments by cross-validation."""
+"""`fit_weights`: fusion weights learned from judgments by cross-validation."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..measures.ranks import FAR, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
-MAX_GRID = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0.1
+MAX_GRID = 1001  # greatest grid searched exhaustively: 5 systems in steps of 0.1
 
 
 @dataclass(frozen=True)
 class WeightsFold:
-    """A fold that was held out.
+    """A held-out fold.
 
     Args:
-        weights: Learned on all other judged topics.
-        trained: The mean of `weights` on those.
-        score: Their mean on the fold's topics.
+        weights: Learned on the other folds.
+        trained: Mean of `weights` on the other folds.
+        score: Mean of `weights` on this fold.
         topics: The fold's topics.
     """
 
@@ -44,16 +44,16 @@ class WeightsFold:
 
 @dataclass(frozen=True, eq=False)
 class LearnedWeights:
-    """The result of `fit_weights`.
+    """Result of `fit_weights`.
 
     Args:
         weights: Learned on all judged topics, for use on other topics.
-        measure: The measure that they maximise.
-        score: The mean of the measure over all judged topics of `run`.
-        trained: The mean of `weights` on the topics they were learned on, which is too good to report.
-        folds: The parts of `score`.
-        run: The held-out run: each judged topic is fused with the weights of its fold, learned without it; topics without
-            judgments with `weights`.
+        measure: The maximised measure.
+        score: Held-out mean over all judged topics, of `run`.
+        trained: Mean of `weights` on the topics they were learned on, an optimistic estimate.
+        folds: The held-out folds.
+        run: The held-out run: each judged topic is fused with the weights learned without its fold, other topics with
+            `weights`.
     """
 
     weights: tuple[float, ...]
@@ -64,7 +64,7 @@ class LearnedWeights:
     run: Run
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return JSON values."""
         folds = [
             {"weights": list(f.weights), "trained": f.trained, "score": f.score, "topics": list(f.topics)} for f in self.folds
         ]
@@ -93,26 +93,25 @@ def fit_weights(
     step: float = 0.1,
     **fusion: Any,
 ) -> LearnedWeights:
-    """The weights with which a fusion of `runs` does best by `measure`, learned by cross-validation.
+    """Learn the weights that maximise `measure` for a fusion of `runs`, by cross-validation.
 
-    Weights are multiples of `step` that add up to 1. All such weights are tried where there are at most 1,001 (five runs in
-    steps of 0.1); with more runs or smaller steps the search climbs, from equal weights and from each run alone, by moving one
-    step of weight at a time. Of weights that are equally good those nearest to equal ones are taken.
-
-    The order of the files does not matter. Judged topics that no run has count 0, as in `evaluate`.
+    Weights are multiples of `step` that sum to 1. Up to 1,001 combinations (five runs in steps of 0.1) all are tried; beyond,
+    hill climbing moves one step of weight at a time, from equal weights and from each run alone. Ties go to the weights
+    nearest to equal ones. The order of the files does not matter. Judged topics missing from the runs count 0, as in
+    `evaluate`.
 
     Args:
         runs: Two or more runs, or anything that `Run.of` accepts.
         qrels: Anything that `Qrels.of` accepts.
         measure: The measure to maximise.
         folds: The number of folds of the judged topics.
-        seed: Of the folds.
+        seed: Seed of the folds.
         step: The smallest difference between two weights; it divides 1.
         **fusion: Parameters of `fuse`: `method` (by default "wsum"), `normalize`, `k`, `missing`.
 
     Raises:
-        ParameterError: The method has no weights, `step` does not divide 1, there are fewer than two runs, or fewer than two
-            folds or more folds than judged topics.
+        ParameterError: The method has no weights, `step` does not divide 1, there are fewer than two runs, or the number of
+            folds is not between two and the number of judged topics.
         InputError: The qrels have no judgments, or none of a run's topics or documents.
     """
     systems = [Run.of(run) for run in runs]
@@ -141,7 +140,7 @@ def fit_weights(
 
 
 class _Space:
-    """All weights, and their values for each topic, computed once."""
+    """Grid of weights, with cached values of each topic."""
 
     def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: FusionMethod, steps: int) -> None:
         self.pairs = Pairs.of(runs)
@@ -156,11 +155,9 @@ class _Space:
         self._grid = list(_grid(systems, steps)) if self.whole else []
 
     def weights(self, point: Steps) -> tuple[float, ...]:
-        """The weights of a point, which add up to 1."""
         return tuple(part / self.steps for part in point)
 
     def values(self, point: Steps) -> Floats:
-        """The measure of each judged topic with these weights."""
         if point not in self._known:
             scores = weighted(self.columns, self.weights(point), self.times)
             ranks = self.judgments.ranks(self.pairs, scores)
@@ -168,12 +165,11 @@ class _Space:
         return self._known[point]
 
     def mean(self, point: Steps, topics: NDArray[np.bool_]) -> float:
-        """The mean (or, of counts, the sum) over some of the judged topics."""
+        """Mean over some of the judged topics; the sum for counts."""
         values = self.values(point)[topics]
         return float(values.sum() if self.measure.summed else values.mean())
 
     def search(self, topics: NDArray[np.bool_]) -> Steps:
-        """The best weights for some of the topics."""
         if self.whole:
             return self._best(self._grid, topics)
         systems = len(self.columns)
@@ -189,11 +185,11 @@ class _Space:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
-        # Means of the same values in another order differ in their last bits; they count as equal.
+        # Rounded, as means of the same values in another order differ in their last bits.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
 
     def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
-        """The run whose topics are fused each with the weights of its fold, or with the best for all."""
+        """Run fused with each fold's weights on its topics, and with `best` on all others."""
         number = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
         scores = weighted(self.columns, self.weights(best), self.times)
         for point, names in folds:
@@ -207,20 +203,19 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _Judgments:
-    """The judged documents among the pairs, and everything else that `Ranks` needs.
+    """The judged documents among the pairs, and the other columns of `Ranks`.
 
     Args:
         qrels: The judgments.
-        row: The row of each judged document in the qrels.
+        row: Qrels row of each judged document.
         pair: Its pair.
-        first: The first pair of its topic.
-        size: The number of pairs of its topic.
-        rivals: All pairs of its topic, one document after the other, where few: counting the better ones is then quicker than
-            sorting. None where they are many.
-        topic: The topic of each row of the qrels, as in `Ranks`.
-        grade: The grade of each row of the qrels.
-        starts: The first row of each topic.
-        retrieved: The number of pairs of each topic.
+        first: First pair of its topic.
+        size: Number of pairs of its topic.
+        rivals: Concatenated pairs of the topic of each judged document; None where sorting is faster than comparing.
+        topic: Topic of each qrels row, as in `Ranks`.
+        grade: Grade of each qrels row.
+        starts: First row of each topic.
+        retrieved: Number of pairs of each topic.
     """
 
     qrels: Qrels
@@ -236,13 +231,13 @@ class _Judgments:
 
     @classmethod
     def of(cls, pairs: Pairs, qrels: Qrels) -> _Judgments:
-        # The first table of ranks, of the pairs in any order, says which judged documents there are; their order is ours.
+        # Ranks of equal scores show which judged documents are among the pairs.
         topic, grade, starts = judgments(qrels)
         ordered = Ranks.of(pairs.run(np.zeros(len(pairs)), {}), qrels)
         number = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
         last = np.array([pairs.bounds[number[t] + 1] - 1 if t in number else 0 for t in qrels], dtype=np.int64)
         row = np.flatnonzero(ordered.by_qrels < FAR)
-        # With equal scores the one order is by descending id, and the pairs of a topic ascend by id.
+        # Equal scores are ordered by descending id, and the pairs of a topic by ascending id.
         pair = last[topic[row]] - ordered.by_qrels[row]
         end = np.searchsorted(pairs.bounds, pair, side="right")
         first, size = pairs.bounds[end - 1], pairs.bounds[end] - pairs.bounds[end - 1]
@@ -252,7 +247,6 @@ class _Judgments:
         return cls(qrels, row, pair, first, size, rivals, topic, grade, starts, ordered.retrieved)
 
     def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
-        """Ranks of the judged documents when the pairs have these scores."""
         rounded = scores.astype(np.float32)
         rank = np.full(len(self.topic), FAR, dtype=np.int64)
         if self.rivals is None:
@@ -296,7 +290,6 @@ def _method(fusion: dict[str, Any]) -> FusionMethod:
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
-    """All ways to distribute `steps` steps over the systems."""
     for cuts in itertools.combinations(range(systems - 1 + steps), systems - 1):
         bars = (-1, *cuts, systems - 1 + steps)
         yield tuple(b - a - 1 for a, b in itertools.pairwise(bars))

@@ -1,1 +1,1 @@
-"""The commands, a module each, whose `commands` is a typer application; `cli` finds them here."""
+"""Commands, one module each, with a typer application named `commands`."""

@@ -1,4 +1,4 @@
-"""`fontes add`: more documents in an index."""
+"""`fontes add`: add documents to an index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Add documents to an index, or replace some that it has. Whoever searches meanwhile is not disturbed."""
+    """Add documents to an index, or replace some that it has. Running searches are not disturbed."""
     from ...formats.corpus import with_prefixes
     from ..output import counted, print_change
     from ..pipelines import open_index

@@ -1,4 +1,4 @@
-"""`fontes check`: whether an index is sound, and what stopped processes have left behind."""
+"""`fontes check`: check an index, and list leftovers of stopped processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # of folders that are looked through and are no index
+OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # in folders that may be checked without being an index
 
 
 @commands.command(rich_help_panel="Index")
@@ -24,14 +24,14 @@ def check(
     clean: Annotated[bool, typer.Option("--clean", help="Remove what stopped processes have left behind.")] = False,
     json: Json = False,
 ) -> None:
-    """Read every file of an index and say whether it is sound, and name what stopped processes have left behind."""
+    """Check every file of an index, and list leftovers of stopped processes."""
     from ...index.leftovers import clean as removed, leftovers
     from ..output import counted, print_json, say
 
     gone, left = removed(index) if clean else ([], leftovers(index))
     try:
         documents = None if _is_other(index, gone) else _checked(index, deep)
-    finally:  # what is left is all the more of interest where the index is damaged
+    finally:  # leftovers matter even more for a damaged index
         if not json:
             _say(index, gone, left)
     if json:
@@ -44,13 +44,12 @@ def check(
 
 
 def _is_other(place: Path, gone: list[Leftover]) -> bool:
-    """Whether a place is no index and need not be one: a folder of results or of a model, or nothing after it was cleaned."""
+    """Whether a path need not be an index: a folder of results or of a model, or empty after cleaning."""
     results = any((place / name).is_file() for name in OTHERS) or (place / "indexes").is_dir()
     return results or (bool(gone) and not place.exists())
 
 
 def _checked(index: Path, deep: bool) -> int:
-    """The number of documents of a sound index."""
     from ..pipelines import open_index
 
     opened = open_index(index)

@@ -1,4 +1,4 @@
-"""`fontes compare`: runs side by side, with statistics."""
+"""`fontes compare`: compare runs, with statistics."""
 
 from __future__ import annotations
 
@@ -89,7 +89,6 @@ def compare(
 
 
 def _refuse_measure(path: Path) -> None:
-    """Raises ParameterError where a measure stands among the runs, as it may for `fontes eval`."""
     from ...measures import parse
 
     if path.exists() or path.suffix:

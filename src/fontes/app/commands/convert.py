@@ -1,4 +1,4 @@
-"""`fontes convert`: a file in another format."""
+"""`fontes convert`: convert files between formats."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def convert(
 
 
 def _export(index: str, target: str, others: dict[str, object], to: str | None) -> None:
-    """Writes an index as a CIFF file; `others` are options that go with files."""
+    """Write an index as a CIFF file; `others` are options that do not apply."""
     from ..pipelines import open_index
 
     for name, value in others.items():

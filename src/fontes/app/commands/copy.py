@@ -1,4 +1,4 @@
-"""`fontes copy`: an index to another directory or an address, or from an address."""
+"""`fontes copy`: copy an index between directories and addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def copy(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy an index to a directory or an address, with all sums checked. Files that are there already are not copied again."""
+    """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""
     from ...index.remote import copy_index
     from ..output import print_json, say
     from ..progress import reporting

@@ -1,4 +1,4 @@
-"""`fontes delete`: documents that leave an index."""
+"""`fontes delete`: delete documents of an index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def delete(
     missing: Annotated[str, typer.Option(help="Of ids that the index has not: error or skip.")] = "error",
     json: Json = False,
 ) -> None:
-    """Delete documents from an index. Whoever searches meanwhile is not disturbed."""
+    """Delete documents from an index. Running searches are not disturbed."""
     from ..output import counted, print_change
     from ..pipelines import open_index
 
@@ -31,7 +31,6 @@ def delete(
 
 
 def _lines() -> list[str]:
-    """The lines of standard input."""
     from ...storage.files import STANDARD, reading
 
     with reading(STANDARD) as source:

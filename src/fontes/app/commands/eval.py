@@ -1,4 +1,4 @@
-"""`fontes eval`: a run measured against judgments."""
+"""`fontes eval`: evaluate a run against judgments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes experiment`: an experiment from its file, or the check that it comes out again."""
+"""`fontes experiment`: run an experiment, or check that its results are reproduced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def experiment(
     json: Json = False,
     ray: Ray = None,
 ) -> None:
-    """Run an experiment into runs, a report and a lock; or check that it comes out again."""
+    """Run an experiment and write runs, a report and a lock; or check that its results are reproduced."""
     from ...experiments import Experiment
     from ...experiments.lock import Check
     from ...experiments.runner import LOCK

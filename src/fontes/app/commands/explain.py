@@ -1,4 +1,4 @@
-"""`fontes explain`: how a score comes about."""
+"""`fontes explain`: explain a score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def explain(
     verify: Verify = False,
     json: Json = False,
 ) -> None:
-    """Show how the score of a document for a query comes about."""
+    """Explain the score of a document for a query."""
     from ..output import print_explanation, print_json
     from ..pipelines import open_index, retriever
     from ..usage import refuse_exchanged

@@ -1,4 +1,4 @@
-"""`fontes fuse`: several runs as one, with weights that are given or learned."""
+"""`fontes fuse`: fuse runs, with given or learned weights."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fuse(
     step: Annotated[float, typer.Option(help="With --learn: weights are multiples of this.")] = 0.1,
     json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,
 ) -> None:
-    """Fuse runs into one. With --learn each topic is fused with weights that were learned on other topics."""
+    """Fuse runs into one. With --learn the weights of each topic are learned on other topics."""
     from ...datasets import qrels_of
     from ...formats import read_run, write_run
     from ...fusion import fuse as fuse_runs

@@ -1,4 +1,4 @@
-"""`fontes index`: an index of a collection."""
+"""`fontes index`: make an index of a collection."""
 
 from __future__ import annotations
 
@@ -81,14 +81,13 @@ def index(
 
 
 def _has_cells(docs: object) -> bool:
-    """Whether documents are of tables, whose columns have types that were guessed."""
+    """Whether documents come from tables, whose column types were guessed."""
     from ...formats.corpus import Corpus
 
     return isinstance(docs, Corpus) and docs.has_cells
 
 
 def _columns(text: str | None) -> dict[str, str] | None:
-    """The types of columns out of "year=integer,lang=keyword"; an empty text for none at all."""
     if text is None:
         return None
     pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]

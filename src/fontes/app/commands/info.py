@@ -1,4 +1,4 @@
-"""`fontes info`: what an index holds."""
+"""`fontes info`: describe an index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Index")
 def info(index: IndexPath, partial: Partial = False, json: Json = False) -> None:
-    """Say what an index holds."""
+    """Describe an index."""
     from ..output import print_info, print_json
     from ..pipelines import open_index
 

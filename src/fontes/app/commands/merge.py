@@ -1,4 +1,4 @@
-"""`fontes merge`: the segments of an index become one."""
+"""`fontes merge`: merge the segments of an index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def merge(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Join the segments of an index, and drop what was deleted. Whoever searches meanwhile is not disturbed."""
+    """Join the segments of an index, and drop what was deleted. Running searches are not disturbed."""
     from ..output import print_change
     from ..pipelines import open_index
     from ..progress import reporting

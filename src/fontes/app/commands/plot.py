@@ -1,4 +1,4 @@
-"""`fontes plot`: curves of the models and statistics of an index as figures."""
+"""`fontes plot`: plots of models, indexes, measures and pipelines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..options import Split, reads_files
 
 commands = typer.Typer()
 
-OPTIONS = {  # of each kind of plot, and which of them need an index
+OPTIONS = {  # of each kind of plot
     "tfidf": ("docs", "tf", "sublinear_tf", "smooth_idf"),
     "bm25": ("variant", "k1", "b", "delta", "length", "tf"),
     "idf": ("docs", "epsilon"),
@@ -107,7 +107,6 @@ def plot(
 
 
 def _check(kind: str, files: list[str], parameters: list[str]) -> None:
-    """Raises ParameterError for a kind that there is not, and for options that do not belong to it."""
     if kind not in OPTIONS:
         raise ParameterError(f"there is no plot '{kind}'; there are {', '.join(OPTIONS)}")
     for name in parameters:
@@ -150,7 +149,7 @@ def _drawn(kind: str, files: list[str], parameters: dict[str, Any]) -> Any:
 
 
 def _of_expression(text: str) -> Any:
-    """The pipeline of an expression, which needs no index and no model to be drawn."""
+    """The pipeline of an expression; drawing needs no index or model."""
     from ...core.expression import pipeline
     from ...experiments.problems import NOTHING
     from ...plots import pipeline as plot_pipeline
@@ -159,7 +158,6 @@ def _of_expression(text: str) -> Any:
 
 
 def _of_runs(qrels: str, *runs: str, split: str | None = None, **parameters: Any) -> Any:
-    """Measures of runs against k, the runs by the names of their files."""
     from ...comparison import plot_measures
     from ...datasets import qrels_of
     from ...experiments.systems import named

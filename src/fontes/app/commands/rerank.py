@@ -1,4 +1,4 @@
-"""`fontes rerank`: the documents of a run, read again or filtered, by any stage from run to run."""
+"""`fontes rerank`: apply a stage from run to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes rewrite`: the turns of conversations so that each stands by itself, or any other stage from topics to topics."""
+"""`fontes rewrite`: apply a stage from topics to topics, such as a rewriter of turns."""
 
 from __future__ import annotations
 

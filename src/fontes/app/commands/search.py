@@ -1,4 +1,4 @@
-"""`fontes search`: one query, or a file of topics into a run."""
+"""`fontes search`: search for one query, or for a file of topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..options import (
 
 commands = typer.Typer()
 
-SHOWN, DEPTH = 10, 1000  # documents of a query, and of each topic of a run, where nothing is said
+SHOWN, DEPTH = 10, 1000  # default number of documents of a query, and of each topic of a run
 
 
 @commands.command(rich_help_panel="Search")

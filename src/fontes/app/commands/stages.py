@@ -1,4 +1,4 @@
-"""`fontes stages`: all parts that a pipeline can be written with, out of the registry."""
+"""`fontes stages`: list the parts of pipelines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stages(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the reference.")] = False,
     json: Json = False,
 ) -> None:
-    """List what pipelines can be written with, or show the parameters of one part."""
+    """List the parts of pipelines, or show the parameters of one."""
     from ...core.part import stages as registry
     from ..output import print_json
 
@@ -47,7 +47,7 @@ def stages(
 
 
 def facts(part: type[Part]) -> dict[str, Any]:
-    """What the registry knows of a part, as JSON values."""
+    """The registry's facts about a part, as JSON values."""
     from ...core.parameters import parameters, signature, summary
 
     takes, gives = signature(part)
@@ -69,7 +69,7 @@ def facts(part: type[Part]) -> dict[str, Any]:
 
 
 def page() -> str:
-    """The page of the reference: all parts of Fontes itself, in Markdown."""
+    """The reference page of all parts of Fontes, in Markdown."""
     from ...core.part import stages as registry
 
     own = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
@@ -89,12 +89,10 @@ def _row(parameter: dict[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that stands in a cell of a table."""
     return _plain(text).replace("|", "\\|")
 
 
 def _plain(text: str) -> str:
-    """Text in which brackets begin no link."""
     return text.replace("[", "\\[") if "](" in text else text
 
 
@@ -103,7 +101,6 @@ def _arrow(one: dict[str, Any]) -> str:
 
 
 def _written(default: Any) -> str:
-    """A default as an expression has it."""
     from ...core.part import Part
 
     return repr(default) if isinstance(default, Part) or not isinstance(default, str) else f'"{default}"'

@@ -1,4 +1,4 @@
-"""`fontes tune`: the parameters of a pipeline that do best on judged topics."""
+"""`fontes tune`: tune the parameters of a pipeline on judged topics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tune(
     json: Json = False,
     ray: Ray = None,
 ) -> None:
-    """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
+    """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
     from ...datasets import judged_topics
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage

@@ -1,1 +1,1 @@
-"""Judging: a pool of several pipelines' best documents, graded blind by several judges, in one file."""
+"""Judging: pools of several pipelines' best documents, graded blind by several judges."""

@@ -1,4 +1,4 @@
-"""Agreement of judges, their differences, and the judgments that result, as files of a test collection."""
+"""Agreement and differences of judges, and export of judgments as a test collection."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def by_document(judgments: Iterable[Judgment]) -> dict[tuple[str, str], dict[str
 def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
     """Agreement of each pair of judges on the documents that both graded, as JSON values.
 
-    `table` has a row for each grade of the first judge and a column for each of the second. `kappa` is Cohen's, over the four
-    grades; `linear` and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN.
+    Rows of `table` are grades of the first judge, columns those of the second. `kappa` is Cohen's, over four grades; `linear`
+    and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN.
     """
     grades = by_document(store.judgments()).values()
     pairs = []
@@ -62,7 +62,7 @@ def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
 
 
 def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str, Any]]:
-    """The documents of these topics that judges grade differently, as JSON values, those not settled first."""
+    """Documents of these topics with different grades, as JSON values, unsettled ones first."""
     settled, notes = store.settled(), store.notes()
     differing = []
     for topic in topics:
@@ -78,11 +78,11 @@ def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str,
 
 
 def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
-    """Groups of evidence for topics on which judges differ, as JSON values, groups that all judges name first.
+    """Groups of evidence on which judges differ, as JSON values, groups that all judges name first.
 
     Args:
         store: The judgments.
-        topics: The judges to compare, by topic id.
+        topics: Judges to compare, by topic id.
     """
     differing = []
     for topic, judges in topics.items():
@@ -111,14 +111,13 @@ def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]
 
 
 def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
-    """Judgments by a rule.
+    """Return judgments by a rule.
 
     Args:
         store: The judgments.
-        rule: Name of a judge, for that judge's grades and evidence. "agreed": documents that two or more judges graded, all of
-            them alike. "settled": the settled grade, else the grade on which all judges of the document agree, be it one
-            judge; documents with an open disagreement are left out. The evidence of these two are the groups of any judge,
-            of documents with a grade above 0.
+        rule: Name of a judge, for that judge's grades and evidence. "agreed": documents that two or more judges graded alike.
+            "settled": the settled grade, else the grade on which all judges of the document agree, even if only one; open
+            disagreements are left out. The last two take the evidence of all judges, of documents with a grade above 0.
     """
     own = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
@@ -138,7 +137,7 @@ def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
 
 
 def file_names(store: JudgmentStore) -> list[str]:
-    """Names of the files: topics, judgments by each rule in the formats of TREC and BEIR, and all judgments."""
+    """Names of the export files: topics, judgments by each rule in TREC's and BEIR's formats, and all judgments."""
     rules = (SETTLED, AGREED, *store.judges())
     return [QUERIES, *(f"{rule}{ending}" for rule in rules for ending in (".qrels", ".tsv")), ALL_JUDGMENTS]
 
@@ -161,11 +160,7 @@ def file_content(store: JudgmentStore, name: str) -> Iterable[bytes]:
 
 
 def export(store: JudgmentStore, folder: Path) -> list[str]:
-    """Writes all files into a folder, in BEIR's layout but without documents; the folder is created if it is missing.
-
-    Returns:
-        Sentences about files that are left out, such as those whose format cannot hold the ids.
-    """
+    """Write all files into a folder, in BEIR's layout without documents; return sentences about files left out."""
     left_out = []
     try:
         (folder / QRELS).mkdir(parents=True, exist_ok=True)
@@ -187,13 +182,12 @@ def export(store: JudgmentStore, folder: Path) -> list[str]:
 
 
 def _evidence_groups(store: JudgmentStore, judges: Iterable[str], topic: str, grades: dict[str, int]) -> list[frozenset[str]]:
-    """The distinct groups of judges for a topic, of documents with grades above 0."""
     named = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
     return [group for group in named if all(grades.get(document, 0) > 0 for document in group)]
 
 
 def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterable[tuple[str, str, int]]:
-    """(group, document, grade) of a topic; group "0" for documents in no group."""
+    """(group, document, grade) rows of a topic; group "0" for documents in no group."""
     for document, grade in grades.items():
         names = [f"g{number}" for number, group in enumerate(groups, 1) if document in group]
         for name in names or ["0"]:
@@ -201,7 +195,6 @@ def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterabl
 
 
 def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
-    """Each judge's grade of each document as a line of JSON, with note, seconds and time."""
     notes, settled = store.notes(), store.settled()
     for judgment in store.judgments():
         key = judgment.judge, judgment.topic, judgment.document

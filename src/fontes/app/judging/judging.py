@@ -1,4 +1,4 @@
-"""Pools of documents, and what judges see of them: progress, the next document, and in time the grades of others."""
+"""Pools of documents, and their presentation to judges: progress, next document, other judges' grades."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 32  # topics that are searched together, and whose pools are stored toge
 
 
 def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Report = silent) -> None:
-    """Adds the `depth` best documents of each pipeline to the pool of each topic."""
+    """Add the `depth` best documents of each pipeline to the pool of each topic."""
     fingerprint = state.index.fingerprint
     for name, pipeline in state.pipelines.items():
         lacking = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
@@ -36,7 +36,7 @@ def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Rep
 
 
 def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:
-    """Documents in an order that depends on judge and topic alone; documents added later leave the order of the others."""
+    """Order documents by judge and topic alone; documents added later leave the order of the others."""
 
     def key(document: str) -> bytes:
         return hashlib.sha256("\0".join((judge, topic, document)).encode("utf-8", "surrogatepass")).digest()
@@ -45,26 +45,26 @@ def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:
 
 
 class Judging:
-    """The judgments of a server, whose pools have the `depth` best documents of each pipeline."""
+    """Judgments of a server; pools have the `depth` best documents of each pipeline."""
 
     def __init__(self, store: JudgmentStore, depth: int) -> None:
         self.store = store
         self.depth = depth
 
     def exports(self, judge: str) -> list[str]:
-        """Names of the files that a judge may export: not the grades of other judges."""
+        """Names of the files that a judge may export: not other judges' grades."""
         others = {*self.store.judges()} - {judge}
         return [name for name in file_names(self.store) if name != ALL_JUDGMENTS and name.rpartition(".")[0] not in others]
 
     def overview(self, judge: str, index: Index) -> list[dict[str, Any]]:
-        """The progress of all judges with each topic, as JSON values."""
+        """Progress of all judges with each topic, as JSON values."""
         of_topic: dict[str, list[Judgment]] = {}
         for one in self.store.judgments():
             of_topic.setdefault(one.topic, []).append(one)
         return [self._progress(topic, of_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
 
     def progress(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
-        """The progress of a judge with a topic; raises RefusedError for an unknown topic."""
+        """Progress of a judge with a topic; raises RefusedError for an unknown topic."""
         topics = self.store.topics()
         if topic not in topics:
             raise RefusedError(404, f"there is no topic '{topic[:200]}'")
@@ -93,7 +93,7 @@ class Judging:
         }
 
     def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, Any]:
-        """The progress with a topic, and the next document to judge, if any: the one that follows `after`, if it is given."""
+        """Progress with a topic, and the next document to judge, if any: the one after `after`, if given."""
         progress = self.progress(judge, topic, index)
         judged = {one.document for one in self.store.judgments(judge, topic)}
         order = shuffled(judge, topic, self.store.pool(topic))
@@ -103,7 +103,7 @@ class Judging:
         return {"topic": progress, "document": None if document is None else self.shown(judge, topic, document, index)}
 
     def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, Any]:
-        """A document of a pool as its judge sees it: without the pipeline, rank and score that brought it in."""
+        """A document of a pool for its judge, without the pipeline, rank and score that brought it in."""
         if document not in self.store.pool(topic):
             raise RefusedError(404, f"document '{document[:200]}' is not in the pool of topic '{topic[:200]}'")
         if document not in index:
@@ -122,7 +122,7 @@ class Judging:
         }
 
     def judged(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
-        """A judge's judgments for a topic, the latest first, and groups of evidence."""
+        """Judgments of a judge for a topic, latest first, and groups of evidence."""
         notes = self.store.notes(topic)
         documents = [
             {
@@ -138,11 +138,10 @@ class Judging:
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
     def _finished(self, judge: str, index: Index) -> list[str]:
-        """The topics with all documents judged by this judge."""
         return [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
-        """The agreement of all judges, and their differences in the topics that this judge has finished."""
+        """Agreement of all judges, and their differences in the topics that this judge has finished."""
         finished = {name: self._finished(name, index) for name in self.store.judges()}
         topics = finished[judge]
         judges = {topic: [name for name, own in finished.items() if topic in own] for topic in topics}

@@ -1,4 +1,4 @@
-"""Addresses of judging. All but the page need a judge's token; none gives scores, ranks or pipelines."""
+"""Routes of judging. All but the page need a judge's token; none gives scores, ranks or pipelines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ routes = APIRouter(tags=["judging"])
 
 
 def router(judging: Judging) -> APIRouter:
-    """The addresses of these judgments."""
+    """Router for these judgments."""
 
     def set_judging(request: Request) -> None:
         request.state.judging = judging
@@ -76,13 +76,13 @@ def router(judging: Judging) -> APIRouter:
 
 
 def judging_of(request: Request) -> Judging:
-    """The judgments of a request."""
+    """Judgments of a request."""
     judging: Judging = request.state.judging
     return judging
 
 
 def judge_of(request: Request) -> str:
-    """The judge whose token a request has; raises RefusedError if it has none."""
+    """Judge whose token a request has; raises RefusedError if there is none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     name = judging_of(request).store.judge_of(token.strip()) if scheme.lower() == "bearer" else None
     if name is None:
@@ -91,7 +91,7 @@ def judge_of(request: Request) -> str:
 
 
 def index_of(request: Request) -> Index:
-    """The index in its present state."""
+    """The current state of the index."""
     return service_of(request).served(None).state.index
 
 

@@ -64,14 +64,14 @@ CREATE TABLE settled (
 
 
 class Database:
-    """An open file of judgments. Each change is on disk before its method returns; threads take turns.
+    """An open file of judgments, for several threads; each change is on disk before its method returns.
 
     Args:
-        path: Path of the file, which is created if it is missing.
-        reading: Whether to open it for reading only, possibly while a server writes it.
+        path: The file, created if missing.
+        reading: Open for reading only, possibly while a server writes.
 
     Raises:
-        InputError: It is another kind of file, damaged, or of a newer version; or it is missing, for reading.
+        InputError: The file is damaged, of another kind or of a newer version; or missing, if `reading`.
         FontesError: Another server has it open.
     """
 
@@ -102,13 +102,13 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         with self._turn:
             self._closing.close()
 
     @contextlib.contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, which is committed to disk at the end of the block, or rolled back if the block raises."""
+        """Transaction: committed to disk at the end of the block, rolled back if the block raises."""
         with self._turn, self._failing():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -120,7 +120,7 @@ class Database:
                 raise
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """Rows of a query."""
         with self._turn, self._failing():
             return self._db.execute(query, values).fetchall()
 
@@ -133,7 +133,6 @@ class Database:
         return db
 
     def _check(self, reading: bool) -> None:
-        """Creates the tables of an empty file; raises InputError for a file of another kind."""
         (application,), (version,) = self.rows("PRAGMA application_id") + self.rows("PRAGMA user_version")
         if not application and not version and not reading and not self.rows("SELECT 1 FROM sqlite_master"):
             with self.change() as db:  # before write-ahead logging, so that the header of the file itself says what it is
@@ -154,7 +153,7 @@ class Database:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Raises SQLite's errors as sentences for judges: without the folder."""
+        """Raise SQLite's errors as sentences without the folder, for judges."""
         try:
             yield
         except sqlite3.IntegrityError:
@@ -172,7 +171,7 @@ class Database:
 
 
 class Judgment(NamedTuple):
-    """A judge's present grade of a document.
+    """A judge's current grade of a document.
 
     Attributes:
         judge: Name of the judge.
@@ -180,7 +179,7 @@ class Judgment(NamedTuple):
         document: Id of the document.
         grade: 0 to 3.
         time: Time of the judgment, in UTC.
-        seconds: Time for which the judge looked at the document, in total.
+        seconds: Total time spent on the document.
     """
 
     judge: str
@@ -192,14 +191,14 @@ class Judgment(NamedTuple):
 
 
 class JudgmentStore(Database):
-    """The judgments of a file; topics and documents are named by their ids."""
+    """Judgments of a file; topics and documents are named by their ids."""
 
     def judges(self) -> list[str]:
         """Names, in the order in which they were added."""
         return [name for (name,) in self.rows("SELECT name FROM judges ORDER BY rowid")]
 
     def add_judge(self, name: str) -> str:
-        """Adds a judge, or renews the token of one; returns the token, of which the file keeps a hash.
+        """Add a judge, or renew a judge's token; return the token, of which only a hash is stored.
 
         Raises:
             ParameterError: The name is not allowed.
@@ -220,7 +219,7 @@ class JudgmentStore(Database):
         return token
 
     def judge_of(self, token: str) -> str | None:
-        """The judge whose token this is, if any. Takes constant time."""
+        """Judge with this token, if any. Takes constant time."""
         hashed, name = _hashed(token), None
         for judge, own in self.rows("SELECT name, token FROM judges"):
             if hmac.compare_digest(own, hashed):
@@ -228,11 +227,11 @@ class JudgmentStore(Database):
         return name
 
     def topics(self) -> Topics:
-        """The topics, in the order in which they were added."""
+        """Topics, in the order in which they were added."""
         return Topics(_TOPIC.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
 
     def add_topics(self, topics: Topics) -> None:
-        """Adds the new ones among these topics.
+        """Add the new ones among these topics.
 
         Raises:
             InputError: A known topic has another text; then none is added.
@@ -251,7 +250,7 @@ class JudgmentStore(Database):
                     db.execute("INSERT INTO topics SELECT ?, 1 + count(*), ? FROM topics", (topic.id, text))
 
     def new_topic(self, topic: Topic) -> Topic:
-        """Adds a topic with the least free number as its id; returns the topic with this id."""
+        """Add a topic with the least free number as its id; return it with this id."""
         with self._turn:
             known, number = self.topics(), 1
             while str(number) in known:
@@ -261,24 +260,24 @@ class JudgmentStore(Database):
         return numbered
 
     def unpooled(self, fingerprint: str, pipeline: str, depth: int) -> Topics:
-        """The topics whose pools lack the `depth` best documents of a pipeline over the index with this fingerprint."""
+        """Topics whose pools lack the `depth` best documents of a pipeline over the index with this fingerprint."""
         query = "SELECT topic FROM pools WHERE fingerprint = ? AND pipeline = ? AND depth >= ?"
         done = {topic for (topic,) in self.rows(query, fingerprint, pipeline, depth)}
         return Topics(topic for topic in self.topics().values() if topic.id not in done)
 
     def add_pools(self, documents: Mapping[str, Iterable[str]], fingerprint: str, pipeline: str, depth: int) -> None:
-        """Adds documents of a pipeline to the pools, by topic; the other arguments are those of `unpooled`."""
+        """Add documents of a pipeline to the pools, by topic; other arguments as for `unpooled`."""
         with self.change() as db:
             for topic, ids in documents.items():
                 db.executemany("INSERT OR IGNORE INTO pool VALUES (?, ?)", ((topic, document) for document in ids))
                 db.execute("INSERT OR REPLACE INTO pools VALUES (?, ?, ?, ?, ?)", (topic, fingerprint, pipeline, depth, _now()))
 
     def pool(self, topic: str) -> list[str]:
-        """The documents to judge for a topic, by id."""
+        """Ids of the documents to judge for a topic."""
         return [document for (document,) in self.rows("SELECT document FROM pool WHERE topic = ? ORDER BY document", topic)]
 
     def judge(self, judge: str, topic: str, document: str, grade: int, seconds: float = 0.0) -> None:
-        """Stores a grade, 0 to 3; `undo` brings an earlier one of this judge back.
+        """Store a grade, 0 to 3, over any earlier one, which `undo` restores.
 
         Raises:
             ParameterError: The document is not in the pool of the topic, or the judge or the grade is unknown.
@@ -287,7 +286,7 @@ class JudgmentStore(Database):
         self._store(query, (judge, topic, document, grade, seconds, _now()), topic, document)
 
     def undo(self, judge: str) -> tuple[str, str] | None:
-        """Undoes a judge's last judgment; returns its topic and document, or None if there is none."""
+        """Undo a judge's last judgment; return its topic and document, or None."""
         with self.change() as db:
             query = "SELECT number, topic, document FROM judgments WHERE judge = ? AND NOT undone ORDER BY number DESC LIMIT 1"
             row = db.execute(query, (judge,)).fetchone()
@@ -297,27 +296,27 @@ class JudgmentStore(Database):
         return row[1], row[2]
 
     def judgments(self, judge: str | None = None, topic: str | None = None) -> list[Judgment]:
-        """The present grades of one judge or all, for one topic or all, in the order in which they were given."""
+        """Current grades of one judge or all, for one topic or all, in the order in which they were given."""
         only = {name: value for name, value in (("judge", judge), ("topic", topic)) if value is not None}
         where = " AND ".join(f"{name} = ?" for name in only) or "1"
         query = f"SELECT judge, topic, document, grade, time, seconds FROM grades WHERE {where} ORDER BY number"
         return [Judgment(*row) for row in self.rows(query, *only.values())]
 
     def note(self, judge: str, topic: str, document: str, note: str) -> None:
-        """Stores a note in place of the one before; raises ParameterError as `judge` does."""
+        """Store or replace a note; raises ParameterError as `judge` does."""
         self._store(
             "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?)", (judge, topic, document, note, _now()), topic, document
         )
 
     def notes(self, topic: str | None = None) -> dict[tuple[str, str, str], str]:
-        """The notes that are not empty, by judge, topic and document; for None of all topics."""
+        """Notes that are not empty, by judge, topic and document; of one topic or all."""
         rows = self.rows(
             "SELECT judge, topic, document, note FROM notes WHERE note != '' AND topic = coalesce(?, topic)", topic
         )
         return {(judge, of, document): note for judge, of, document, note in rows}
 
     def settle(self, judge: str, topic: str, document: str, grade: int | None) -> None:
-        """Stores the grade that settles a disagreement; None removes it. Raises ParameterError as `judge` does."""
+        """Store the grade that settles a disagreement; None removes it. Raises ParameterError as `judge` does."""
         if grade is None:
             with self.change() as db:
                 db.execute("DELETE FROM settled WHERE topic = ? AND document = ?", (topic, document))
@@ -326,12 +325,12 @@ class JudgmentStore(Database):
         self._store("INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?, ?)", values, topic, document)
 
     def settled(self) -> dict[tuple[str, str], tuple[int, str]]:
-        """Settled grades, and the judges who settled them, by topic and document."""
+        """Settled grades and the judges who settled them, by topic and document."""
         rows = self.rows("SELECT topic, document, grade, judge FROM settled ORDER BY time")
         return {(topic, document): (grade, judge) for topic, document, grade, judge in rows}
 
     def set_evidence(self, judge: str, topic: str, groups: Sequence[Sequence[str]]) -> None:
-        """Stores a judge's groups of documents that are evidence together, in place of those before.
+        """Store or replace a judge's groups of documents that are evidence together.
 
         Raises:
             ParameterError: A document has no grade above 0 from this judge.
@@ -348,7 +347,7 @@ class JudgmentStore(Database):
             db.executemany("INSERT INTO evidence VALUES (?, ?, ?, ?)", rows)
 
     def evidence(self, judge: str, topic: str) -> list[list[str]]:
-        """A judge's groups of evidence for a topic; the documents of a group are in the order of their ids."""
+        """Groups of evidence of a judge for a topic, each in the order of ids."""
         query = "SELECT number, document FROM evidence WHERE judge = ? AND topic = ? ORDER BY number, document"
         groups: dict[int, list[str]] = {}
         for number, document in self.rows(query, judge, topic):

@@ -1,1 +1,1 @@
-"""The server: indexes and pipelines behind HTTP, and the page that searches them. It needs the extra `server`."""
+"""The HTTP server and its pages. Needs the extra `server`."""

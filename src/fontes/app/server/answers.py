@@ -1,4 +1,4 @@
-"""Answers as JSON, and problems as RFC 9457 describes them. No traceback leaves the server."""
+"""JSON responses, and problems by RFC 9457, without tracebacks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Body(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused or failed (RFC 9457)."""
+    """A refused or failed request (RFC 9457)."""
 
     type: str = Field("about:blank", description="Always about:blank: the status says what kind of problem it is.")
     title: str = Field(description="Name of the status.")
@@ -49,11 +49,11 @@ class Problem(BaseModel):
 
 
 class RefusedError(HTTPException):
-    """A request that the server refuses.
+    """A refused request.
 
     Args:
         status: HTTP status.
-        detail: The sentence for the client.
+        detail: Sentence for the client.
         headers: Additional headers.
     """
 
@@ -62,27 +62,27 @@ class RefusedError(HTTPException):
 
 
 def busy(detail: str) -> RefusedError:
-    """The refusal of a server under load."""
+    """Refusal under load."""
     return RefusedError(503, detail, {"Retry-After": "1"})
 
 
 def unauthorized(detail: str) -> RefusedError:
-    """The refusal of a request without the secret that it needs."""
+    """Refusal of a request without the required secret."""
     return RefusedError(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
 def invalid(errors: list[Any]) -> RefusedError:
-    """The refusal of a request that pydantic finds invalid; its sentence tells the first error."""
+    """Refusal of a request that pydantic finds invalid, with the first error."""
     return RefusedError(422, _validation_sentence(errors))
 
 
 def invalid_in(place: str, error: ValidationError) -> RefusedError:
-    """The refusal of a part of a request: "body" or "query"."""
+    """Refusal of an invalid "body" or "query"."""
     return invalid([{**each, "loc": (place, *each["loc"])} for each in error.errors()])
 
 
 def service_of(request: Request) -> Service:
-    """The service that answers a request."""
+    """Service of a request."""
     service: Service = request.app.state.service
     return service
 
@@ -93,7 +93,7 @@ def json_response(values: Any, status: int = 200) -> Response:
 
 
 def json_bytes(values: Any) -> bytes:
-    """JSON in UTF-8: lone surrogates are escaped; infinities and NaN become null."""
+    """Encode as JSON in UTF-8: lone surrogates are escaped; infinities and NaN become null."""
     try:
         return to_json(values, inf_nan_mode="null")
     except (PydanticSerializationError, UnicodeEncodeError):
@@ -106,11 +106,11 @@ def problem_bytes(status: int, detail: str) -> bytes:
 
 
 def problem_response(error: Exception, names: Mapping[str, str]) -> Response:
-    """The response to an exception.
+    """Response to an exception.
 
     Args:
         error: The exception.
-        names: Names that replace paths in its message, by path: clients need not know the paths.
+        names: Replacements for paths in its message, which clients should not see.
     """
     status, headers = 500, None
     detail = "the server failed at this request; its log says why, under the id in the header X-Request-Id"

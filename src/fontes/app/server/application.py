@@ -1,4 +1,4 @@
-"""The ASGI application: the routes of a service, its problems, and the guard before them."""
+"""The ASGI application: routes of a service, problems, and the guard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSALS = {"4XX": {"model": Problem, "description": "Why the request was refuse
 
 
 def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
-    """The ASGI application of a service; `routers` are more addresses, such as those of judging."""
+    """ASGI application of a service, with more routers such as that of judging."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,13 +67,13 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
 
 
 class DirectSearch:
-    """Answers `GET /search`, the most frequent request, without FastAPI: the same bytes in two thirds of the time."""
+    """Answers `GET /search`, the most frequent request, without FastAPI: equal bytes in two thirds of the time."""
 
     def __init__(self, app: FastAPI, service: Service) -> None:
         self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request (ASGI)."""
+        """Answer a request (ASGI)."""
         if scope["type"] != "http" or scope["path"] != f"{scope['root_path']}/search" or scope["method"] != "GET":
             await self._app(scope, receive, send)
             return

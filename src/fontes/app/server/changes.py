@@ -1,4 +1,4 @@
-"""Addresses that change an index: on a writable server, for clients that have its token."""
+"""Routes that change an index, on a writable server and with its token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DocumentsBody(Body):
 
 
 def authorized(request: Request) -> None:
-    """Raises RefusedError unless the server is writable and the request has its token."""
+    """Raise RefusedError unless the server is writable and the request has its token."""
     settings = service_of(request).settings
     if not settings.writable:
         raise RefusedError(403, "documents cannot be changed here; fontes serve --writable allows it to clients with a token")
@@ -38,7 +38,7 @@ def authorized(request: Request) -> None:
 
 
 def inline_schema(model: type[Body]) -> dict[str, Any]:
-    """The JSON schema of a body that FastAPI does not parse, with all definitions in place."""
+    """JSON schema of a body that FastAPI does not parse, with inlined definitions."""
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
 

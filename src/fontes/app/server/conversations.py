@@ -1,4 +1,4 @@
-"""Conversations: their addresses, and the store that keeps a limited number of them for a limited time."""
+"""Conversations: routes, and a store with limits of number and time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ router = APIRouter(prefix="/conversations", tags=["conversations"])
 
 
 class ConversationBody(Body):
-    """What the turns of a conversation are searched with."""
+    """Options of the searches of a conversation."""
 
     index: IndexName = None
     pipeline: PipelineName = None
@@ -47,7 +47,7 @@ class TurnBody(Body):
 
 @dataclass
 class StoredConversation:
-    """A conversation, with the options of its searches and the name of its rewriter."""
+    """A conversation, with its search options and the name of its rewriter."""
 
     id: str
     options: SearchOptions
@@ -70,7 +70,7 @@ class StoredConversation:
         return self.rewriter is not None and uses_model(self.options.served.state.rewriters[self.rewriter])
 
     def ask(self, turn: TurnBody, expressions: ExpressionReader | None) -> dict[str, Any]:
-        """Searches for a turn; gives the JSON values of its answer.
+        """Search for a turn; return the JSON values of its answer.
 
         Raises:
             RefusedError: Another turn is being searched, there are too many, or there is none to replace.
@@ -107,7 +107,7 @@ class StoredConversation:
 
 
 class ConversationStore:
-    """Up to `size` conversations, each for some seconds after its last request, in the order of these requests."""
+    """Up to `size` conversations, in the order of last use, each deleted some time after its last request."""
 
     def __init__(self, size: int, seconds: float) -> None:
         self._size = size
@@ -118,7 +118,7 @@ class ConversationStore:
         return len(self._conversations)
 
     def new(self, options: SearchOptions, rewriter: str | None) -> StoredConversation:
-        """A new conversation."""
+        """Create a conversation."""
         self.expire()
         while len(self._conversations) >= self._size:
             self._conversations.popitem(last=False)
@@ -127,7 +127,7 @@ class ConversationStore:
         return conversation
 
     def get(self, conversation_id: str) -> StoredConversation:
-        """The conversation with this id, whose time begins again; raises RefusedError if there is none."""
+        """Get a conversation and restart its time; raises RefusedError if there is none."""
         self.expire()
         if conversation_id not in self._conversations:
             raise RefusedError(404, "there is no such conversation, or no more; POST /conversations begins one")
@@ -136,12 +136,12 @@ class ConversationStore:
         return self._conversations[conversation_id]
 
     def delete(self, conversation_id: str) -> None:
-        """Deletes a conversation; raises as `get`."""
+        """Delete a conversation; raises as `get`."""
         self.get(conversation_id)
         del self._conversations[conversation_id]
 
     def expire(self) -> None:
-        """Deletes the conversations whose time is over."""
+        """Delete expired conversations."""
         now = time.monotonic()
         while self._conversations:
             oldest = next(iter(self._conversations.values()))

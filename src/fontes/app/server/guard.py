@@ -1,4 +1,4 @@
-"""Checks before every request (host, origin, key, limits), and the headers and the log line of its response."""
+"""Checks of every request (host, origin, key, limits), and headers and log line of its response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNLIMITED = ("/health", "/ready", "/metrics")  # answered under any load
 OPEN = re.compile(r"/|/page/[^/]*|/judge|/docs|/openapi\.json|/health|/ready")  # need no key: they show no documents
 CLIENT_GONE = 499  # logged as the status
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-CLIENTS = 10_000  # whose rates are remembered
+CLIENTS = 10_000  # with stored rates
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -49,10 +49,10 @@ HEADERS = (
 
 
 class Guard:
-    """An application within the limits of a server; `names` replace paths in messages.
+    """Wraps an application with the limits of a server; `names` replace paths in messages.
 
-    Starlette's `CORSMiddleware` decides about other origins. `TrustedHostMiddleware` and uvicorn's `limit_concurrency` do not
-    suit: they answer in plain text, count idle connections, and cannot exempt /health.
+    Starlette's `CORSMiddleware` handles other origins. `TrustedHostMiddleware` and uvicorn's `limit_concurrency` answer in
+    plain text, count idle connections, and cannot exempt /health.
     """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics, names: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ class Guard:
         metrics.watch("working", lambda: self._working)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request (ASGI)."""
+        """Answer a request (ASGI)."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -93,12 +93,12 @@ class Guard:
             self._count(exchange, time.perf_counter() - start)
 
     def _with_root_path(self, scope: Scope) -> Scope:
-        """The scope with the root path in its path, as ASGI has it, whether a proxy strips the root path or not."""
+        """Scope whose path includes the root path, whether a proxy strips it or not."""
         root, path = self._settings.root_path, scope["path"]
         return {**scope, "path": path if f"{path}/".startswith(f"{root}/") else root + path, "root_path": root}
 
     def _checked(self, exchange: Exchange) -> ASGIApp:
-        """The application that answers a request; raises RefusedError for a request that is not carried out."""
+        """Application that answers a request; raises RefusedError for a refused one."""
         settings, headers, path = self._settings, exchange.headers, exchange.path
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if PORT.sub("", host) not in self._hosts:
@@ -138,7 +138,7 @@ class Guard:
         return error
 
     def _within_rate(self, client: str) -> bool:
-        """Whether a client may send a request: a bucket of as many as come in a second, refilled at the rate."""
+        """Whether a client is within the rate: a token bucket that holds one second's requests."""
         now, rate = time.monotonic(), self._settings.rate
         size = max(1.0, rate)
         left, last = self._rates.pop(client, (size, now))
@@ -149,7 +149,6 @@ class Guard:
         return left >= 1
 
     async def _failed(self, error: Exception, exchange: Exchange) -> None:
-        """Answers a request that the application has not answered."""
         if isinstance(error, TimeoutError):
             limit = f"{self._settings.seconds:g} seconds (--seconds)"
             if exchange.complete:
@@ -162,7 +161,6 @@ class Guard:
             await problem_response(error, self._names)(exchange.scope, exchange.receive, exchange.send)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
-        """Counts the request, and logs it."""
         scope, status = exchange.scope, exchange.status or CLIENT_GONE
         path = scope.get("path_template") or getattr(scope.get("route"), "path", "other")
         method = exchange.method if exchange.method in METHODS else "other"
@@ -200,17 +198,17 @@ def has_secret(headers: Mapping[bytes, bytes], *secrets_: str) -> bool:
 
 
 class Exchange:
-    """A request and its response, as far as they have come.
+    """State of a request and its response.
 
     Attributes:
-        path: Path inside this server, without the root path.
-        method: Method of the request. The application answers HEAD as GET, and `send` drops the body.
+        path: Path without the root path.
+        method: Method of the request. HEAD is answered as GET, and `send` drops the body.
         id: Id of the request, its own if it has one.
         status: Status of the response; 0 before it.
-        sent: Bytes of the response's body.
+        sent: Bytes sent of the response's body.
         complete: Whether the whole request has arrived.
         gone: Whether the client has disconnected.
-        error: The exception of a request that failed.
+        error: Exception of a failed request.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, max_body: int) -> None:
@@ -227,12 +225,12 @@ class Exchange:
         self.error: Exception | None = None
 
     def too_large(self) -> RefusedError:
-        """The refusal of a body that is too large."""
+        """Refusal of a body that is too large."""
         limit = f"{self._max_body:,} bytes (--body)"
         return RefusedError(413, f"the request's body has more than {limit}", {"Connection": "close"})
 
     async def receive(self) -> Message:
-        """A piece of the request; raises RefusedError if the body is too large."""
+        """Receive a piece of the request; raises RefusedError if the body is too large."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.gone = True
@@ -244,7 +242,7 @@ class Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Sends a piece of the response, with the headers of all responses."""
+        """Send a piece of the response, with the common headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message["headers"], *HEADERS, (b"x-request-id", self.id.encode())]
@@ -256,7 +254,6 @@ class Exchange:
 
 
 def _as_host(host: str) -> str:
-    """An address as in the header Host."""
     try:
         return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:

@@ -1,4 +1,4 @@
-"""Addresses for operators: /health, /ready and /metrics, with the counters that Prometheus reads."""
+"""Routes for operators: /health, /ready and /metrics, with counters for Prometheus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter(tags=["operation"])
 
 
 class Metrics:
-    """The counters of one server."""
+    """Counters of one server."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -37,7 +37,7 @@ class Metrics:
         }
 
     def watch(self, gauge: str, value: Callable[[], float], label: str | None = None) -> None:
-        """Sets the function that gives the value of a gauge."""
+        """Set the function that gives the value of a gauge."""
         watched = self._gauges[gauge]
         (watched if label is None else watched.labels(label)).set_function(value)
 

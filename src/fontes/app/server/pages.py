@@ -1,4 +1,4 @@
-"""Files of the pages, and /docs: the addresses of a server with example requests for its own documents."""
+"""Files of the pages, and /docs: the routes with example requests for the server's own documents."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def docs(request: Request) -> Response:
 
 
 def page_file(name: str) -> Response:
-    """A file of the pages as a response; raises RefusedError if there is none."""
+    """Response with a file of the pages; raises RefusedError if there is none."""
     files = {entry.name: entry for entry in FILES.iterdir() if entry.is_file()}
     media = TYPES.get(name.rpartition(".")[2])
     if name not in files or media is None:
@@ -60,7 +60,7 @@ class ExampleRequest:
     """A request that works on the documents of this server.
 
     Args:
-        query: Parameters by name; `id` belongs into the path of an address with {id}.
+        query: Parameters by name; `id` goes into a path with {id}.
         body: JSON values of the body; None for no body.
         lines: JSON lines of the body, in place of `body`.
     """
@@ -108,7 +108,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
 
 
 def with_examples(schema: dict[str, Any], service: Service) -> dict[str, Any]:
-    """An OpenAPI document with the examples of its parameters and bodies."""
+    """Add examples of parameters and bodies to an OpenAPI document."""
     schema = copy.deepcopy(schema)
     for (method, path), (example, *_) in example_requests(service).items():
         operation = schema["paths"][path][method]
@@ -121,7 +121,7 @@ def with_examples(schema: dict[str, Any], service: Service) -> dict[str, Any]:
 
 
 def _curl(method: str, path: str, example: ExampleRequest, base: str, service: Service) -> str:
-    """The example as a shell command; `base` is the server's address without a slash at its end."""
+    """The example as a shell command; `base` is the server's address without a final slash."""
     query, words, before = dict(example.query), ["curl", "-s"], ""
     if path.startswith("/documents") and method != "get":
         words += ["-H", '"Authorization: Bearer $FONTES_TOKEN"']
@@ -176,7 +176,6 @@ def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """A schema in a word or two."""
     kinds = [_type(option) for option in schema.get("anyOf", ())] or [
         str(schema.get("type") or schema.get("$ref", "").rpartition("/")[2] or "any")
     ]

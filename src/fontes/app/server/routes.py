@@ -1,4 +1,4 @@
-"""Addresses that search: /search, /explain, /why, /rewrite, /documents and /indexes."""
+"""Routes that search: /search, /explain, /why, /rewrite, /documents and /indexes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class SearchesOut(BaseModel):
 
 
 def query_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """The fields of a model as OpenAPI's query parameters: FastAPI would take longer to parse them than the search takes."""
+    """OpenAPI query parameters from the fields of a model: parsing by FastAPI would take longer than the search."""
     schema = model.model_json_schema()
     return {
         "parameters": [
@@ -126,7 +126,7 @@ def query_parameters(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def responses(model: Any) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's description of a response that is not serialized by FastAPI."""
+    """OpenAPI's description of a response that FastAPI does not serialize."""
     return {200: {"model": model}}
 
 

@@ -29,9 +29,9 @@ Started = Callable[[str], None]
 
 
 def serve(service: Service, routers: Sequence[APIRouter] = (), started: Started = lambda address: None) -> None:
-    """Serves until SIGTERM or SIGINT, and then finishes the running requests.
+    """Serve until SIGTERM or SIGINT, then finish the running requests.
 
-    `started` is called with the address as soon as connections are accepted. Raises FontesError if the address cannot be used.
+    `started` is called with the address once connections are accepted. Raises FontesError if the address cannot be used.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
@@ -48,7 +48,7 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Started 
 
 
 def server_of(service: Service, routers: Sequence[APIRouter], started: Started) -> uvicorn.Server:
-    """The server, which `run` starts and `should_exit` ends; the arguments are those of `serve`."""
+    """Server for `run`, ended by `should_exit`; arguments as for `serve`."""
     settings = service.settings
 
     class LimitedConnection(Connection):
@@ -81,10 +81,10 @@ def server_of(service: Service, routers: Sequence[APIRouter], started: Started) 
 
 
 class Connection(HttpToolsProtocol):
-    """Uvicorn's fast protocol, with limits for the head of a request and for clients that do not read the answer.
+    """Uvicorn's fast protocol, with limits for request heads and for clients that do not read the response.
 
-    Uvicorn closes idle connections and pauses large bodies. It limits the size of a head in its slower h11 protocol alone, and
-    the time of a head nowhere. The guard limits requests whose head is complete.
+    Uvicorn limits the size of a head only in its slower h11 protocol, and its time nowhere. The guard sees only requests with a
+    complete head.
     """
 
     seconds = 30.0
@@ -153,13 +153,12 @@ class Connection(HttpToolsProtocol):
         self._close()
 
     def _close(self) -> None:
-        """Closes the connection; aborts it later if the client does not read what is left."""
         if not self.transport.is_closing():
             self.transport.close()
             self._expect("reader")
 
     def _expect(self, event: str) -> None:
-        """Aborts the connection unless `_forget` is called in time."""
+        """Abort the connection unless `_forget` is called in time."""
         if event not in self._timers:
             self._timers[event] = self.loop.call_later(self.seconds, self.transport.abort)
 
@@ -169,8 +168,6 @@ class Connection(HttpToolsProtocol):
 
 
 class _Lines(logging.Formatter):
-    """A record as one line of JSON."""
-
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
         if message.startswith("{"):
@@ -184,7 +181,6 @@ class _Lines(logging.Formatter):
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
-    """Logs to standard error, one line of JSON for each request and each message."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     log, uvicorns = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")

@@ -1,4 +1,4 @@
-"""Searching for requests in batches: a queue, and threads that turn requests into the JSON of their answers."""
+"""Batched searching: a queue, and threads that turn requests into JSON responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BINS = 20  # of a histogram at most
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search, as `routes.SearchParameters` describes them; requests with equal options are searched together."""
+    """Options of a search, as in `routes.SearchParameters`; requests with equal options are searched together."""
 
     served: ServedIndex
     pipeline: str
@@ -43,7 +43,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A request: its topics, and whether it is answered with a list of results or with one result."""
+    """A request: its topics, and whether the answer is a list of results."""
 
     topics: tuple[Topic, ...]
     several: bool = False
@@ -54,15 +54,15 @@ Work = Callable[[SearchOptions, list[SearchRequest]], Sequence[bytes | Exception
 
 
 class BatchQueue:
-    """A queue from which threads take requests with equal options as one batch. It belongs to one event loop.
+    """Queue from which threads take requests with equal options as one batch, on one event loop.
 
-    A request that arrives alone starts at once. Requests that arrive while all threads are busy wait; the first free thread
-    takes all waiting requests of some options, up to `size`, in rotation.
+    A request that arrives alone starts at once. While all threads are busy, requests wait; a free thread takes the waiting
+    requests of some options, up to `size`, in rotation.
 
     Args:
-        work: Gives the results of a batch, in order; an exception among them is raised for that request alone.
+        work: Returns the results of a batch, in order; an exception among them is raised for that request alone.
         pool: The threads.
-        threads: Number of batches in progress at most.
+        threads: Maximum number of batches in progress.
         size: Maximum number of requests of a batch.
     """
 
@@ -79,7 +79,7 @@ class BatchQueue:
         return sum(map(len, self._waiting.values()))
 
     async def result(self, options: SearchOptions, request: SearchRequest) -> bytes:
-        """The result of a request; one that is cancelled while it waits is dropped."""
+        """Result of a request; one that is cancelled while it waits is dropped."""
         loop = asyncio.get_running_loop()
         future: Future = loop.create_future()
         self._waiting.setdefault(options, deque()).append((request, future))
@@ -125,7 +125,7 @@ class BatchSearch:
     """Searches for a batch of requests, in any thread.
 
     Args:
-        expressions: Reads expressions of requests; None if requests may not bring any.
+        expressions: Reads expressions of requests; None if they are not allowed.
         metrics: Counters.
         queue: Name of the queue in the counters.
         seconds: Time limit of a batch, checked whenever a stage reports progress.
@@ -138,7 +138,7 @@ class BatchSearch:
         self._queue = queue
 
     def __call__(self, options: SearchOptions, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
-        """For each request the JSON of its answer, or the exception that it raised."""
+        """JSON of the answer, or the exception, for each request."""
         state, ends = options.served.state, time.monotonic() + self._seconds
 
         def report(progress: Progress | None) -> None:
@@ -166,7 +166,7 @@ class BatchSearch:
 
 
 def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: Report = silent) -> list[Ranking]:
-    """The rankings of topics, whose ids may be equal, in order."""
+    """Rankings of topics, whose ids may be equal, in order."""
     if len(topics) == 1 and isinstance(stage, Lexical):
         return [stage.search(topics[0], k)]
     run = stage(Topics(replace(topic, id=str(number)) for number, topic in enumerate(topics)), progress=report)
@@ -176,7 +176,6 @@ def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, repo
 def _results(
     options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
-    """The JSON values of each topic's hits."""
     rankings = rankings_of(stage, topics, options.k, report)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)
@@ -208,7 +207,7 @@ def matches_in(index: Index, text: str, query: str) -> list[list[int]]:
 
 
 def rewrites(topic: Topic) -> list[dict[str, Any]]:
-    """The forms of a topic, from the typed one to the one that was searched for: texts, and weights of terms if any."""
+    """Forms of a topic, from the typed text to the query: texts, and weights of terms if any."""
     forms = [topic]
     while forms[-1].origin is not None:
         forms.append(forms[-1].origin)

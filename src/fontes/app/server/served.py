@@ -1,4 +1,4 @@
-"""A served index: its pipelines over one state at a time, the change to a newer state, and expressions of requests."""
+"""A served index: its pipelines over one state, the change to a newer state, and expressions of requests."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ Rewriter = Stage[Topics, Topics]
 class ExpressionReader:
     """Reads the expressions of requests.
 
-    A part that names a model or a file is refused unless the same part stands in one of the server's own expressions.
+    A part that names a model or a file is refused unless it also occurs in the server's own expressions.
 
     Args:
         texts: The server's own expressions.
-        limit: Greatest whole number in an expression, which may be a depth or a number of documents.
+        limit: Maximum whole number in an expression, such as a depth or a number of documents.
     """
 
     def __init__(self, texts: Iterable[str], limit: int) -> None:
@@ -60,11 +60,11 @@ class ExpressionReader:
         return all(_called(node) in FREE for node in _nodes(text) if isinstance(node, ast.Call))
 
     def stage(self, text: str, index: Index) -> Retriever:
-        """The stage that an expression describes.
+        """Build the stage of an expression.
 
         Raises:
             RefusedError: It has a part that the server has not loaded.
-            ParameterError: It cannot be read.
+            ParameterError: It is invalid.
             PipelineError: It is no stage from topics to a run.
         """
         try:
@@ -80,12 +80,11 @@ class ExpressionReader:
 
 
 def _called(node: ast.AST) -> str:
-    """The name that a call calls; "" for other nodes."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
 def _nodes(text: str) -> list[ast.AST]:
-    """The nodes of an expression; none of an invalid one, for which `retriever` raises an error with the position."""
+    """Nodes of an expression; none of an invalid one, for which `retriever` raises an error."""
     if len(text) > MAX_TEXT:
         return []
     try:
@@ -96,9 +95,9 @@ def _nodes(text: str) -> list[ast.AST]:
 
 @dataclass(frozen=True)
 class ServedState:
-    """One state of an index, with the pipelines over it by name. A request uses one state from its beginning to its end.
+    """One state of an index, with pipelines by name. A request uses one state throughout.
 
-    `generation` is the number of states that were served before.
+    `generation` is the number of states served before.
     """
 
     index: Index
@@ -109,26 +108,26 @@ class ServedState:
 
     @cached_property
     def models(self) -> dict[str, bool]:
-        """For each pipeline whether it runs a model."""
+        """Whether each pipeline runs a model."""
         return {name: uses_model(stage) for name, stage in self.pipelines.items()}
 
     @cached_property
     def facets(self) -> tuple[list[str], list[str]]:
-        """The columns that suit facets, and those that hold links."""
+        """Columns that suit facets, and columns of links."""
         return facet_columns(self.index.state)
 
     def pipeline(self, name: str, where: str | None, k: int, expressions: ExpressionReader | None) -> Retriever:
-        """The pipeline of a request.
+        """Pipeline of a request.
 
         Args:
             name: A name, or an expression.
             where: A filter for its retrievers.
             k: Maximum number of documents of a topic.
-            expressions: Reads expressions; None if requests may not bring any.
+            expressions: Reads expressions; None if requests may not have any.
 
         Raises:
             RefusedError: There is no such pipeline.
-            ParameterError: The expression or the filter cannot be read.
+            ParameterError: The expression or the filter is invalid.
         """
         self.check_pipeline(name, expressions)
 
@@ -142,12 +141,12 @@ class ServedState:
         return self._made.get((name, where, k), make)
 
     def check_pipeline(self, name: str, expressions: ExpressionReader | None) -> None:
-        """Raises RefusedError for an unknown name, unless requests may bring expressions."""
+        """Raise RefusedError for an unknown name, unless requests may have expressions."""
         if name not in self.pipelines and expressions is None:
             raise RefusedError(422, f"there is no pipeline '{name[:200]}'; there are {', '.join(self.pipelines)}")
 
     def rewriter(self, name: str | None) -> str | None:
-        """The name of a rewriter; for None the first, if any. Raises RefusedError for an unknown name."""
+        """Name of a rewriter; by default the first, if any. Raises RefusedError for an unknown name."""
         if name is None:
             return next(iter(self.rewriters), None)
         if name not in self.rewriters:
@@ -155,7 +154,7 @@ class ServedState:
         return name
 
     def over(self, reader: State) -> ServedState:
-        """The same pipelines over another state of the index; models stay loaded."""
+        """The pipelines over another state of the index; models stay loaded."""
         parts: dict[int, tuple[Part, Part]] = {}
 
         def moved(part: Part) -> Part:
@@ -178,8 +177,8 @@ class ServedIndex:
 
     Attributes:
         state: The state that answers new requests.
-        seconds: Time that the last change of state took.
-        trouble: Why a newer state cannot be served; "" if there is none.
+        seconds: Duration of the last change of state.
+        trouble: Reason why a newer state cannot be served, or "".
     """
 
     def __init__(self, path: Path, name: str, pipelines: Mapping[str, str], rewriters: Mapping[str, str]) -> None:
@@ -219,21 +218,21 @@ class ServedIndex:
         }
 
     def check_document(self, doc_id: str) -> None:
-        """Raises RefusedError for an unknown id."""
+        """Raise RefusedError for an unknown id."""
         if doc_id not in self.state.index:
             raise RefusedError(404, f"there is no document '{doc_id[:200]}' in {self.name}")
 
     def warm(self) -> None:
-        """Loads the models and compiles the kernels of all pipelines."""
+        """Load the models and compile the kernels of all pipelines."""
         load()
         for stage in self.state.pipelines.values():
             warm(stage)
 
     def refresh(self, now: bool = False) -> bool:
-        """Changes to the newest state, once it answers as fast as the one before; whether there was a newer one.
+        """Change to the newest state once it is warm; return whether there was one.
 
         Args:
-            now: Look at once. Otherwise only some time after the last change, so that changes take a part of the processor.
+            now: Look at once, not only some time after the last change, which limits the share of the processor.
         """
         with self._lock:
             if not now and time.monotonic() < self._next:
@@ -257,14 +256,13 @@ class ServedIndex:
             return True
 
     def change(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Calls a method of `Index` that changes it, and serves the new state before it returns what the method returned."""
+        """Call a method of `Index` that changes it, serve the new state, and return the method's result."""
         change = getattr(Index(self.state.index.state.refreshed()), method)(*arguments, **options)
         self.refresh(now=True)
         return change
 
 
 def _retrievers(stage: Retriever) -> Iterator[Retriever]:
-    """The parts of a pipeline that search an index, which are warmed for each of its states; models stay loaded."""
     for part in walk(stage):
         if isinstance(part, Stage) and (part.takes, part.gives) == (Topics, Run) and "index" in part.params():
             yield part
@@ -276,7 +274,7 @@ def uses_model(stage: Stage[Any, Any]) -> bool:
 
 
 def _single_threaded(stage: Retriever) -> Retriever:
-    """The stage with one thread for each request: other requests keep the other cores busy."""
+    """The stage with one thread for each request: other requests use the other cores."""
 
     def with_one(part: Part) -> Part:
         return part.with_(threads=1) if "threads" in part.params() and part.params()["threads"] is None else part

@@ -1,4 +1,4 @@
-"""The service behind the addresses: indexes, queues and conversations, from start to end."""
+"""The service behind the routes: indexes, queues and conversations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Service:
         rewriters: Expressions of rewriters of turns by name; if empty, the one that suits the first pipeline.
 
     Raises:
-        FontesError: An index cannot be opened, or a pipeline cannot be read.
+        FontesError: An index cannot be opened, or a pipeline is invalid.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Service:
 
     @property
     def names(self) -> dict[str, str]:
-        """Names of the indexes by their paths, which they replace in messages to clients."""
+        """Names of the indexes by path, for messages to clients."""
         return {
             path: served.name for served in self.indexes.values() for path in (str(served.path), str(served.path.absolute()))
         }
 
     def served(self, name: str | None) -> ServedIndex:
-        """An index by name; the first for None. Raises RefusedError for an unknown name."""
+        """Index by name, by default the first. Raises RefusedError for an unknown name."""
         if name is None:
             return next(iter(self.indexes.values()))
         if name not in self.indexes:
@@ -118,7 +118,7 @@ class Service:
         return options
 
     def check_query(self, text: str) -> None:
-        """Raises RefusedError for a query that is too long, empty, or no text."""
+        """Raise RefusedError for a query that is too long, empty, or no text."""
         if len(text) > self.settings.query:
             raise RefusedError(
                 422, f"the query has {len(text):,} characters; this server takes {self.settings.query:,} (--query)"
@@ -129,7 +129,7 @@ class Service:
             raise RefusedError(422, "the query has half of a character (a lone surrogate)")
 
     def check_topics(self, topics: list[Topic]) -> None:
-        """Raises RefusedError for too many topics, equal ids, or a text as `check_query`."""
+        """Raise RefusedError for too many topics, equal ids, or a text as `check_query`."""
         if len(topics) > self.settings.batch:
             raise RefusedError(
                 422, f"there are {len(topics):,} topics; a request has {self.settings.batch:,} at most (--batch)"
@@ -141,7 +141,7 @@ class Service:
             raise RefusedError(422, "two topics have the same id")
 
     def stage(self, options: SearchOptions) -> Stage[Topics, Any]:
-        """The pipeline of a search."""
+        """Pipeline of a search."""
         return options.served.state.pipeline(options.pipeline, options.where, options.k, self.expressions)
 
     def has_model(self, options: SearchOptions) -> bool:
@@ -151,23 +151,23 @@ class Service:
         return self.expressions is None or not self.expressions.is_free(options.pipeline)
 
     async def search(self, options: SearchOptions, request: SearchRequest) -> bytes:
-        """The JSON of the answer to a request."""
+        """JSON of the answer to a request."""
         return await (self._models if self.has_model(options) else self._lexical).result(options, request)
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
-        """Calls a function in a thread; in that of the models if it needs one."""
+        """Call a function in a thread; in that of the models if it needs one."""
         return await self._in("models" if model else "others", function, *arguments)
 
     async def _in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
     async def change(self, served: ServedIndex, method: str, *arguments: Any, **options: Any) -> Any:
-        """Changes an index, one change at a time; see `ServedIndex.change`."""
+        """Change an index, one change at a time; see `ServedIndex.change`."""
         async with self._writing:
             return await self.work(partial(served.change, method, *arguments, **options))
 
     async def run(self) -> None:
-        """Loads everything, and then serves newer states of the indexes as they come, until it is cancelled."""
+        """Load everything, then serve newer states of the indexes, until cancelled."""
         for served in self.indexes.values():
             await self.work(served.warm)
             await self.work(self._rehearse, served)
@@ -186,7 +186,7 @@ class Service:
         return BatchSearch(self.expressions, self.metrics, queue, self.settings.seconds)
 
     def _rehearse(self, served: ServedIndex) -> None:
-        """Calls each pipeline with all options, so that no request waits for compilation."""
+        """Call each pipeline with all options, so that no request waits for compilation."""
         index = served.state.index
         if not len(index.terms):
             return
@@ -200,7 +200,7 @@ class Service:
                 search(SearchOptions(served, name, where, explain=True), [SearchRequest((topic,))])
 
     def close(self) -> None:
-        """Ends the threads."""
+        """End the threads."""
         for pool in self._pools.values():
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -215,22 +215,19 @@ class Service:
 
 
 def return_large_arrays() -> None:
-    """Has glibc return the memory of arrays of a megabyte and more when they are freed.
+    """Make glibc return arrays of a megabyte and more to the system when freed.
 
-    By default glibc soon keeps pieces of up to 32 MB, between which smaller ones settle: a server whose index changes would
-    grow with each state.
+    By default glibc keeps pieces of up to 32 MB, and a server whose index changes would grow with each state.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
 
 
 def _trim_memory() -> None:
-    """Returns the free memory that glibc keeps."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _lower_priority() -> None:
-    """Has this thread, and those that it starts, give way to requests; on Linux, where threads have priorities."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

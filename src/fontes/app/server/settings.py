@@ -20,7 +20,7 @@ ORIGIN = re.compile(r"https?://[\w.:\[\]-]+|\*", re.ASCII)
 
 
 def _setting(default: Any, *options: str) -> Any:
-    """A field whose option of the command line has other names than the field."""
+    """A field whose command-line option has other names."""
     return field(default=default, metadata={"options": options})
 
 
@@ -53,7 +53,7 @@ class ServerSettings:
         log_queries: Write queries into the log.
     """
 
-    port: int = 8080
+    port: int = field(default=8080, metadata={"range": (0, 65_535)})
     host: str = "127.0.0.1"
     hosts: tuple[str, ...] = _setting((), "--name")
     root_path: str = ""
@@ -97,7 +97,7 @@ class ServerSettings:
 
 
 def secret_of(path: Path | None, variable: str) -> str:
-    """A token or key, from a file, or for None from a variable of the environment; "" if there is none.
+    """Read a token or key from a file or, for None, an environment variable; "" if there is none.
 
     Raises:
         InputError: The file cannot be read, or the secret is too short.
@@ -118,7 +118,7 @@ def secret_of(path: Path | None, variable: str) -> str:
 
 
 def named_expressions(texts: list[str]) -> dict[str, str]:
-    """Expressions by name: of `NAME=EXPR`, or of an expression, which is its own name.
+    """Parse `NAME=EXPR`, or an expression, which is its own name.
 
     Raises:
         ParameterError: Two have the same name.

@@ -1,1 +1,1 @@
-"""The one runner of trainings: settings, the working folder with its checkpoints, the course, the card."""
+"""Runner of trainings: settings, the working folder with checkpoints, the training loop, the model card."""

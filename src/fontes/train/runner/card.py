@@ -1,4 +1,4 @@
-"""The model card and the learning curves beside a trained model."""
+"""Model card and learning curves of a trained model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TASKS = {"cross-encoder": "text-ranking", "bi-encoder": "sentence-similarity", "
 
 
 def licence_of(folder: Path) -> str:
-    """The licence that a model's README.md or config.json names; "not stated" where they name none."""
+    """Return the licence in a model's README.md or config.json, or "not stated"."""
     readme, config = folder / CARD, folder / "config.json"
     if readme.is_file():
         _, _, rest = readme.read_text(encoding="utf-8", errors="replace").partition("---\n")
@@ -45,12 +45,12 @@ def licence_of(folder: Path) -> str:
 
 
 def describe(training: Training, folder: Path, place: Path) -> None:
-    """Writes the card and, where matplotlib is installed, the curves.
+    """Write the card and, if matplotlib is installed, the curves.
 
     Args:
-        training: How the model was trained.
-        folder: Where the model is written.
-        place: Where it will be.
+        training: Record of the training.
+        folder: Folder to write to.
+        place: Final folder of the model.
     """
     try:
         learning_curves(training.losses, training.evaluations, training.best).save(folder / CURVES)
@@ -103,19 +103,19 @@ def _table(rows: Iterable[tuple[str, object]]) -> str:
     return "\n".join(["| | |", "|---|---|", *lines]) + "\n"
 
 
-POINTS = 100  # means of the steps' losses that are drawn
+POINTS = 100  # number of means drawn of the steps' losses
 
 
 def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, float]], best: int) -> Plot:
-    """The loss while a model was trained, and what was validated; the step that was chosen is marked.
+    """Return a plot of the training loss and the validation figures, with the chosen step marked.
 
     Args:
-        losses: The loss of each step; what is drawn are means of up to a hundred parts.
-        evaluations: What was measured when: "step", "loss", and a measure by its name.
-        best: The step that was chosen.
+        losses: Loss of each step, drawn as means of up to a hundred parts.
+        evaluations: Evaluations: "step", "loss", and a measure by its name.
+        best: Chosen step.
 
     Raises:
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     names = list(dict.fromkeys(name for row in evaluations for name in row if name not in ("step", LOSS)))
     parts = np.array_split(np.arange(1, len(losses) + 1), min(POINTS, len(losses)))

@@ -1,4 +1,4 @@
-"""The working folder of a training: which training it is of, its checkpoints, and how the same command goes on from there."""
+"""Working folder of a training: its identity and checkpoints, from which the same command resumes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ...storage.arrays import sync
 from ...storage.artifact import commit, staging, umask
 from ...storage.locks import locked
 
-IDENTITY = "training.json"  # in a working folder: which training it is of; in a model's folder: how it was trained
-STATE = "trainer_state.json"  # the last file of a checkpoint that is written: without it the training was killed meanwhile
+IDENTITY = "training.json"  # in a working folder: its training; in a model's folder: how it was trained
+STATE = "trainer_state.json"  # written last: a checkpoint without it is incomplete
 
 
 class CheckpointFolder:
-    """A folder with the checkpoints of one training.
+    """Folder with the checkpoints of one training.
 
     Args:
-        folder: The folder, which is there.
+        folder: Existing folder.
         kept: Whether facts and checkpoints are written.
     """
 
@@ -33,10 +33,10 @@ class CheckpointFolder:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts of the folder's training; empty where there are none.
+        """Return the facts of the folder's training; empty if there are none.
 
         Raises:
-            InputError: It is damaged.
+            InputError: The file is damaged.
         """
         file = self.folder / IDENTITY
         try:
@@ -48,7 +48,7 @@ class CheckpointFolder:
         return facts
 
     def note(self, **facts: Any) -> None:
-        """Adds facts of the training."""
+        """Add facts of the training."""
         if not self.kept:
             return
         draft = self.folder / f".{IDENTITY}"
@@ -58,14 +58,14 @@ class CheckpointFolder:
         draft.replace(self.folder / IDENTITY)
 
     def begin(self, identity: Mapping[str, Any], advice: str) -> None:
-        """Makes the folder that of a training, or sees that it is already.
+        """Assign the folder to a training, or check that it is already assigned to it.
 
         Args:
-            identity: What tells the training from others, as JSON values.
-            advice: What to do where it is the folder of something else.
+            identity: Identity of the training, as JSON values.
+            advice: Advice for the error message.
 
         Raises:
-            InputError: It is of another training, or holds what is of none.
+            InputError: It belongs to another training, or holds other files.
         """
         facts = self.facts
         if not facts:
@@ -78,27 +78,27 @@ class CheckpointFolder:
             raise InputError(f"{self.folder} holds another training, with another {other}; {advice}")
 
     def checkpoint(self, step: int) -> Path:
-        """The folder of the checkpoint after a step."""
+        """Return the folder of the checkpoint after a step."""
         return self.folder / f"checkpoint-{step}"
 
     def last(self) -> int:
-        """The step of the last checkpoint that is whole; 0 where there is none."""
+        """Return the step of the last complete checkpoint; 0 if there is none."""
         return max((step for step, path in self._checkpoints() if _object(path / STATE)), default=0)
 
     def keep(self, steps: Iterable[int]) -> None:
-        """Removes all checkpoints but those of some steps."""
+        """Remove all checkpoints but those of some steps."""
         for step, path in self._checkpoints():
             if step not in steps:
                 shutil.rmtree(path, ignore_errors=True)
 
     def clear(self) -> None:
-        """Removes the training, so that another one may begin."""
+        """Remove the training, so that another one may begin."""
         self.keep(())
         for path in (self.folder / IDENTITY, self.folder / f".{IDENTITY}"):
             path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Removes the folder, unless there are files of others in it."""
+        """Remove the folder, unless it holds other files."""
         self.clear()
         with suppress(OSError):
             self.folder.rmdir()
@@ -110,7 +110,7 @@ class CheckpointFolder:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[CheckpointFolder]:
-    """The working folder of a training, made where it is not there; nobody else works in it meanwhile.
+    """Make and lock the working folder of a training.
 
     Raises:
         InputError: It cannot be made.
@@ -127,19 +127,19 @@ def workplace(folder: Path) -> Iterator[CheckpointFolder]:
 
 @contextmanager
 def temporary_workplace() -> Iterator[CheckpointFolder]:
-    """A working folder without checkpoints, which goes when the block ends."""
+    """Make a working folder without checkpoints, removed at the end of the block."""
     with TemporaryDirectory() as folder:
         yield CheckpointFolder(Path(folder), kept=False)
 
 
 def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model that was trained here") -> None:
-    """Raises InputError where a model could not be written to a place, which is better known before the training.
+    """Raise InputError, before training, if a model could not be written to a place.
 
     Args:
-        place: Where it is to be.
-        overwrite: Whether a model that is there is replaced.
-        mark: The file by which such a model is known; nothing else is ever replaced.
-        noun: What such a model is called.
+        place: Output folder.
+        overwrite: Whether to replace an existing model.
+        mark: File that identifies such a model; nothing else is ever replaced.
+        noun: Name of such a model in messages.
     """
     if place.exists() and not overwrite:
         raise InputError(f"{place} is there already; give another folder, or overwrite it")
@@ -155,12 +155,12 @@ def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = 
 
 @contextmanager
 def writing(place: Path) -> Iterator[Path]:
-    """A folder that takes its place when all went well. Raises InputError where it cannot be written."""
+    """Make a folder that moves to its place on success. Raises InputError if it cannot be written."""
     try:
         with staging(place) as folder:
             yield folder
             for path in folder.rglob("*"):
-                path.chmod((0o777 if path.is_dir() else 0o666) & ~umask())  # safetensors writes for the owner alone
+                path.chmod((0o777 if path.is_dir() else 0o666) & ~umask())  # safetensors writes for the owner only
             commit(folder, place)
     except OSError as error:
         raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
@@ -174,7 +174,7 @@ def _object(file: Path) -> dict[str, Any]:
 
 
 def _differing(first: object, second: Mapping[str, Any]) -> str:
-    """The name of the first thing in which two trainings differ."""
+    """Name of the first difference between two trainings."""
     if not isinstance(first, dict):
         return "form"
     for name in second:

@@ -1,4 +1,4 @@
-"""A model while it learns, by the trainers of sentence-transformers and transformers.
+"""Training loop, by the trainers of sentence-transformers and transformers.
 
 Imports torch and transformers: import it inside functions only.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
 CALIBRATED_FROM = 30  # steps; a shorter training is not worth a calibration
-CLIPPED = 1.0  # the greatest norm of the gradients, the customary one
+CLIPPED = 1.0  # gradient clipping norm, the customary one
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class TrainingHistory:
     """History of a training.
 
     Args:
-        losses: The loss of each step.
+        losses: Loss of each step.
         evaluations: Evaluations.
-        best: The step of the best state, which the model is in.
-        precision: In which matrices were multiplied, and what the calibration found.
-        device: Where it ran.
+        best: Step of the best state, which the model is in.
+        precision: Precision of matrix products, and the result of the calibration.
+        device: Device used.
         seconds: Duration, without interruptions.
     """
 
@@ -55,16 +55,16 @@ class TrainingHistory:
 
 
 def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: Report) -> TrainingHistory:
-    """Trains a model from the last checkpoint of its working folder, and leaves it in its best state.
+    """Train a model from the last checkpoint of its working folder, and leave it in its best state.
 
     Raises:
         InputError: Checkpoints cannot be written or read.
-        ParameterError: The loss is no number any more.
+        ParameterError: The loss is no longer a number.
     """
     start = time.perf_counter()
     where = device()
     with without_warnings(), quiet():
-        # Weight decay changes the rows of all words.
+        # Weight decay changes all rows.
         vocabulary = UsedEmbeddings(fit.model, () if settings.weight_decay else fit.tokens or ())
         fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
@@ -97,7 +97,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
 
 
 def _with_whole(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
-    """The same with whole embeddings in what is written and read."""
+    """Return `fit` with whole embeddings in what is saved and restored."""
 
     def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
         def whole(folder: Path) -> None:
@@ -110,14 +110,14 @@ def _with_whole(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
 
 
 def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:
-    """Evaluations, out of the history that the trainer writes."""
+    """Return the evaluations in the trainer's history."""
     names = {"eval_loss": LOSS, "eval_measure": str(settings.measure)}
     rows = [row for row in history if names.keys() & row.keys()]
     return [{"step": row["step"], **{names[key]: row[key] for key in names if key in row}} for row in rows]
 
 
 def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
-    """The first step with the best of what was measured; 0 where nothing was, or where the last state is kept."""
+    """Return the first step with the best value; 0 without evaluations or if the last state is kept."""
     criterion = settings.criterion
     figures = {int(row["step"]): row[criterion] for row in evaluations(history, settings) if criterion in row}
     better = min if criterion == LOSS else max
@@ -152,7 +152,7 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         seed=settings.seed,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        save_strategy="no",  # when is for _Watch to say
+        save_strategy="no",  # _Watch decides when
         report_to=[],
         disable_tqdm=True,
     )
@@ -167,18 +167,18 @@ def _steps(fit: Fit, settings: FitSettings) -> int:
 
 
 class _Fitting:
-    """Differences from the trainers of transformers: the order, the evaluation, and the content of a checkpoint."""
+    """Overrides of transformers' trainers: order of rows, evaluation, and content of a checkpoint."""
 
     fit: Fit
     fit_settings: FitSettings
 
     def add_model_card_callback(self, default_args_dict: Any) -> None:
-        """Adds none: the card is ours, and theirs looks the base up on the hub."""
+        """Do nothing: the card is ours, and theirs looks the base up on the hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
         lengths = self.fit.train.lengths
         if self.fit_settings.order == "shuffled":
-            lengths = [1] * len(lengths)  # of rows of one length any may go together
+            lengths = [1] * len(lengths)  # rows of equal length in any order
         return LikeLength(lengths, batch_size, self.fit_settings.seed)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -196,7 +196,7 @@ class _Fitting:
         return metrics
 
     def _validation_loss(self, rows: Rows) -> float:
-        """The mean of the loss over batches of like length, weighted by what it is the mean of; without a random number."""
+        """Mean loss over batches of similar length, weighted by item count; uses no random numbers."""
         trainer = cast(Any, self)
         order = np.argsort(np.asarray(rows.lengths), kind="stable").tolist()
         total, count, size = 0.0, 0, self.fit_settings.batch
@@ -217,7 +217,7 @@ class _Fitting:
 
 
 class _Plain(_Fitting):
-    """Further differences from the trainers of transformers alone."""
+    """Further overrides for the trainers of transformers alone."""
 
     def get_train_dataloader(self) -> Any:
         trainer = cast(Any, self)
@@ -227,13 +227,13 @@ class _Plain(_Fitting):
 
 
 class _Watch(transformers.TrainerCallback):
-    """Looks at each step: whether the loss is a number, and when to evaluate, to save and to tell."""
+    """Checks at each step that the loss is a number, and when to evaluate, save and report."""
 
     def __init__(self, fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: Report, start: float) -> None:
         self._settings, self._place, self._progress = settings, place, progress
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
-        self.earlier = float(place.facts.get("seconds", 0.0))  # how long it was trained before it was interrupted
-        self.before = place.last()  # the steps of then
+        self.earlier = float(place.facts.get("seconds", 0.0))  # seconds before the interruption
+        self.before = place.last()  # steps before the interruption
         self._steps = _steps(fit, settings)
         parts = settings.epochs * settings.evaluations
         evaluated = len(fit.validation) or fit.measure
@@ -241,7 +241,6 @@ class _Watch(transformers.TrainerCallback):
         self._evaluated_at = {round(self._steps * (n + 1) / parts) for n in range(parts)} if evaluated else set()
 
     def rate(self, step: int) -> float:
-        """The factor of the learning rate after a number of steps."""
         assert self._fit.rate is not None
         return self._fit.rate(self._part(step), self._steps)
 
@@ -250,7 +249,7 @@ class _Watch(transformers.TrainerCallback):
         return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 
     def stopping(self) -> Any:
-        """Makes one sentence of what libraries raise where a checkpoint cannot be written or read."""
+        """Turn library errors on writing or reading a checkpoint into one sentence."""
         return readable(f"the training in {self._place.folder} stopped")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
@@ -297,7 +296,7 @@ class _Watch(transformers.TrainerCallback):
 
 
 def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: str) -> str:
-    """The precision to train in, and what the calibration found: some training steps on rows of a usual length in each."""
+    """Training precision, calibrated by a few training steps in each on rows of a usual length."""
     if settings.precision != "auto":
         return settings.precision
     names = ["float32", *(name for name in candidates(where) if name == "bfloat16")]
@@ -312,7 +311,7 @@ def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: 
         begun = time.perf_counter()
         with torch.autocast(torch.device(where).type, torch.bfloat16, enabled=name == "bfloat16"):
             loss = trainer.compute_loss(trainer.model, trainer._prepare_inputs(trainer.data_collator(batch)))
-            loss.backward()  # inside: cached gradients compute the outputs again on the way back
+            loss.backward()  # inside autocast: cached gradients recompute the outputs in the backward pass
         float(sum(parameter.grad.sum() for parameter in trainer.model.parameters() if parameter.grad is not None))  # waits
         trainer.model.zero_grad()
         return time.perf_counter() - begun
@@ -326,12 +325,12 @@ def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: 
 
 
 class LikeLength(torch.utils.data.Sampler[list[int]]):
-    """The batches of an epoch, of rows of like length, themselves in any order: at random by the seed and the epoch alone.
+    """Batches of rows of similar length, in random order given by the seed and the epoch alone.
 
     Args:
-        lengths: The tokens of each row.
-        batch: Rows of a batch; the last one of an epoch may have fewer.
-        seed: Of the order.
+        lengths: Tokens of each row.
+        batch: Rows per batch; the last one of an epoch may have fewer.
+        seed: Seed of the order.
     """
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
@@ -339,7 +338,7 @@ class LikeLength(torch.utils.data.Sampler[list[int]]):
         self._lengths, self._batch, self._seed, self._epoch = list(lengths), batch, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the order that of an epoch."""
+        """Set the order to that of an epoch."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -348,7 +347,7 @@ class LikeLength(torch.utils.data.Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator()
         generator.manual_seed(self._seed + self._epoch)
-        # In each part from the longest to the shortest, which is learned from less well than batches in any order.
+        # Each part runs from longest to shortest; such an order trains worse than a random one.
         grouped: list[int] = get_length_grouped_indices(  # type: ignore[no-untyped-call]
             self._lengths, self._batch, generator=generator
         )

@@ -1,4 +1,4 @@
-"""The one runner of trainings: a start and rows go in, and a model that loads by its path comes out, with its figures."""
+"""Runner of trainings: from a start and rows to a model that loads by its path, with its figures."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "da
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that a model is trained or validated on, as the data collator of its trainer takes them.
+    """Rows that a model is trained or validated on, as the data collator of its trainer takes them.
 
     Args:
-        rows: A dict of columns for each row, all with the same columns in the same order; labels are under "label" or "labels".
-        lengths: The tokens of each row, by which batches are made; texts that are cut count as they are cut.
+        rows: Columns of each row, in one order; labels are under "label" or "labels".
+        lengths: Tokens of each row, after truncation, used to make batches.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()
@@ -37,31 +37,31 @@ class Rows:
 
 @dataclass(frozen=True)
 class Fit:
-    """The subject of a training: all in which the kinds of models differ.
+    """Subject of a training: all that differs between kinds of models.
 
     Args:
-        kind: The kind of model, for messages and the card: "cross-encoder".
-        base: The start, as it was named.
+        kind: Kind of model, for messages and the card: "cross-encoder".
+        base: Start, as named by the caller.
         folder: Folder of the start.
-        model: The model of sentence-transformers or transformers, in float32 on the CPU.
-        trainer: The name of its trainer in transformers or sentence_transformers.
-        loss: What the trainer calls for the loss: in sentence_transformers a torch module, of features and labels; in
-            transformers a function of outputs and labels. None: the model gives its own.
-        train: What is learned from.
-        validation: What its loss is validated on; none where there is nothing.
-        measure: Gives the value of the measure `best` on the validation run, for the model as it is; None: there is no run.
+        model: Model of sentence-transformers or transformers, in float32 on the CPU.
+        trainer: Name of its trainer in transformers or sentence_transformers.
+        loss: For sentence_transformers a torch module of features and labels; for transformers a function of outputs and
+            labels. None: the model's own.
+        train: Training rows.
+        validation: Validation rows; none if empty.
+        measure: Function that gives the measure `best` on the validation run for the current model; None: no run.
         save: Writes the model to an empty folder, from which it can be loaded.
-        restore: Puts the weights that `save` wrote to a folder into the model again.
-        identity: What tells this training from others, besides settings and base: the hashes of the data.
-        facts: What else the card says: how many queries there were, that a head is new.
-        tokens: The ids of all tokens in `train`, special ones and padding among them: of the word embeddings these alone are
-            trained, which is quicker and no other training. None: all.
+        restore: Loads weights that `save` wrote.
+        identity: Identity of the training besides settings and base: hashes of the data.
+        facts: Further facts of the card, such as the number of queries.
+        tokens: Ids of all tokens in `train`, with special tokens and padding: only these word embeddings are trained, which is
+            faster with equal results. None: all.
         collator: Makes a batch of rows; None: that of the trainer.
-        counted: Gives the number of items that the loss of a batch, as the collator made it, is the mean of; None: its rows.
-        rate: Gives the factor of the learning rate for the part of the training that is over and the number of steps; None: a
-            linear warm-up and decay, as the settings say.
+        counted: Gives the number of items that the mean loss of a collated batch covers; None: its rows.
+        rate: Gives the factor of the learning rate for the finished part of the training and the number of steps; None: linear
+            warm-up and decay, as in the settings.
         factors: Settings beside the learning rate that may make the loss overflow.
-        minutes: Time limit, after which the training ends with what was learned; None: none.
+        minutes: Time limit, after which the training ends early; None: none.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class Fit:
     minutes: float | None = None
 
     def identity_with(self, settings: FitSettings) -> dict[str, Any]:
-        """Identity of the training, as JSON values."""
+        """Return the identity of the training, as JSON values."""
         identity = {"kind": self.kind, "base": fingerprint(self.folder), "settings": settings.model_dump()}
         identity["data"] = dict(self.identity)
         return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -97,22 +97,22 @@ class Training:
 
     Args:
         kind: "cross-encoder", "bi-encoder" or "T5 rewriter".
-        base: The start, as it was named.
-        base_fingerprint: Of the start.
-        licence: Of the start, where its README.md or config.json names one; else "not stated".
-        fingerprint: Of the model.
-        settings: Of the training.
-        hashes: Of the data.
-        rows: Number of rows to learn from.
-        validated: Number of rows to validate on.
+        base: Start, as named by the caller.
+        base_fingerprint: Fingerprint of the start.
+        licence: Licence of the start, from its README.md or config.json, or "not stated".
+        fingerprint: Fingerprint of the model.
+        settings: Training settings.
+        hashes: Hashes of the data.
+        rows: Number of training rows.
+        validated: Number of validation rows.
         steps: Number of steps.
-        best: The step whose state the model has.
-        losses: The loss of each step.
-        evaluations: Evaluations: the "step", and there the "loss" and the measure by its name.
-        precision: In which matrices were multiplied, and what the calibration found.
-        device: Where it ran.
+        best: Step whose state the model has.
+        losses: Loss of each step.
+        evaluations: Evaluations: "step", "loss", and the measure by its name.
+        precision: Precision of matrix products, and the result of the calibration.
+        device: Device used.
         seconds: Duration, without interruptions.
-        versions: Of the libraries.
+        versions: Versions of the libraries.
         facts: Further facts.
     """
 
@@ -136,38 +136,38 @@ class Training:
     facts: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         return asdict(self)
 
     @property
     def figures(self) -> dict[str, float]:
-        """Values on the validation set after the best step; empty without one."""
+        """Return the validation values after the best step; empty without one."""
         at_best = [row for row in self.evaluations if row["step"] == self.best]
         return {name: value for row in at_best for name, value in row.items() if name != "step"}
 
 
 def check_training(purpose: str = "training") -> None:
-    """Raises MissingExtraError where a library of the extra `train` is missing."""
+    """Raise MissingExtraError if a library of the extra `train` is missing."""
     for name in LIBRARIES:
         library(name, purpose, extra="train")
 
 
 def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: Report = silent) -> Training:
-    """Trains a model and writes it to the folder `output`.
+    """Train a model and write it to the folder `output`.
 
-    While it trains, checkpoints are in a folder beside it, OUTPUT.training. A training that was interrupted goes on from there
-    when it is started again with the same data, base and settings: on one machine to the same weights in float32.
+    Checkpoints are in a folder beside it, OUTPUT.training. Restarted with the same data, base and settings, an interrupted
+    training resumes from there: on one machine to the same weights in float32.
 
     Args:
         fit: Model, data and loss.
-        settings: Of the training.
-        output: The folder to make; it appears when all is done.
-        overwrite: Whether a model that was trained before is replaced, and another training in the working folder dropped.
-        progress: Is called about once a second.
+        settings: Training settings.
+        output: Folder to create, complete when it appears.
+        overwrite: Whether to replace a trained model, and drop another training in the working folder.
+        progress: Called about once a second.
 
     Raises:
-        InputError: The output is there or cannot be written, or the working folder holds something else.
-        ParameterError: The loss is no number any more.
+        InputError: Unusable output, or the working folder holds something else.
+        ParameterError: The loss is no longer a number.
     """
     check_place(output, overwrite)
     check_training()

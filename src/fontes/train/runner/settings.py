@@ -1,4 +1,4 @@
-"""Settings of trainings, checked when they are made, with a sentence for each that makes no sense."""
+"""Training settings, checked on construction, with a message for each invalid one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BOUNDS = {
 
 
 class Settings(BaseModel):
-    """The base of settings.
+    """Base class of settings.
 
     Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
+        ParameterError: Invalid settings, all named.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -40,12 +40,11 @@ class Settings(BaseModel):
             raise ParameterError("; ".join(map(self._sentence, error.errors()))) from None
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with other settings."""
+        """Return a copy with changed settings."""
         return type(self)(**{**self.model_dump(), **changes})
 
     @classmethod
     def _sentence(cls, problem: Any) -> str:
-        """What is wrong with one setting."""
         name = problem["loc"][0]
         if problem["type"] == "extra_forbidden":
             return f"there is no setting '{name}'; there are {', '.join(cls.model_fields)}"
@@ -57,32 +56,30 @@ class Settings(BaseModel):
 
 
 class FitSettings(Settings):
-    """Settings that all trainings of encoders, rerankers and rewriters share.
+    """Settings shared by trainings of encoders, rerankers and rewriters.
 
     Attributes:
-        epochs: Passes over what is learned from.
-        batch: Rows of a step.
-        lr: The greatest learning rate of AdamW: it rises linearly during the warm-up and then falls linearly to 0.
-        warm_up: The steps of the warm-up: a share of all steps, from 0 to below 1; or, from 1 up, a number of steps. With more
-            than the training has, the learning rate rises to the end and does not reach `lr`.
-        weight_decay: Of AdamW (Loshchilov and Hutter 2019); biases and layer norms have none. With weight decay all rows of the
-            word embedding are trained, so that a step takes longer.
-        max_length: Tokens of an input; what is longer is cut. None: as the base says.
-        dropout: Of all layers, while training; None: as the base says. 0 is about twice as quick on a CPU.
-        held_out: The share of the queries that is held out to validate with, where no validation is given; from 0, which holds
-            none out, to below 1.
-        order: Of the rows in each epoch: "length" makes batches of rows of like length, which saves padding, and shuffles the
-            batches; "shuffled" shuffles the rows.
-        evaluations: How often an epoch is validated.
-        best: Which state is kept: of those that were validated that of the least "loss", or of the greatest value of a measure,
-            such as "RR@5", on the validation run; or the "last", whatever was validated. With "loss" and "last" such a run is
-            measured by nDCG@10.
-        precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where a short calibration shows that
-            it is quicker here.
-        seed: Of the order, the part held out, the dropout and new layers; below 2**32.
+        epochs: Passes over the training data.
+        batch: Rows per step.
+        lr: Peak learning rate of AdamW, with linear warm-up and linear decay to 0.
+        warm_up: Warm-up steps: a share of all, from 0 to below 1; or, from 1 up, a number. With more than the training has, the
+            learning rate rises to the end and does not reach `lr`.
+        weight_decay: Weight decay of AdamW (Loshchilov and Hutter 2019), except for biases and layer norms. If set, all word
+            embeddings are trained, which is slower.
+        max_length: Maximum tokens of an input, truncated beyond. None: as the base.
+        dropout: Dropout of all layers; None: as the base. 0 is about twice as fast on a CPU.
+        held_out: Share of the queries held out for validation if none is given; from 0, none, to below 1.
+        order: Order of the rows: "length" makes batches of similar length, which saves padding, and shuffles the batches;
+            "shuffled" shuffles the rows.
+        evaluations: Validations per epoch.
+        best: State to keep: of the validated ones that of the least "loss" or of the greatest value of a measure, such as
+            "RR@5", on the validation run; or the "last". With "loss" and "last" the run is measured by nDCG@10.
+        precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if a short calibration shows that it
+            is faster.
+        seed: Seed of order, held-out part, dropout and new layers; below 2**32.
 
     Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
+        ParameterError: Invalid settings, all named.
     """
 
     epochs: int = Field(default=2, gt=0)
@@ -107,7 +104,7 @@ class FitSettings(Settings):
 
     @property
     def measure(self) -> Measure:
-        """The measure of a validation run: `best`, or nDCG@10 where that is no measure."""
+        """Measure of a validation run: `best`, or nDCG@10 if that is no measure."""
         return parse(self.best if self.by_measure else DEFAULT[0])
 
     @property
@@ -117,9 +114,9 @@ class FitSettings(Settings):
 
     @property
     def criterion(self) -> str | None:
-        """The name of the figure that the best state is chosen by: the loss or a measure; None where the last state is kept."""
+        """Name of the figure that chooses the best state, loss or measure; None if the last state is kept."""
         return None if self.best == LAST else str(self.measure) if self.by_measure else LOSS
 
     def warm_up_steps(self, steps: int) -> int:
-        """The number of warm-up steps in a training of so many steps."""
+        """Return the number of warm-up steps in a training of so many steps."""
         return int(self.warm_up) if self.warm_up >= 1 else math.ceil(steps * self.warm_up)

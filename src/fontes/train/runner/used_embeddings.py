@@ -1,8 +1,8 @@
-"""Trains the rows of a word embedding that occur in the data, and leaves the others out of every step.
+"""Training of only those rows of a word embedding that occur in the data.
 
-A step of AdamW reads and writes each weight several times, its gradient and its two moments, though the rows of words that
-never occur stay as they are: without weight decay their gradients and moments are 0. Of a model with 250,000 words these rows
-are most of the weights. To leave them out changes nothing but the time, and the size of checkpoints.
+AdamW reads and writes each weight, its gradient and its two moments at every step. Without weight decay, rows of words that
+never occur do not change, since their gradients and moments are 0. In a model with 250,000 words these rows are most of the
+weights; leaving them out changes only the time and the size of checkpoints.
 
 Imports torch: import it inside functions only.
 """
@@ -20,11 +20,11 @@ WORTH = 0.8  # the greatest share of the rows that may occur, so that the others
 
 
 class UsedRows(torch.nn.Module):
-    """A word embedding of which some rows are trained.
+    """Word embedding of which some rows are trained.
 
     Args:
-        whole: The embedding.
-        used: The numbers of its rows that are trained, ascending.
+        whole: Embedding.
+        used: Numbers of its trained rows, ascending.
     """
 
     def __init__(self, whole: torch.nn.Embedding, used: torch.Tensor) -> None:
@@ -40,7 +40,7 @@ class UsedRows(torch.nn.Module):
         self.register_buffer("others", whole.weight.detach(), persistent=False)
 
     def forward(self, ids: Any) -> Any:
-        """The rows of tokens; those that are not trained come as they are."""
+        """Return the rows of tokens; untrained ones unchanged."""
         at = self.places[ids]  # type: ignore[index]
         rows = torch.nn.functional.embedding(at.clamp(min=0), self.weight, self.padding_idx)
         unused = at < 0
@@ -50,11 +50,11 @@ class UsedRows(torch.nn.Module):
 
 
 class UsedEmbeddings:
-    """The word embeddings of a model, of which the rows that occur are trained.
+    """Word embeddings of a model, of which the rows that occur are trained.
 
     Args:
-        model: A torch module with models of transformers inside.
-        tokens: The ids of all tokens that are learned from; where there are none, all rows are trained.
+        model: Torch module that contains models of transformers.
+        tokens: Ids of all tokens in the data; if empty, all rows are trained.
     """
 
     def __init__(self, model: Any, tokens: Iterable[int]) -> None:
@@ -71,7 +71,7 @@ class UsedEmbeddings:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Within the block the model has its whole embeddings, with what was learned; what is loaded into them stays."""
+        """Give the model its whole embeddings, as trained, within the block; weights loaded into them stay."""
         self.put_back()
         try:
             yield
@@ -79,7 +79,7 @@ class UsedEmbeddings:
             self._put(small=True)
 
     def put_back(self) -> None:
-        """Gives the model its whole embeddings, with what was learned."""
+        """Give the model its whole embeddings, as trained."""
         self._put(small=False)
 
     def _put(self, small: bool) -> None:
@@ -96,7 +96,7 @@ class UsedEmbeddings:
 
 
 def _embeddings(model: Any) -> list[torch.nn.Embedding]:
-    """The plain word embeddings of the models inside, whose weights nothing else uses."""
+    """Plain word embeddings of the inner models whose weights nothing else uses."""
     wholes: list[Any] = []
     for part in model.modules():
         if isinstance(part, transformers.PreTrainedModel):

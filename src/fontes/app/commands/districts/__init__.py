@@ -1,1 +1,1 @@
-"""The commands of the districts, a module each, which `cli` finds by entry points of the group `fontes.commands`."""
+"""Commands of the optional parts, found by entry points of the group `fontes.commands`."""

@@ -1,4 +1,4 @@
-"""`fontes why`, the causes of an event as a collection states them; `fontes keyphrases`, those of a text."""
+"""`fontes why`: causes of an event; `fontes keyphrases`: keyphrases of a text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def why(
     verify: Verify = False,
     json: Json = False,
 ) -> None:
-    """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
+    """Print a tree of the causes of an event, as documents state them, with sources. English only."""
     from ....causal import causes
     from ....core.errors import ParameterError
     from ...output import console, print_json, say
@@ -103,7 +103,6 @@ def _add(tree: Tree, cause: Cause) -> None:
 
 
 def _label(cause: Cause) -> Text:
-    """The cause, and a line for each of its sources: score, document, date and title; then the sentence."""
     from rich.text import Text
 
     label = Text.assemble((cause.text, "bold"))

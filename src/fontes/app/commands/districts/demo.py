@@ -1,4 +1,4 @@
-"""`fontes demo`: what README shows, and four tasks on stories that come along."""
+"""`fontes demo`: the examples of README, and four tasks on the sample collection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def demo(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run what README shows, on text that every machine has, and measure four tasks on stories."""
+    """Run the examples of README, and measure four tasks on the sample collection."""
     from ...demo import run_demo
 
     run_demo(directory, json)

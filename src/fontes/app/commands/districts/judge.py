@@ -1,4 +1,4 @@
-"""`fontes judge`: a pool of several pipelines' documents, judged in the browser."""
+"""`fontes judge`: judge pools of documents in the browser."""
 
 from __future__ import annotations
 
@@ -93,7 +93,6 @@ def judge(
 
 
 def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
-    """Adds new judges, renews tokens, and writes the tokens to a file or the terminal."""
     from ....core.errors import InputError, ParameterError
 
     known = store.judges()

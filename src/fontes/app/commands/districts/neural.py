@@ -1,4 +1,4 @@
-"""`fontes encode`: the documents' vectors, those of their tokens, or weights of terms, stored with an index."""
+"""`fontes encode`: store vectors or term weights of documents with an index."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def encode(
     ray: Ray = None,
     json: Json = False,
 ) -> None:
-    """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
+    """Store documents' vectors with an index, for dense, late or learned sparse retrieval. An interrupted run resumes."""
     from ....neural.encoders.reading import reading
     from ....neural.sparse.splade import is_sparse
     from ...output import print_json, say
@@ -86,7 +86,6 @@ def encode(
 
 
 def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
-    """Raises ParameterError for an option that is of other vectors."""
     for option, value, wrong in (("--dtype", dtype, late or sparse), ("--algorithm", algorithm, late or sparse)):
         if value is not None and wrong:
             raise ParameterError(f"{option} is not of {'--late' if late else 'weights of terms'}")
@@ -95,7 +94,6 @@ def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str |
 
 
 def _encoder(text: str, name: str) -> Any:
-    """The encoder of an expression; anything else is the name or the folder of a model for the part called `name`."""
     from ....core import expression
     from ....core.part import Part
 
@@ -108,7 +106,6 @@ def _encoder(text: str, name: str) -> Any:
 
 
 def _in_precision(encoder: Any, precision: str | None) -> Any:
-    """The encoder with the models in it in this precision."""
     from ....neural.models.base import Pretrained
 
     if precision is None:
@@ -150,7 +147,6 @@ def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **m
 
 
 def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
-    """What is stored, and what the search finds of it."""
     from ...output import counted, say, size
 
     vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"

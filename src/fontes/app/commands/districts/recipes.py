@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
 
 @group.command("list")
 def list_(json: Json = False) -> None:
-    """The recipes that there are."""
+    """List the recipes."""
     from rich.table import Table
     from rich.text import Text
 
@@ -55,7 +55,7 @@ def list_(json: Json = False) -> None:
 
 @group.command()
 def show(name: Name, json: Json = False) -> None:
-    """What a recipe does, its parameters and what was published about it."""
+    """Show a recipe's description, parameters and published results."""
     from ....core.parameters import parameters
     from ....recipes import recipe
     from ....recipes.result import shown, written
@@ -134,7 +134,7 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a recipe on a collection, or on its sample, into a folder of runs with a report."""
+    """Run a recipe on a collection, or on its sample, and write runs and a report."""
     from ....recipes import recipe
     from ...output import print_json
     from ...progress import note, reporting
@@ -169,7 +169,6 @@ def run(
 
 
 def _documents(collection: list[str], prefixes: list[str]) -> object:
-    """The name of one collection, or the documents of several, or of one whose ids get a prefix."""
     from ....datasets import corpus_of
     from ....formats.corpus import join_corpora, with_prefixes
 
@@ -184,7 +183,6 @@ def _documents(collection: list[str], prefixes: list[str]) -> object:
 
 
 def _sample(recipe: type[Recipe], others: dict[str, list[str] | None]) -> str:
-    """The name of a recipe's sample, which stands for its documents, topics and judgments."""
     if not recipe.sample:
         raise ParameterError(f"recipe {recipe.name} has no sample; give --collection and --topics")
     if more := [f"--{option}" for option, value in others.items() if value]:
@@ -194,7 +192,7 @@ def _sample(recipe: type[Recipe], others: dict[str, list[str] | None]) -> str:
 
 @contextmanager
 def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
-    """Has an error of a recipe end with the command that does without what is missing, where there is one."""
+    """Add the command that works without a missing part to the errors of a recipe."""
     from ....experiments.problems import WITHOUT_ALL, as_options
 
     try:
@@ -208,7 +206,6 @@ def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
 
 
 def _as_typed(context: typer.Context) -> str:
-    """The command with what it was called with."""
     words = ["fontes", *context.command_path.removeprefix(context.find_root().command_path).split()]
     for parameter in context.command.params:
         value = context.params[str(parameter.name)]
@@ -221,12 +218,10 @@ def _as_typed(context: typer.Context) -> str:
 
 
 def _figures(published: Mapping[str, float]) -> list[str]:
-    """Measures with their published values."""
     return [f"{measure} {value:.4f}" for measure, value in published.items()]
 
 
 def _about(recipe: type[Recipe]) -> str:
-    """What the docstring says before its parameters."""
     import inspect
 
     return (inspect.getdoc(recipe) or "").partition("Args:")[0].strip()

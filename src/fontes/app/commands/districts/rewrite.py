@@ -41,7 +41,7 @@ def chat(
     at: Annotated[str | None, typer.Option(help="resume: after this topic.", show_default="the last one of the file")] = None,
     json: Json = False,
 ) -> None:
-    """Ask one question after the other: each is searched with those before it in mind."""
+    """Hold a conversation: each question is searched in the context of the earlier ones."""
     from ....core import Topic
     from ....core.stage import steps
     from ....rewrite import Conversation
@@ -60,7 +60,7 @@ def chat(
     warm(stage)
     name = last.id.rpartition("_")[0] or last.id
     conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
-    whole = at is None and dict(conversation.topics()) == dict(topics)  # so that saving to the same file loses nothing
+    whole = at is None and dict(conversation.topics()) == dict(topics)  # only then saving to the same file loses nothing
     prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json
     if at_terminal:
@@ -76,7 +76,6 @@ def chat(
 
 
 def _until(resume: str | None, at: str | None) -> Topics:
-    """The topics of a file, none where none is given; where `at` names one, the topics until then."""
     from ....core import InputError, Topics
     from ....datasets import topics_of
 

@@ -1,4 +1,4 @@
-"""`fontes serve`: indexes and pipelines behind HTTP, and the page that searches them."""
+"""`fontes serve`: an HTTP server and its search page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fontes train`, `fontes mine` and `fontes split`: models from your own data, and what they are trained and measured on."""
+"""`fontes train`, `fontes mine` and `fontes split`: training of models, and their data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .split import split
 
 
 class Trainings(TyperGroup):
-    """The commands of `fontes train`, which are imported, with all that trains, when one of them is looked for."""
+    """Commands of `fontes train`, imported when one is looked up."""
 
     @property
     def commands(self) -> Any:
@@ -23,7 +23,7 @@ class Trainings(TyperGroup):
 
     @commands.setter
     def commands(self, commands: Any) -> None:
-        """None are known at first."""
+        """Ignore assignment: no commands are known at first."""
 
 
 commands = typer.Typer()

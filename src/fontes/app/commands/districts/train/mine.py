@@ -1,4 +1,4 @@
-"""`fontes mine`: examples for training, out of a run and judgments or out of the documents themselves."""
+"""`fontes mine`: training examples from a run and judgments, or from the documents."""
 
 from __future__ import annotations
 
@@ -101,7 +101,6 @@ def mine(
 
 
 def _check_sources(from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], own: list[str]) -> None:
-    """Raises BadParameter where the options do not say what examples are made of."""
     both = [name for name, value in candidates.items() if value is not None]
     if len(both) > 1:
         raise typer.BadParameter("give either --run or --pipeline")

@@ -1,4 +1,4 @@
-"""`fontes split`: topics into training and test, without duplicates."""
+"""`fontes split`: split topics into training and test, without duplicates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split(
     more: Annotated[list[str] | None, typer.Option("--with", help="More topics to merge; may be repeated.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Divide topics into training and test, leave duplicates out, and report what the sides have in common."""
+    """Split topics into training and test without duplicates, and report what the sides have in common."""
     from .....datasets import qrels_of, topics_of
     from .....train import split as split_topics
     from ....output import print_json

@@ -1,4 +1,4 @@
-"""`fontes train`: rerankers, encoders, rewriters, classifiers of terms and of causality, each made from your own data."""
+"""`fontes train`: train rerankers, encoders, rewriters, and classifiers of terms and causality."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def cross_encoder(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
+    """Train a cross-encoder that reranks. After an interruption the same command resumes from the last checkpoint."""
     from .....train import train_cross_encoder
     from .....train.cross_encoder import Validation, settings_of
     from ....progress import reporting
@@ -58,7 +58,7 @@ def cross_encoder(
 def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Any, Any]:
-    """The run to validate on, with its documents, and its judgments; two times None where there is none."""
+    """The run to validate on, with its documents, and its judgments; (None, None) without a run."""
     from .....datasets import qrels_of, topics_of
     from .....formats import read_run
     from ....pipelines import open_index
@@ -98,7 +98,7 @@ def bi_encoder(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train an encoder for dense retrieval. Interrupted, the same command goes on from its last checkpoint."""
+    """Train an encoder for dense retrieval. After an interruption the same command resumes from the last checkpoint."""
     from .....datasets import qrels_of, topics_of
     from .....train import SearchValidation, train_bi_encoder
     from ....pipelines import open_index
@@ -120,7 +120,6 @@ def bi_encoder(
 
 
 def _start(text: str) -> Any:
-    """The encoder of an expression; anything else is the name or the folder of a model."""
     from .....core import expression
 
     return expression.part(text) if text.rstrip().endswith(")") else text
@@ -142,7 +141,7 @@ def terms(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind but its checkpoints."""
+    """Train a term classifier for QuReTeC. An interrupted run leaves only its checkpoints."""
     from .....datasets import topics_of
     from .....train import train_terms
     from ....output import print_json
@@ -180,7 +179,7 @@ def rewriter(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a T5 that rewrites turns. Interrupted, the same command goes on from its last checkpoint."""
+    """Train a T5 that rewrites turns. After an interruption the same command resumes from the last checkpoint."""
     from .....datasets import topics_of
     from .....train import train_rewriter
     from ....progress import reporting
@@ -207,7 +206,7 @@ def causality(
     precision: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "float32",
     json: Json = False,
 ) -> None:
-    """Train the head of CausalEvidence: does a sentence report a cause?"""
+    """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
     from .....neural import SentenceEncoder
     from .....train.causality import labelled, measure_causality, train_causality
     from ....output import counted, print_json, say
@@ -228,7 +227,7 @@ def causality(
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
-    """Says what was trained, and which expression uses it; or prints all of it as JSON."""
+    """Print a summary of a training and the expression that uses the model; or both as JSON."""
     from ....output import counted, print_json, say
 
     if json:
