@@ -34,7 +34,8 @@ class Index(_State):
     models and parameters are chosen at search time.
 
     All attributes and methods of the open state are available on the index: `index.ids`, `index.doc(id)`, `index.bm25()`.
-    It keeps reading this state until `refresh()`, or until it changes the index itself. A stage keeps the state that it was made with.
+    It keeps reading this state until `refresh()`, or until it changes the index itself.
+    A stage keeps the state that it was made with.
     """
 
     def __init__(self, reader: State) -> None:
