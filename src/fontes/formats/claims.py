@@ -55,6 +55,7 @@ class Claim:
     graded: bool = False
 
     def topic(self) -> Topic:
+        """Return the claim as a topic."""
         sentences = [[list(piece) for piece in pieces] for pieces in self.sets if all(n is not None for _, n in pieces)]
         return Topic(self.id, self.text, metadata={**self.metadata, **({EVIDENCE: sentences} if sentences else {})})
 

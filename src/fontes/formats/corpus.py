@@ -84,6 +84,7 @@ class Corpus:
         return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     def absolute(self) -> Corpus:
+        """Return the corpus with absolute paths."""
         pieces = [(piece.absolute(), form) for piece, form in self.pieces]
         return Corpus(self.path, pieces, self.fields, self.is_part)
 
@@ -134,6 +135,7 @@ class Corpus:
         yield from self._through(portions)
 
     def empty(self) -> InputError:
+        """Return the error for a corpus without documents."""
         return InputError(f"{self.path}: holds no documents")
 
     def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:

@@ -92,6 +92,7 @@ class Piece:
 
     @contextmanager
     def opened(self) -> Iterator[File]:
+        """Open the piece for reading."""
         with reading(self.path, self.start, self.end) as source:
             yield File(source, self.inside, self.of_folder, self.opening, self.reading)
 
@@ -103,11 +104,13 @@ class Piece:
         return address_of(self.path) is None and not self.of_folder and not Path(self.path).is_file()
 
     def absolute(self) -> Piece:
+        """Return the piece with an absolute path."""
         is_here = address_of(self.path) is None and str(self.path) != STANDARD
         return replace(self, path=Path(self.path).absolute()) if is_here else self
 
     @property
     def name(self) -> str:
+        """Name for messages."""
         return f"{self.path} from byte {self.start:,}" if self.start else str(self.path)
 
     @property

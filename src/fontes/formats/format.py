@@ -116,9 +116,11 @@ class Format:
         raise NotImplementedError
 
     def write_topics(self, topics: Topics) -> Iterable[bytes]:
+        """Yield the file's bytes for these topics."""
         raise NotImplementedError
 
     def write_qrels(self, qrels: Qrels) -> Iterable[bytes]:
+        """Yield the file's bytes for these judgments."""
         raise NotImplementedError
 
     def write_run(self, run: Run, tag: str) -> Iterable[bytes]:

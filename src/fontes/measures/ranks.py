@@ -45,6 +45,7 @@ class Ranks:
 
     @classmethod
     def of(cls, run: Run, qrels: Qrels) -> Ranks:
+        """Return the table for a run."""
         topic, grade, starts = judgments(qrels)
         retrieved, rank = _look_up(run, qrels, starts)
         order = np.lexsort((rank, topic))

@@ -53,6 +53,7 @@ class PassageDocuments:
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
+        """Number of passages of each document."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 

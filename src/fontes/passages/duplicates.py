@@ -132,6 +132,7 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         )
 
     def key(self) -> str | None:
+        """Cache key of the class, parameters and list: see `Stage.key`."""
         if isinstance(self.duplicates, Duplicates):
             return super().key()
         return replace(self, duplicates=self._listed, prefix="").key()

@@ -134,6 +134,7 @@ class RationaleDocuments:
         return RationaleDocuments, (self.documents, self.sentences)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
+        """Return the documents with these ids, in order."""
         return self.documents.docs(ids)
 
     def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:

@@ -51,6 +51,7 @@ class Reranker(Stage[Run, Run]):
 
     @property
     def chosen_precision(self) -> str:
+        """Precision in which the model runs."""
         return "float32"
 
     def document_text(self, doc: Doc) -> str:
@@ -58,6 +59,7 @@ class Reranker(Stage[Run, Run]):
         return text_of(doc)
 
     def key(self) -> str | None:
+        """Cache key of the class, fingerprint and precision."""
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 

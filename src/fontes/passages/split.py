@@ -86,10 +86,12 @@ class Splitter(Stage[Run, Run]):
         )
 
     def key(self) -> str | None:
+        """Cache key of the class, parameters and version of the sentence model: see `Stage.key`."""
         key = super().key()
         return None if key is None else f"{key} {version_of(self.sentence_finder)}"
 
     def of(self, doc: Doc) -> list[Doc]:
+        """Return the passages of one document."""
         return list(self.docs([doc]))
 
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:

@@ -54,9 +54,9 @@ class Air2025(LearningRecipe, name="air2025"):
     epochs; the state with the least validation loss is kept.
 
     "as=run" is the authors' notebook: scikit-learn divides the posts with `random_state=42`; all 11,392 posts are learned from;
-    warm-up lasts 10,000 steps, though training has 7,120; weight decay, shuffled batches, last state. "as=all" adds their other
-    systems: a second reranker, trained on one negative per post, and five encoders without training. Their README measures
-    these encoders on the development posts, not on the fifth.
+    warm-up lasts 10,000 steps, of which training has 7,120; weight decay, shuffled batches, last state. "as=all" adds their
+    other systems: a second reranker, trained on one negative per post, and five encoders without training. Their README
+    measures these encoders on the development posts, not on the fifth.
 
     "interpolated" is not in the report: the sum of both scores scaled to 0 to 1, with weights chosen on the held-out posts.
     Without such posts the row is left out.
@@ -70,7 +70,8 @@ class Air2025(LearningRecipe, name="air2025"):
         candidates: Number of documents reranked.
         start: Cross-encoder to fine-tune, or an encoder, which gets a new scoring layer.
         reranker: Cross-encoder already trained, in place of training.
-        negatives: Hits per post to take negatives from, plus one; the relevant document takes the last place if it is missing.
+        negatives: Negatives per post: of the first hits, this number plus one, the relevant document takes the last place if
+            missing.
         precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
         batch: Pairs per step.
         epochs: Training epochs.

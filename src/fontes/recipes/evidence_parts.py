@@ -168,7 +168,7 @@ def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
 
 
 def whole(model: str | Encoder, attention: str = "model") -> Encoder:
-    """Return an encoder of up to 2,048 document tokens, pooled as its folder says if it is a sentence encoder."""
+    """Return an encoder of up to 2,048 document tokens; a trained sentence encoder keeps its folder's settings."""
     from ..neural import SentenceEncoder, TransformerEncoder
 
     if not isinstance(model, str):

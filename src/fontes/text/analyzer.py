@@ -142,6 +142,7 @@ class Analyzer:
         )
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the terms of each text."""
         vocabulary = self._vocabulary  # two threads may create two
         if vocabulary.nbytes > MEMORY:
             vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
@@ -156,6 +157,7 @@ class Analyzer:
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
+        """Return an empty vocabulary for this analyzer."""
         return Vocabulary(self)
 
     @cached_property

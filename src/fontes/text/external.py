@@ -124,6 +124,7 @@ class Absent:
 
     @property
     def is_model(self) -> bool:
+        """Whether it is a spaCy model."""
         return self.name.partition(":")[0] in (SPACY, PLAIN)
 
     def __call__(self, text: str) -> Sequence[str]:

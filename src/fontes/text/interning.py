@@ -29,6 +29,7 @@ class Interner:
 
     @property
     def nbytes(self) -> int:
+        """Memory of the table in bytes."""
         return self._keys.nbytes + self._slots.nbytes + self._bounds.nbytes + self._blob.nbytes
 
     def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -39,6 +39,7 @@ class Vocabulary:
 
     @property
     def terms(self) -> list[str]:
+        """Terms in the order of their numbers."""
         with self._lock:
             if len(self._terms) < len(self._table):
                 self._terms += self._table.table(len(self._terms)).tolist()
@@ -46,6 +47,7 @@ class Vocabulary:
 
     @property
     def nbytes(self) -> int:
+        """Memory of the tables in bytes."""
         return self._tokens.nbytes + self._table.nbytes + self._term_bounds.nbytes + self._term_numbers.nbytes
 
     def __len__(self) -> int:
