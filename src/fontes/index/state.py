@@ -308,7 +308,7 @@ class State:
         """Read every file.
 
         Args:
-            deep: Also compare postings with counts, lengths and deletions, norms with vectors; check the order of ids and terms.
+            deep: Compare postings with counts, lengths and deletions, norms with vectors; check the order of ids and terms.
 
         Raises:
             IndexFormatError: A file has changed, or the parts do not fit together.
