@@ -1,4 +1,4 @@
-"""Work on more than one machine, by Ray: joining a cluster, tasks, actors, and what an index does on one. Only here is Ray."""
+"""Distributed work with Ray: clusters, tasks, actors, and indexes on them. Only this package imports Ray."""
 
 from .actors import Actors, map_with
 from .building import build_on_cluster

@@ -1,4 +1,4 @@
-"""Actors: processes of the cluster that hold something (a model, some shards) while they are asked many times."""
+"""Actors: cluster processes that hold state (a model, some shards) across many calls."""
 
 from __future__ import annotations
 
@@ -29,19 +29,17 @@ R = TypeVar("R")
 
 
 class Actors(Generic[H]):
-    """Actors, each of which holds the result of one function. They end with the block.
+    """Actors that each hold the result of one function; they end with the block.
 
-    An actor that dies is started again, on another machine if it must be, makes again what it holds, and does again what it was
-    doing.
+    A dead actor is restarted, on another machine if necessary, rebuilds its state and repeats its call.
 
     Args:
-        cluster: The cluster.
-        makes: For each actor the function, of a module or `functools.partial` of one, that makes what the actor holds, in the
-            actor, when it is first needed.
+        cluster: Cluster to use.
+        makes: One function per actor, of a module or a `functools.partial` of one, that makes its state there on first use.
         task: Name of the work, for messages.
-        cpus: Processors of an actor; 0 if it shares them with others.
-        gpus: GPUs of an actor.
-        memory: Bytes that an actor uses, for Ray to place it; 0 if little.
+        cpus: CPUs per actor; 0 to share them.
+        gpus: GPUs per actor.
+        memory: Bytes per actor, for Ray's placement; 0 if little.
     """
 
     def __init__(
@@ -64,16 +62,16 @@ class Actors(Generic[H]):
 
     @classmethod
     def alike(cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0) -> Actors[H]:
-        """Actors that all hold the same: one for each GPU of the cluster, or where there is none, for each four processors.
+        """Create actors with the same state: one per GPU or, without GPUs, one per four CPUs.
 
-        There are fewer on a machine that has less memory than they use together; at least one is begun, where there is most.
+        Memory limits the number of actors per machine; at least one is started where `most` is positive.
 
         Args:
-            cluster: The cluster.
-            make: Makes what each holds.
+            cluster: Cluster to use.
+            make: Makes the state of each actor.
             task: Name of the work, for messages.
-            most: Greatest number, such as that of the parts of the work.
-            memory: Bytes that an actor uses.
+            most: Maximum number of actors, such as the number of parts.
+            memory: Bytes per actor.
         """
         resource = "GPU" if cluster.gpus else "CPU"
         nodes = [node for node in cluster.nodes.values() if node.get(resource, 0) >= 1]
@@ -95,21 +93,21 @@ class Actors(Generic[H]):
         self.close()
 
     def close(self) -> None:
-        """Ends the actors. Where this process has left the cluster they are gone, and `kill` would start another Ray."""
+        """End the actors."""
         for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
 
     def spread(self, function: Callable[[H, P], R], parts: Sequence[P], progress: Report = silent) -> Generator[tuple[int, R]]:
-        """Calls a function on each part, with what whichever actor is free holds; gives the results as they come.
+        """Call a function on each part in any free actor and yield results as they complete.
 
         Args:
-            function: A function of a module, or `functools.partial` of one. It must give the same each time.
-            parts: Its second arguments, beside what the actor holds.
-            progress: Is called with the number of parts that are done.
+            function: Deterministic function of a module, or a `functools.partial` of one.
+            parts: Second arguments, after the actor's state.
+            progress: Called with the number of finished parts.
 
         Yields:
-            The number of a part, and its result.
+            Number of a part, and its result.
 
         Raises:
             FontesError: The function raised it, or the cluster is lost.
@@ -134,7 +132,7 @@ class Actors(Generic[H]):
             return self._actors[best].call.options(max_task_retries=0).remote(function, parts[number])
 
         def again(number: int, error: Exception) -> bool:
-            """Another actor takes the part: where a machine is lost, there may be no place for the one that was there."""
+            """Move the part to another actor: after losing a machine, the old one may have no place."""
             died = isinstance(error, self._cluster.ray.exceptions.ActorDiedError)
             busy[of[number]] -= 1
             absent[of[number]] = math.inf if died else time.monotonic() + ABSENCE
@@ -147,11 +145,10 @@ class Actors(Generic[H]):
                 yield number, result
 
     def answers(self, function: Callable[[H, P], R], part: P) -> list[R | FontesError]:
-        """Calls a function in all actors at once, each with the same part.
+        """Call a function with the same part in all actors.
 
         Returns:
-            Of each actor the result, or the error: what the function raised of Fontes, or what has become of the actor, which
-            has Ray's own error as its cause.
+            Result or error of each actor: a FontesError of the function, or the actor's failure caused by Ray's error.
         """
         with translated(self._task):
             common = self._cluster.ray.put(part)
@@ -174,15 +171,15 @@ def map_with(
     stage: object,
     progress: Report = silent,
 ) -> list[R]:
-    """Results of a function for each part, in order, from actors on the cluster that `work` names.
+    """Return results of a function for each part, in order, from actors on the cluster of `work`.
 
     Args:
-        make: Makes what each actor holds; see `Actors`.
-        function: A function of a module, or `functools.partial` of one.
-        parts: Its second arguments.
+        make: Makes the state of each actor; see `Actors`.
+        function: Function of a module, or a `functools.partial` of one.
+        parts: Second arguments.
         task: Name of the work, for messages.
-        stage: The part whose models the actors hold, which says how much memory they take.
-        progress: Is called with the number of parts that are done.
+        stage: Stage whose models determine the actors' memory.
+        progress: Called with the number of finished parts.
     """
     with (
         joined_here(task) as cluster,
@@ -192,9 +189,9 @@ def map_with(
 
 
 def memory_of(part: object) -> int:
-    """Bytes that a process takes which holds the models of a part, by the files of these; 0 where it has none.
+    """Estimate the bytes that a part's models use in memory, from file sizes; 0 without models.
 
-    A weight may be stored in half of what it takes in the memory. What an index takes is not counted.
+    Weights may be stored in half their size in memory. Indexes are not counted.
     """
     parts = walk(part) if isinstance(part, Part) else ()
     folders = {folder for one in parts if isinstance(folder := getattr(one, "folder", None), Path)}
@@ -202,7 +199,7 @@ def memory_of(part: object) -> int:
 
 
 class _Holder:
-    """The content of an actor's process."""
+    """State of an actor's process."""
 
     def __init__(self, make: Callable[[], Any], settings: Resources) -> None:
         self._make, self._settings, self._ready = make, settings, False

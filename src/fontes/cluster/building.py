@@ -1,4 +1,4 @@
-"""The driver of a build on a cluster: parts, the tree of their merges, and the one step that makes an index of it."""
+"""Driver of a distributed build: parts, their merge tree, and the final atomic step."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ POSTINGS = 1 << 26  # bytes that postings may take at the least
 
 @dataclass(frozen=True)
 class Build:
-    """A build on a cluster.
+    """Distributed build.
 
     Args:
-        cluster: The cluster.
-        folder: The folder of finished segments.
-        form: Settings of the index.
-        memory: Bytes that a task takes.
-        progress: Is called as tasks end.
+        cluster: Cluster to use.
+        folder: Folder of finished segments.
+        form: Index settings.
+        memory: Bytes per task.
+        progress: Called as tasks end.
     """
 
     cluster: Cluster
@@ -71,7 +71,7 @@ def build_on_cluster(
     drop_vectors: bool,
     progress: Report,
 ) -> None:
-    """Makes an index in a directory by tasks of Ray; see `Index.build`."""
+    """Build an index in a directory with Ray tasks; see `Index.build`."""
     corpus = _corpus(docs)
     with _working(path, overwrite, drop_vectors) as folder:
         with joined_here(TASK) as cluster:
@@ -91,11 +91,7 @@ def build_on_cluster(
 
 
 def _corpus(docs: Any) -> Corpus:
-    """The documents, which every machine must be able to read.
-
-    Raises:
-        ParameterError: They are of this process alone, or no documents.
-    """
+    """Return the documents; ParameterError if other machines cannot read them."""
     corpus = None if isinstance(docs, str | Path) and str(docs) == STANDARD else read_corpus(docs)
     if not isinstance(corpus, Corpus) or any(piece.is_stream for piece, _ in corpus.pieces):
         reach = "files, folders or addresses that all its machines reach"
@@ -107,12 +103,7 @@ def _corpus(docs: Any) -> Corpus:
 
 @contextmanager
 def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
-    """The folder beside `path` where a build makes its parts. It stays when the process is killed or the cluster is lost.
-
-    Raises:
-        InputError: `path` is in the way.
-        FontesError: Another process builds there, or the disk is full or cannot be written.
-    """
+    """Lock the build folder beside `path`, which survives a kill or the loss of the cluster."""
     check_place(path, overwrite, drop_vectors)
     place = place_of(path)
     place = place.with_name(f"{place.name}.{IN_PARTS}")
@@ -134,7 +125,7 @@ def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
 
 
 def _clear(folder: Path, finished: bool = True) -> None:
-    """Removes what is in the folder of a build, or, unless `finished`, all but what is finished."""
+    """Empty a build folder, keeping finished segments unless `finished`."""
     with uninterrupted():
         for entry in folder.iterdir():
             if finished or entry.name.startswith(".") or not (entry / META).is_file():
@@ -142,13 +133,13 @@ def _clear(folder: Path, finished: bool = True) -> None:
 
 
 def _bounded(cluster: Cluster) -> int:
-    """The bytes that a task may take: what postings may take and what it takes beside, but no more than its node has for it."""
+    """Memory of a task in bytes, limited to its share of the node's memory."""
     shares = [node["memory"] / max(1, node["CPU"]) for node in cluster.nodes.values() if node.get("CPU") and node.get("memory")]
     return int(min([resources().memory + BASE, *shares]))
 
 
 def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[Part]:
-    """The parts of the documents: of each machine's processors the same number, if the input can be cut so."""
+    """Split the documents into equally many parts per CPU of each machine, where the input allows."""
     cpus = max(1, build.cluster.cpus // thread_count())
     count = cpus * -(-corpus.size // (PART * cpus))
     corpora = corpus.cut(max(MIN_PART, -(-corpus.size // max(1, count))))
@@ -161,11 +152,6 @@ def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[Part]:
 
 
 def _segments(build: Build, parts: Sequence[Part]) -> list[Finished]:
-    """The segments of all parts.
-
-    Raises:
-        InputError: A document cannot be used, or an id occurs twice in a part.
-    """
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
     segments: dict[int, Finished] = {}
     for number, one in spread(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
@@ -184,18 +170,7 @@ def _segments(build: Build, parts: Sequence[Part]) -> list[Finished]:
 def _merged(
     build: Build, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
 ) -> list[Finished | None]:
-    """The segment of each shard, by a tree of merges; None for one without documents.
-
-    Args:
-        build: The build.
-        segments: Those of the parts.
-        names: Name of each part.
-        schema: The columns of all documents.
-        shards: Number of shards.
-
-    Raises:
-        InputError: An id occurs in two parts.
-    """
+    """Merge segments into one per shard, as a tree; None for a shard without documents."""
     bounds = [0, *accumulate(one.documents for one in segments)]
     edges = [bounds[-1] * shard // shards for shard in range(shards + 1)]
     rows = [_children(segments, bounds, schema, first, last) for first, last in pairwise(edges)]
@@ -219,19 +194,7 @@ def _level(
     finished: dict[str, Finished],
     located: Callable[[int], tuple[int, object]],
 ) -> list[list[Child]]:
-    """One level of the tree: FAN segments of a shard become one.
-
-    Args:
-        build: The build.
-        rows: The segments of each shard.
-        edges: The first document of each shard.
-        schema: The columns of all documents.
-        finished: All segments by name, which gets the new ones.
-        located: Of a document its number in its part, and what that is called.
-
-    Returns:
-        The segments of each shard that there are then.
-    """
+    """Merge one level of the tree: up to FAN segments of a shard become one."""
     groups = [[row[first : first + FAN] for first in range(0, len(row), FAN)] for row in rows]
     merging = {
         (shard, number): group
@@ -258,7 +221,7 @@ def _level(
 
 
 def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
-    """The parts that have the documents from `first` to `last`, each with those of them that are its own."""
+    """Parts that overlap the documents from `first` to `last`, with the range taken of each."""
     children = []
     for one, (start, end) in zip(segments, pairwise(bounds), strict=True):
         if max(start, first) < min(end, last):
@@ -268,7 +231,7 @@ def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schem
 
 
 def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
-    """Whether the columns of a part, by what was found in it, are not those that its documents have in the whole."""
+    """Whether column types found in a part differ from those of the whole."""
     if schema.declared:
         return False
     others = any(kind and schema.types.get(name) != stored_kind(kind) for name, kind in names)
@@ -276,13 +239,12 @@ def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
 
 
 def _name(children: Sequence[Child], schema: Schema) -> str:
-    """The name of a merge."""
     own = [[child.name, child.first, child.last, child.anew] for child in children]
     return "merge-" + hash_json([VERSION, own, schema.to_json()])[:24]
 
 
 def _located(bounds: Sequence[int], names: Sequence[object], document: int) -> tuple[int, object]:
-    """Of a document its number in its part, from 0, and what that is called."""
+    """Return a document's number in its part (from 0) and the part's name."""
     part = bisect_right(bounds, document) - 1
     return document - bounds[part], names[part]
 

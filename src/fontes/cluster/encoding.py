@@ -1,4 +1,4 @@
-"""Blocks of an encoding that actors of a cluster make and put beside its journal, from where they are joined in their order."""
+"""Encoding by actors of a cluster: blocks are written beside the journal and joined in order."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Encodings = dict[str, Encoding[Any]]
 
 
 class RemoteEncoder:
-    """The actors that encode for an index, which are there from the first block that is needed.
+    """Encoding actors, started when the first block is needed.
 
     Args:
-        encoder: Whose model they hold.
-        stack: Ends them.
+        encoder: Encoder whose model they hold.
+        stack: Exit stack that ends them.
     """
 
     def __init__(self, encoder: Any, stack: contextlib.ExitStack) -> None:
@@ -42,11 +42,11 @@ class RemoteEncoder:
         self._actors: Actors[Encodings] | None = None
 
     def blocks(self, make: Make, segment: Segment) -> Blocks:
-        """Source of the blocks of a segment's encoding in their order, for `journal.encode`.
+        """Return the ordered block source of a segment's encoding, for `journal.encode`.
 
         Args:
-            make: Makes the encoding of a segment; it travels.
-            segment: The segment, whose folder all nodes see.
+            make: Makes the encoding of a segment; it is pickled.
+            segment: Segment in a folder visible to all nodes.
         """
         folder, texts = segment.folder.resolve(), segment.has_texts
         return partial(self._blocks, partial(_opened, make, self._encoder, self._encoder.fingerprint, folder, texts))
@@ -69,7 +69,7 @@ class RemoteEncoder:
                 path.unlink(missing_ok=True)
 
     def _encode(self, function: Callable[[Encodings, Work], None], work: Sequence[Work]) -> Generator[None]:
-        """Ends a step when the next part is there."""
+        """Yield as each next part completes."""
         if not work:
             return
         if self._actors is None:
@@ -82,17 +82,13 @@ class RemoteEncoder:
 
 @contextlib.contextmanager
 def remote_encoder(encoder: Any) -> Iterator[RemoteEncoder]:
-    """The actors of a cluster while the block runs."""
+    """Provide the cluster's encoding actors during the block."""
     with contextlib.ExitStack() as stack:
         yield RemoteEncoder(encoder, stack)
 
 
 def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:
-    """The encoding of a segment, in an actor.
-
-    Raises:
-        FontesError: The actor's machine does not see the segment, or has another model.
-    """
+    """Open a segment's encoding in an actor; FontesError if segment or model differ there."""
     if not folder.is_dir():
         raise FontesError(
             f"{folder} is not there on {gethostname()}; an index for a cluster lies in a folder that all nodes see"
@@ -103,7 +99,7 @@ def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: boo
 
 
 def _encode_part(key: str, opened: Callable[[], Encoding[Any]], encodings: Encodings, work: Work) -> None:
-    """Encodes some documents and puts their numbers into a file, which appears whole."""
+    """Encode some documents and write the result atomically."""
     first, last, path = work
     if key not in encodings:
         encodings[key] = opened()
@@ -113,7 +109,7 @@ def _encode_part(key: str, opened: Callable[[], Encoding[Any]], encodings: Encod
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether an earlier driver has left this part, whole."""
+    """Whether an earlier driver left this part complete."""
     try:
         return len(_read(path)) > 0
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):

@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting one on this machine, and what its nodes must have in common with the driver."""
+"""Joining or starting a Ray cluster, and comparing its nodes' versions with the driver's."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupun
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Ray cluster that this process has joined.
+    """Joined Ray cluster.
 
     Args:
-        ray: The library.
-        nodes: Of each node alive its resources ("CPU", "GPU", "memory"), by its name.
+        ray: Ray library.
+        nodes: Resources ("CPU", "GPU", "memory") of each live node, by name.
     """
 
     ray: ModuleType = field(repr=False)
@@ -54,29 +54,28 @@ class Cluster:
 
     @property
     def cpus(self) -> int:
-        """The logical processors of all nodes."""
+        """Logical CPUs of all nodes."""
         return int(sum(node.get("CPU", 0) for node in self.nodes.values()))
 
     @property
     def gpus(self) -> int:
-        """The GPUs of all nodes."""
+        """GPUs of all nodes."""
         return int(sum(node.get("GPU", 0) for node in self.nodes.values()))
 
 
 @contextmanager
 def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
-    """Joins a Ray cluster while the block runs. A Ray that was started for it is stopped afterwards; one that was there stays.
+    """Join a Ray cluster during the block, and stop it afterwards if it was started here.
 
-    A process that has joined Ray already goes on with that one.
+    A process that has already joined Ray keeps its cluster.
 
     Args:
-        ray: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an address: "auto", "host:6379",
-            "ray://host:10001".
+        ray: True for a local Ray or the one at RAY_ADDRESS; or an address: "auto", "host:6379", "ray://host:10001".
         purpose: Name of the work, for messages.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        FontesError: Nothing answers at the address, or a node has other versions than this process.
+        FontesError: Nothing answers at the address, or a node's versions differ.
     """
     for name in OFF:
         os.environ.setdefault(name, "0")
@@ -98,12 +97,11 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
 
 
 def joined_here(purpose: str) -> AbstractContextManager[Cluster]:
-    """Joins the cluster that `work` names; see `joined`."""
+    """Join the cluster of `work`; see `joined`."""
     return joined(resources().ray or True, purpose)
 
 
 def _start(library: Any, ray: bool | str) -> None:
-    """Joins, or starts, quietly."""
     address = ray if isinstance(ray, str) else os.environ.get("RAY_ADDRESS", "local")
     _check_address(address)
     options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
@@ -123,7 +121,7 @@ def _start(library: Any, ray: bool | str) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raises where nothing answers: Ray itself would go on trying."""
+    """Raise if nothing answers: Ray itself would keep trying."""
     if address in NAMED:
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
@@ -140,12 +138,12 @@ def _alive(library: Any) -> list[dict[str, Any]]:
 
 
 def _name(node: Mapping[str, Any]) -> str:
-    """A node's name for messages: several on one machine differ in their ids."""
+    """A node's name for messages, with its id, as one machine may run several."""
     return f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
 
 
 def versions() -> dict[str, str]:
-    """Versions here of all that results may depend on: Fontes, Python, numpy and the libraries of analyzers."""
+    """Return local versions of Fontes, Python, numpy and the analyzers' libraries."""
     installed = {"Fontes": f"{_version('fontes')}, source {_source()}", "Python": platform.python_version()}
     return installed | {name: _version(name) for name in LIBRARIES}
 
@@ -159,14 +157,14 @@ def _version(name: str) -> str:
 
 @cache
 def _source() -> str:
-    """A hash of the source of Fontes: two checkouts may have the same version."""
+    """Hash of Fontes' source, since checkouts may share a version."""
     folder = Path(__file__).resolve().parent.parent
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py"))
     return hash_json([[name, hash_text((folder / name).read_text(encoding="utf-8"))] for name in files])[:12]
 
 
 def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> None:
-    """Raises FontesError for the first node that has another version of something than this process."""
+    """Raise FontesError for the first node whose versions differ from this process's."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
     here = here or versions()
@@ -196,13 +194,13 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
 
 @contextmanager
 def translated(task: str) -> Iterator[None]:
-    """Lets errors of a task come out as themselves, and Ray's own as a sentence.
+    """Unwrap a task's errors, and turn Ray's own into a sentence.
 
     Args:
         task: Name of the work, which begins the sentence.
 
     Raises:
-        FontesError: For what Ray raises of its own.
+        FontesError: Ray raised an error of its own.
     """
     from ray.exceptions import RayError, RayTaskError
 

@@ -1,7 +1,6 @@
-"""Tasks of a build on a cluster: the segment of a part, or the merge of several segments.
+"""Build tasks: the segment of a part, or the merge of several segments.
 
-Each result is a folder in a place that all machines share, under a name that says what it is made of. It is made in a draft and
-renamed, so that it is whole or not there; what is there already is not made again.
+Each result is a folder in shared storage, named by its inputs, written as a draft and renamed. Existing results are reused.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the bui
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished segment.
+    """Finished segment.
 
     Args:
-        name: The name of its folder.
-        counts: Numbers of its documents, terms, postings and tokens.
-        names: Of the segment of a part, the names of metadata that were taken up, with their types; see `ColumnWriter`.
-        repeated: An id that it has twice, and the places of both among its documents; None where there is none.
-        before: Whether it was there already.
+        name: Folder name.
+        counts: Numbers of documents, terms, postings and tokens.
+        names: Metadata names found in a part, with their types; see `ColumnWriter`.
+        repeated: A duplicate id and the positions of both documents; None if there is none.
+        before: Whether it existed already.
     """
 
     name: str
@@ -49,20 +48,20 @@ class Finished:
 
     @property
     def documents(self) -> int:
-        """Number of its documents."""
+        """Number of documents."""
         return self.counts["documents"]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the documents, of which a segment is to be made.
+    """Part of the documents, to become a segment.
 
     Args:
-        corpus: Its documents.
-        folder: The folder of finished segments.
-        name: The name of this one.
-        form: Settings of the index.
-        schema: The columns that were named, or none yet.
+        corpus: Documents of the part.
+        folder: Folder of finished segments.
+        name: Name of this segment.
+        form: Index settings.
+        schema: Named columns, or none yet.
     """
 
     corpus: Corpus
@@ -74,14 +73,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Child:
-    """A finished segment that goes into a merge.
+    """Finished segment that goes into a merge.
 
     Args:
-        name: The name of its folder.
-        first: The place of its first document that is taken.
-        last: The place after that of the last one.
-        documents: Number of its documents.
-        anew: Whether its columns are to be read from the documents again, as they have other types than those of the whole.
+        name: Folder name.
+        first: Position of the first document taken.
+        last: Position after the last document taken.
+        documents: Number of documents.
+        anew: Whether to read the columns again from the documents, because their types differ in the whole.
     """
 
     name: str
@@ -92,24 +91,24 @@ class Child:
 
     @property
     def taken(self) -> int:
-        """Number of its documents that are taken."""
+        """Number of documents taken."""
         return self.last - self.first
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its documents are taken, as they are."""
+        """Whether all documents are taken unchanged."""
         return self.taken == self.documents and not self.anew
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Segments beside one another that are to become one.
+    """Adjacent segments to be merged.
 
     Args:
-        children: The segments.
-        folder: The folder of finished segments.
-        name: The name of this one.
-        schema: The columns of all documents.
+        children: Segments to merge.
+        folder: Folder of finished segments.
+        name: Name of the merged segment.
+        schema: Columns of all documents.
     """
 
     children: tuple[Child, ...]
@@ -119,7 +118,7 @@ class Merge:
 
 
 def make_part(part: Part) -> Finished:
-    """The segment of a part."""
+    """Make the segment of a part."""
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
         columns = ColumnWriter(folder, part.schema)
@@ -137,7 +136,7 @@ def make_part(part: Part) -> Finished:
 
 
 def make_merge(merge: Merge) -> Finished:
-    """The segment of several."""
+    """Merge several segments."""
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
         leaves = [_leaf(merge.folder, child) for child in merge.children]
@@ -153,18 +152,18 @@ def make_merge(merge: Merge) -> Finished:
 
 
 def make_check(folder: Path, names: Sequence[str]) -> tuple[str, int, int] | None:
-    """An id that several finished segments have among them twice, and its places among the documents of all of them."""
+    """Find an id shared by finished segments, with its positions among all their documents."""
     return _repeated(joined([Segment(folder / name).ids for name in names], [None] * len(names)))
 
 
 def segment_at(folder: Path, name: str) -> Path:
-    """A finished segment, without what was beside its files until it is in an index."""
+    """Open a finished segment, before it belongs to an index."""
     (folder / name / META).unlink()
     return folder / name
 
 
 def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Finished:
-    """The segment under a name, which `write` makes in an empty folder unless it is there."""
+    """Return the named segment, writing it unless it exists."""
     place = folder / name
     if (before := _finished(place)) is not None:
         return before
@@ -185,7 +184,7 @@ def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int],
 
 
 def _finished(place: Path) -> Finished | None:
-    """The segment in a folder if it is as it was written; else the folder is removed."""
+    """Return an intact segment; remove a damaged one."""
     if not place.exists():
         return None
     try:
@@ -209,7 +208,7 @@ def _leaf(folder: Path, child: Child) -> Leaf:
 
 
 def _repeated(ids: Strings) -> tuple[str, int, int] | None:
-    """An id that is there twice, and the places of both."""
+    """Find a duplicate id and both positions."""
     order = ids.order
     place = first_repeated(ids.blob, ids.offsets.astype(np.int64), order)
     if place < 0:

@@ -1,4 +1,4 @@
-"""Search by actors of Ray that each hold some shards: a stage's own search over each part, and one order for all results."""
+"""Search by Ray actors that each hold some shards, merged into one ranking."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ STATES = 2  # of an index that an actor keeps open
 
 
 class ShardActors:
-    """Actors that hold the shards of an index and search them. They are ended with this object.
+    """Actors that hold and search the shards of an index; they end with this object.
 
     Args:
-        reader: A state of the index, on storage that all machines see under the same path.
-        partial: Whether shards that cannot be searched are left out of the results.
+        reader: Index state on storage with the same path on all machines.
+        partial: Whether results omit shards that cannot be searched.
 
     Raises:
-        FontesError: There is no such cluster, or a machine of it cannot open the index.
+        FontesError: There is no such cluster, or one of its machines cannot open the index.
     """
 
     def __init__(self, reader: State, partial: bool) -> None:
@@ -60,16 +60,16 @@ class ShardActors:
             weakref.finalize(self, stack.pop_all().close)
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
-        """The best documents of all shards for each topic.
+        """Search all shards and return the best documents per topic.
 
         Args:
-            stage: A retriever over a state of the index.
-            method: The name of its method that gives a run.
-            arguments: Its arguments, the topics first.
-            progress: Is called when all is done.
+            stage: Retriever over an index state.
+            method: Name of its method that returns a run.
+            arguments: Arguments of the method, topics first.
+            progress: Called when the search ends.
 
         Raises:
-            FontesError: A search raised it, or a shard cannot be searched and must not be left out.
+            FontesError: A search raised it, or a required shard cannot be searched.
         """
         reader, (topics, *_) = stage.index, arguments
         call = _Call(reader.identity, stage.with_(index=None), method, tuple(arguments))
@@ -94,7 +94,7 @@ class ShardActors:
         return run.top(getattr(stage, stage.depth_field))
 
     def _answers(self, function: Any, part: Any) -> list[Any]:
-        """Results of a function over each actor's shards; where shards may be left out, the error in place of a result."""
+        """Call a function on each actor's shards; with `partial`, errors take the place of results."""
         answers: list[Any] = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
             if isinstance(answer, FontesError):
@@ -113,14 +113,7 @@ class ShardActors:
 
 @dataclass(frozen=True)
 class _Call:
-    """A search that travels to the actors.
-
-    Args:
-        identity: That of the state that is searched; see `State.identity`.
-        stage: The stage, without its index.
-        method: The name of its method.
-        arguments: Its arguments.
-    """
+    """Search request to actors; `identity` is that of the searched state, `stage` comes without its index."""
 
     identity: str
     stage: Stage[Any, Run]
@@ -129,13 +122,13 @@ class _Call:
 
 
 class Shards:
-    """Shards that an actor holds, with the statistics of the whole.
+    """Shards held by an actor, with global statistics.
 
     Args:
-        path: The index.
-        analyzer: Its analyzer.
-        group: The numbers of the shards.
-        partial: Whether shards that cannot be read are left out.
+        path: Index path.
+        analyzer: Index analyzer.
+        group: Shard numbers.
+        partial: Whether to omit unreadable shards.
     """
 
     def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool) -> None:
@@ -144,10 +137,10 @@ class Shards:
         self._parts: dict[str, PartOfIndex] = {}
 
     def part(self, identity: str) -> PartOfIndex:
-        """The shards in the state with this identity.
+        """Return the shards in the state with this identity.
 
         Raises:
-            FontesError: It is not open, and no longer the newest.
+            FontesError: It is not open and no longer the newest.
         """
         if identity not in self._parts:
             if self._whole.identity != identity:
@@ -167,14 +160,14 @@ def _opened(shards: Shards, identity: str) -> None:
 
 
 def _searched(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """For each topic the count of results, and their documents, by their ordinals here, and scores end to end."""
+    """Result counts per topic, with concatenated local ordinals and scores."""
     stage: Any = call.stage.with_(index=shards.part(call.identity), threads=None)
     run: Run = getattr(stage, call.method)(*call.arguments)
     return np.diff(run.bounds), run.codes, run.scores
 
 
 def _groups(reader: State, most: int) -> list[list[int]]:
-    """The shards of each actor, so that all have about as many documents."""
+    """Distribute shards over actors, balancing document counts."""
     shards = sorted({shard_of(entry) for entry in reader.manifest["segments"]}) or [0]
     sizes = {shard: _documents(reader, [shard]) for shard in shards}
     groups: list[list[int]] = [[] for _ in range(min(most, len(shards)))]
@@ -193,7 +186,7 @@ def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
 
 
 def _in_whole(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The ordinals in the whole of documents of some shards."""
+    """Map ordinals in some shards to ordinals in the whole."""
     leaves = _leaves(reader, group)
     firsts = np.cumsum([0, *(leaf.documents for leaf in leaves)])[:-1]
     shifts = np.array([leaf.first for leaf in leaves], dtype=np.int64) - firsts
@@ -202,16 +195,16 @@ def _in_whole(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> N
 
 
 class PartOfIndex(State):
-    """The documents of some shards of a state. Their scores are those that they have in the whole.
+    """Documents of some shards, scored with the statistics of the whole state.
 
-    Its terms have the numbers of the whole, and their postings are those of its own documents.
+    Term numbers are global; postings contain only its own documents.
 
     Args:
-        whole: The state.
-        shards: The numbers of the shards.
+        whole: Whole state.
+        shards: Shard numbers.
 
     Attributes:
-        whole: The state, whose statistics count.
+        whole: State that provides the statistics.
     """
 
     def __init__(self, whole: State, shards: Collection[int]) -> None:
@@ -227,27 +220,27 @@ class PartOfIndex(State):
 
     @property
     def tokens(self) -> int:
-        """Number of tokens in all documents of the whole."""
+        """Number of tokens in the whole."""
         return self.whole.tokens
 
     @property
     def is_sound(self) -> bool:
-        """Whether the files of the whole are what its fingerprint says."""
+        """Whether the files of the whole match its fingerprint."""
         return self.whole.is_sound
 
 
 class PartLists:
-    """The postings of some documents under the terms of the whole.
+    """Postings of some documents under global term numbers.
 
     Args:
-        own: The inverted index of the documents.
-        whole: That of all documents.
+        own: Inverted index of the documents.
+        whole: Inverted index of all documents.
 
     Attributes:
-        lengths: Unsigned, one a document: its terms.
-        terms: The terms of the whole, in ascending order.
-        df: One a term: the documents with it here, perhaps none.
-        cf: One a term: its occurrences here.
+        lengths: Terms per document, unsigned.
+        terms: Terms of the whole, ascending.
+        df: Local document frequency per term, possibly 0.
+        cf: Local collection frequency per term.
     """
 
     def __init__(self, own: Any, whole: Searchable) -> None:

@@ -1,4 +1,4 @@
-"""A stage over many topics: some at a time go to whichever actor is free, each of which holds the stage and its models."""
+"""Distributed stages: actors hold the stage and its models, and process topics in pieces."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Fingerprints = list[tuple[str, str]]
 
 
 def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: Report = silent) -> Run:
-    """The run that a stage gives for each topic by itself, by actors on a cluster.
+    """Apply a stage to each topic independently, with actors on a cluster.
 
-    The indexes and models of the stage lie under the same paths on all nodes. Models had better say their precision, or
-    each node chooses its own; see `core.precision.settled`.
+    Indexes and models must have the same paths on all nodes. Set the precision of models, or each node chooses its own; see
+    `core.precision.settled`.
 
     Args:
-        stage: From topics or a run to a run.
-        value: Its input.
-        ray: The cluster, as of `fontes.work`; None: the one that `work` names, or else a Ray on this machine.
-        progress: Is called with the number of parts that are done.
+        stage: Stage from topics or a run to a run.
+        value: Input of the stage.
+        ray: Cluster, as in `fontes.work`; None for the one of `work`, or else a local Ray.
+        progress: Called with the number of finished parts.
 
     Raises:
         FontesError: The stage raised it, or the cluster is lost.
@@ -50,14 +50,14 @@ def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = 
 
 
 def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
-    """Fingerprints of the indexes and models that the results of a stage depend on, with their names."""
+    """Return fingerprints and names of the indexes and models that a stage depends on."""
     indexes = [(f"the index {name}", index.fingerprint) for name, index in indexes_of(stage).items()]
     models = [(repr(part), value) for part in walk(stage) if isinstance(value := getattr(part, "fingerprint", None), str)]
     return [*indexes, *models]
 
 
 def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
-    """The stage, in an actor, if its indexes and models are the driver's."""
+    """Return the stage in an actor, if its indexes and models match the driver's."""
     for (name, here), (_, there) in zip(fingerprints(stage), expected, strict=True):
         if here != there:
             raise FontesError(f"{name} is another one on {gethostname()} than here; put the same one there")
@@ -65,13 +65,13 @@ def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
 
 
 def _applied(stage: Stage[Any, Run], piece: Topics | Run) -> tuple[Run, str | None]:
-    """The run of some topics, with no more ids than it has, and the fingerprint of the index that has its documents."""
+    """Run of some topics, reduced to its own ids, and its index's fingerprint."""
     run = stage(piece)
     return _compact(run, 0, len(run.topics)).with_(documents=None), getattr(run.documents, "fingerprint", None)
 
 
 def _piece(value: Topics | Run, first: int, last: int) -> Topics | Run:
-    """A range of the topics, or of the topics of a run."""
+    """Slice of the topics, or of a run's topics."""
     return Topics(list(value.values())[first:last]) if isinstance(value, Topics) else _compact(value, first, last)
 
 
@@ -85,7 +85,6 @@ def _compact(run: Run, first: int, last: int) -> Run:
 
 
 def _whole(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value: Topics | Run) -> Run:
-    """The runs of all topics as one."""
     known: dict[str, int] = {}
     codes = []
     for run, _ in runs:
@@ -107,7 +106,7 @@ def _whole(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value
 
 
 def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """That of the first topics, with the pairs that rerankers have counted for all."""
+    """Provenance of the first piece, with rerankers' pair counts summed."""
     whole = dict(parts[0])
     if isinstance(facts := whole.get("reranked"), Mapping):
         sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in facts}

@@ -1,4 +1,4 @@
-"""Tasks: one function over many parts of the work, each wherever the cluster has room for it."""
+"""Tasks: one function over many parts, each scheduled where the cluster has room."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def spread(
     memory: int = 0,
     progress: Report = silent,
 ) -> Generator[tuple[int, R]]:
-    """Runs a function on each part, and gives the results as they come. What is unfinished when the loop is left is cancelled.
+    """Run a function on each part and yield results as they complete; leaving the loop cancels the rest.
 
-    A task whose process or machine dies is begun again; what the function writes must bear that: a draft, then a rename. The
-    first error ends all. Twice as many tasks as the cluster has processors are in flight.
+    A task whose process or machine dies is restarted, so the function must write to a draft and rename it. The first error
+    ends all. At most two tasks per CPU are in flight.
 
     Args:
-        cluster: The cluster.
-        function: A function of a module, or `functools.partial` of one: the nodes import it. It must give the same each time.
-        parts: Its arguments. These and the results travel and should be small.
+        cluster: Cluster to use.
+        function: Deterministic function of a module (nodes import it), or a `functools.partial` of one.
+        parts: Arguments; they and the results are transferred and should be small.
         task: Name of the work, for progress and messages: "building".
-        cpus: Processors that a task uses.
-        memory: Bytes that a task uses, for Ray to place it; 0 if little.
-        progress: Is called with the number of parts that are done.
+        cpus: CPUs per task.
+        memory: Bytes per task, for Ray's placement; 0 if little.
+        progress: Called with the number of finished parts.
 
     Yields:
-        The number of a part, and its result.
+        Number of a part, and its result.
 
     Raises:
         FontesError: The function raised it, or the cluster is lost.
@@ -67,16 +67,16 @@ def stream(
     progress: Report,
     again: Callable[[int, Exception], bool] = lambda number, error: False,
 ) -> Generator[tuple[int, Any]]:
-    """The results of `count` calls as they come, with at most `limit` in flight; those are cancelled when the loop is left.
+    """Yield results of `count` calls as they complete; leaving the loop cancels the rest.
 
     Args:
-        cluster: The cluster.
-        submit: Begins the call of a number; it gives Ray's reference.
+        cluster: Cluster to use.
+        submit: Starts a numbered call and returns Ray's reference.
         count: Number of calls.
-        limit: Greatest number of calls in flight.
+        limit: Maximum number of calls in flight.
         task: Name of the work.
-        progress: Is called with the number of calls that are done.
-        again: Whether to begin the call of a number again, whose actor was lost.
+        progress: Called with the number of finished calls.
+        again: Whether to restart a numbered call whose actor was lost.
     """
     ray = cluster.ray
     waiting, flying = deque(range(count)), dict[Any, int]()
@@ -108,7 +108,7 @@ def stream(
 
 
 def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:
-    """Results that come in any order, each when those before it have come."""
+    """Yield results in order of their numbers."""
     early: dict[int, R] = {}
     following = 0
     for number, result in results:

@@ -1,1 +1,1 @@
-"""What is kept on disk: files, arrays, artifacts, locks, hashes and caches."""
+"""Storage on disk: files, arrays, artifacts, locks, hashes and caches."""

@@ -1,4 +1,4 @@
-"""Arrays on disk: numpy's own format, little-endian, without pickle, opened by memory map."""
+"""Arrays on disk: memory-mapped, little-endian .npy files without pickle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER = re.compile(rb"\{'descr': '([<|][bfiu][1248])', 'fortran_order': False, 
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
-    """Writes an array, little-endian, as NAME.npy; it is on the disk when this returns."""
+    """Write an array as little-endian NAME.npy and flush it to disk."""
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     with (folder / f"{name}.npy").open("wb") as file:
         npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(array))
@@ -42,17 +42,17 @@ def read_array(
     dtype: str | tuple[str, ...] | None = None,
     shape: tuple[int | None, ...] | None = None,
 ) -> NDArray[Any]:
-    """Opens NAME.npy by memory map, read-only. Its header must account for each byte of the file.
+    """Open NAME.npy as a read-only memory map.
 
     Args:
-        folder: The folder.
-        name: The file's name without its ending.
-        remedy: Advice of the error.
-        dtype: Type in the header, or several of which it must be one; None for any.
-        shape: Lengths, None in it for any; None for any shape.
+        folder: Folder of the file.
+        name: File name without its ending.
+        remedy: Advice in error messages.
+        dtype: Expected type, or accepted types; None accepts any.
+        shape: Expected shape; None accepts any length or shape.
 
     Raises:
-        IndexFormatError: The file is missing or damaged, or has another type or shape.
+        IndexFormatError: The file is missing, damaged, of the wrong length, type or shape.
     """
     path = folder / f"{name}.npy"
     try:
@@ -83,28 +83,28 @@ def _fits(sizes: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
 
 
 class Arrays:
-    """The arrays of a folder. All methods raise IndexFormatError where a file is missing, damaged or not as it must be.
+    """Arrays of a folder; every method raises IndexFormatError on a missing or invalid file.
 
     Args:
-        folder: The folder.
-        remedy: Advice of errors.
+        folder: Folder of the arrays.
+        remedy: Advice in error messages.
     """
 
     def __init__(self, folder: Path, remedy: str = REMEDY) -> None:
         self._folder, self._remedy = folder, remedy
 
     def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
-        """The array NAME.npy, by memory map; see `read_array`."""
+        """Open NAME.npy as a memory map; see `read_array`."""
         return read_array(self._folder, name, self._remedy, dtype=dtype, shape=shape)
 
     def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> NDArray[Any]:
-        """Offsets of parts in NAME.npy: from 0, never falling, to `end`.
+        """Read offsets from NAME.npy: non-decreasing, from 0 to `end`.
 
         Args:
-            name: The name.
-            end: End of the last part.
-            parts: Number of parts; None for any.
-            dtype: Type, or several of which it must be one.
+            name: File name without its ending.
+            end: Last offset.
+            parts: Number of parts; None accepts any.
+            dtype: Expected type, or accepted types.
         """
         bounds = self.array(name, dtype, None if parts is None else parts + 1)
         if not rises(bounds, end):
@@ -112,19 +112,19 @@ class Arrays:
         return bounds
 
     def numbers(self, name: str, below: int, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
-        """The array NAME.npy of whole numbers from 0 up to `below`; each is read."""
+        """Read NAME.npy and check that all its integers are in [0, `below`)."""
         numbers = self.array(name, dtype, *shape)
         if not within(numbers, below):
             raise self.damaged(name, f"it has numbers that are not from 0 up to {below:,}")
         return numbers
 
     def strings(self, name: str, count: int | None = None, *, ordered: bool) -> Strings:
-        """The table of strings in NAME.bytes, NAME.bounds and, unless they are `ordered` already, NAME.order.
+        """Open the string table in NAME.bytes, NAME.bounds and, unless `ordered`, NAME.order.
 
         Args:
-            name: The name.
-            count: Number of strings; None for any.
-            ordered: Whether they ascend.
+            name: Common part of the file names.
+            count: Number of strings; None accepts any.
+            ordered: Whether the strings are stored in ascending order.
         """
         blob = self.array(f"{name}.bytes", "|u1", None)
         bounds = self.bounds(f"{name}.bounds", len(blob), count)
@@ -140,24 +140,17 @@ class Arrays:
         return _StoredStrings(blob, bounds, order, twice)
 
     def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
-        """Raises IndexFormatError unless the opened array adds up to `expected`; None is not checked."""
+        """Raise IndexFormatError unless the array sums to `expected`; None skips the check."""
         if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
             raise self.damaged(name, f"it adds up to {total:,} {what}, not {expected:,}")
 
     def damaged(self, name: str, problem: str) -> IndexFormatError:
-        """An error about NAME.npy."""
+        """Return an error about NAME.npy."""
         return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")
 
 
 class _StoredStrings(Strings):
-    """A table of strings whose stored order is checked when it is first used: ranks index arrays in compiled loops.
-
-    Args:
-        blob: See `Strings`.
-        offsets: See `Strings`.
-        order: See `Strings`; numbers from 0 up to their count.
-        twice: Error to raise where the order has a number twice.
-    """
+    """String table that validates its stored order on first use, since compiled loops index by it."""
 
     __slots__ = ("_twice",)
 
@@ -167,7 +160,6 @@ class _StoredStrings(Strings):
 
     @property
     def order(self) -> NDArray[np.uint32]:
-        """See `Strings.order`."""
         order = super().order
         if self._twice is not None:
             if not is_permutation(order):
@@ -177,7 +169,7 @@ class _StoredStrings(Strings):
 
 
 class OpenArrays(Arrays):
-    """Arrays of a folder that fit a pattern: opened at once, so that the folder may go, and checked on access."""
+    """Arrays matching a pattern, opened at once so that the folder may be deleted; checked on access."""
 
     def __init__(self, folder: Path, pattern: str) -> None:
         super().__init__(folder)
@@ -199,22 +191,22 @@ class OpenArrays(Arrays):
 
 
 def header_type(dtype: Any) -> str:
-    """A numpy type as headers name it."""
+    """Return the name of a numpy type as used in .npy headers."""
     return str(np.dtype(dtype).newbyteorder("<").str)
 
 
 def rises(bounds: NDArray[Any], end: int) -> bool:
-    """Whether bounds begin with 0, never fall, and end with `end`."""
+    """Whether bounds start at 0, never decrease, and end at `end`."""
     return len(bounds) > 0 and int(bounds[0]) == 0 and int(bounds[-1]) == end and bool(np.all(bounds[1:] >= bounds[:-1]))
 
 
 def within(numbers: NDArray[Any], below: int) -> bool:
-    """Whether all numbers are from 0 up to `below`."""
+    """Whether all numbers are in [0, `below`)."""
     return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < below)
 
 
 def is_permutation(numbers: NDArray[Any]) -> bool:
-    """Whether whole numbers are those from 0 up to their count, each once."""
+    """Whether integers are a permutation of 0 to n-1."""
     there = np.zeros(len(numbers), dtype=np.bool_)
     if within(numbers, len(numbers)):
         there[numbers] = True
@@ -222,9 +214,9 @@ def is_permutation(numbers: NDArray[Any]) -> bool:
 
 
 def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
-    """Whether bytes are texts in UTF-8, each from one of `bounds` to the next.
+    """Whether each slice of bytes between consecutive `bounds` is valid UTF-8.
 
-    Only bytes above 127 are decoded; all but the first of a character must follow another such byte.
+    Only non-ASCII bytes are decoded.
     """
     if not len(blob) or int(blob.max()) < 128:
         return True
@@ -240,12 +232,12 @@ def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
 
 
 def smallest(array: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in the smallest unsigned type that holds them all."""
+    """Convert integers to the smallest unsigned type that holds them."""
     return array.astype(np.min_scalar_type(int(array.max()) if array.size else 0))
 
 
 class ByteWriter:
-    """Writes NAME.npy, an array of bytes, piece by piece; `length` is the number of bytes so far."""
+    """Incremental writer of a byte array NAME.npy; `length` is the number of bytes so far."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._file = (folder / f"{name}.npy").open("wb")
@@ -253,19 +245,19 @@ class ByteWriter:
         self._header()
 
     def write(self, data: bytes | NDArray[np.uint8]) -> None:
-        """Appends bytes."""
+        """Append bytes."""
         self._file.write(data.tobytes() if isinstance(data, np.ndarray) else data)
         self.length += len(data)
 
     def close(self) -> None:
-        """Completes the file; it is on the disk when this returns."""
+        """Complete the file and flush it to disk."""
         self._file.seek(0)
         self._header()
         sync(self._file)
         self._file.close()
 
     def abandon(self) -> None:
-        """Closes the file as it is."""
+        """Close the incomplete file."""
         with contextlib.suppress(OSError):
             self._file.close()
 
@@ -275,12 +267,12 @@ class ByteWriter:
 
 
 class NumberWriter:
-    """Writes NAME.npy, whole numbers from 0 up, piece by piece, in the smallest unsigned type that holds them all.
+    """Incremental writer of non-negative integers to NAME.npy, in the smallest unsigned type.
 
     Args:
-        folder: The folder.
-        name: The file's name without its ending.
-        width: Numbers in a row; None for an array of one dimension.
+        folder: Folder of the file.
+        name: File name without its ending.
+        width: Row length; None for a one-dimensional array.
     """
 
     def __init__(self, folder: Path, name: str, width: int | None = None) -> None:
@@ -292,7 +284,7 @@ class NumberWriter:
         self._header()
 
     def write(self, numbers: NDArray[Any]) -> None:
-        """Appends numbers, or rows of them."""
+        """Append numbers or rows."""
         fit = smallest(numbers).dtype
         if fit.itemsize > self._type.itemsize:
             self._widen(fit)
@@ -300,19 +292,18 @@ class NumberWriter:
         self._count += len(numbers)
 
     def close(self) -> None:
-        """Completes the file; it is on the disk when this returns."""
+        """Complete the file and flush it to disk."""
         self._file.seek(0)
         self._header()
         sync(self._file)
         self._file.close()
 
     def abandon(self) -> None:
-        """Closes the file as it is."""
+        """Close the incomplete file."""
         with contextlib.suppress(OSError):
             self._file.close()
 
     def _widen(self, to: np.dtype[Any]) -> None:
-        """Rewrites the file in a wider type."""
         old, before = self._file, self._type
         start = self._start
         wider = self._path.with_suffix(".wider")
@@ -332,13 +323,13 @@ class NumberWriter:
 
 
 def sync(file: IO[Any]) -> None:
-    """Flushes an open file to the disk."""
+    """Flush an open file to disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Flushes the names in a folder to the disk."""
+    """Flush a folder's entries to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

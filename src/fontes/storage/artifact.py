@@ -1,7 +1,7 @@
-"""Artifacts: folders of files that appear whole or not at all, each described by one JSON file.
+"""Artifacts: folders that appear atomically, each described by one JSON file.
 
-An artifact is written to a folder beside its place (`staging`, `drafting`); `seal` records its settings, and the size and
-SHA-256 of each file; `commit` moves it to its place in one step; `Artifact` opens and checks it.
+`staging` or `drafting` gives a folder beside the final place; `seal` records settings, file sizes and SHA-256 hashes;
+`commit` moves the folder into place; `Artifact` opens and checks it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _BUSY = FontesError("the folder is in use")
 
 @dataclass(frozen=True)
 class ArtifactKind:
-    """A kind of artifacts.
+    """Kind of artifact.
 
     Args:
-        format: Name of the format in the metadata.
-        version: Version of the format that this Fontes writes and reads.
+        format: Format name in the metadata.
+        version: Format version that this Fontes reads and writes.
         noun: Content, for messages.
-        remedy: Advice of errors about a damaged one.
+        remedy: Advice in error messages.
     """
 
     format: str
@@ -51,17 +51,17 @@ class ArtifactKind:
 
 
 class Artifact:
-    """An open artifact, whose metadata are as they were written and whose files are there in full length.
+    """Open artifact with verified metadata and file sizes.
 
     Attributes:
-        folder: The folder.
+        folder: Folder of the artifact.
         meta: Metadata: format, version, settings, files and digest.
-        files: Bytes and SHA-256 of each file, by name.
+        files: Size in bytes and SHA-256 of each file, by name.
         digest: SHA-256 of settings and files.
-        arrays: The arrays, which are checked when they are opened.
+        arrays: Arrays, checked when opened.
 
     Raises:
-        IndexFormatError: The metadata or a file is missing or damaged, or the format has another version.
+        IndexFormatError: The metadata or a file is missing or damaged, or the format version differs.
     """
 
     def __init__(self, folder: Path, kind: ArtifactKind) -> None:
@@ -77,23 +77,23 @@ class Artifact:
         return f"{name}.npy" in self.files
 
     def fact(self, name: str, kind: type[T]) -> T:
-        """A setting of this type. Raises IndexFormatError where there is none."""
+        """Return a setting; raise IndexFormatError if it is missing or of another type."""
         value = self.meta.get(name)
         if type(value) is not kind:
             raise self.damaged(f"{self.folder / META} has no {name} as it should have")
         return value
 
     def damaged(self, problem: str) -> IndexFormatError:
-        """An error with the kind's remedy."""
+        """Return an error with the kind's remedy."""
         return IndexFormatError(f"{problem}; {self._kind.remedy}")
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files."""
+        """Total size of the files in bytes."""
         return sum(int(file["bytes"]) for file in self.files.values())
 
     def check(self) -> None:
-        """Reads every file. Raises IndexFormatError where one is not as it was written."""
+        """Verify the hash of every file; raise IndexFormatError on a mismatch."""
         self._refuse(changed(self.folder, self.files))
 
     def _refuse(self, problem: str | None) -> None:
@@ -102,10 +102,10 @@ class Artifact:
 
 
 def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
-    """The metadata of an artifact.
+    """Read the metadata of an artifact.
 
     Raises:
-        IndexFormatError: They are missing, damaged, or of another version of the format.
+        IndexFormatError: They are missing, damaged, or of another format version.
     """
     path = folder / META
     try:
@@ -124,7 +124,7 @@ def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Settings and bytes of an artifact of any kind; empty where its metadata are missing or damaged."""
+    """Return settings and size of an artifact of any kind; empty if its metadata are missing or damaged."""
     with suppress(IndexFormatError):
         artifact = Artifact(folder, _kind_of(folder))
         return {**settings(artifact.meta), "bytes": artifact.bytes}
@@ -132,23 +132,23 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Reads every file of an artifact of any kind. Raises IndexFormatError where one is not as it was written."""
+    """Verify every file of an artifact of any kind; raise IndexFormatError on a mismatch."""
     Artifact(folder, _kind_of(folder)).check()
 
 
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in an artifact's metadata."""
+    """Return the settings in an artifact's metadata."""
     return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
 
 
 def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
-    """Writes the metadata of the complete files in a folder to the disk.
+    """Write the metadata of a folder of complete files to disk.
 
     Args:
-        folder: The folder.
-        kind: The kind of artifact.
-        facts: The settings, as JSON.
-        pattern: Names of the files that belong to the artifact.
+        folder: Folder of the artifact.
+        kind: Kind of artifact.
+        facts: Settings, as JSON.
+        pattern: Glob pattern of the artifact's files.
     """
     meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
     with (folder / META).open("w", encoding="utf-8") as file:
@@ -159,9 +159,9 @@ def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: st
 
 @contextmanager
 def staging(place: Path) -> Iterator[Path]:
-    """An empty folder beside `place` for an artifact; it is removed afterwards unless it was committed.
+    """Yield an empty folder beside `place`, removed on exit unless committed.
 
-    Several processes may stage the same place at once. Folders of killed ones are removed.
+    Several processes may stage the same place. Folders of killed processes are removed.
 
     Raises:
         OSError: The folder cannot be created or written.
@@ -185,11 +185,11 @@ def staging(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
-    """The one draft of `place`: a folder beside it that survives a kill, so that work can resume in it.
+    """Yield the single draft folder beside `place`; it survives a kill, so that work can resume.
 
     Args:
-        place: The artifact's place.
-        busy: Error to raise where another process or thread works in the draft.
+        place: Final place of the artifact.
+        busy: Error raised if another process or thread holds the draft.
 
     Raises:
         OSError: The draft cannot be created.
@@ -215,7 +215,7 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
 
 def commit(folder: Path, place: Path) -> None:
-    """Moves a finished folder to its place in one step in place of what was there, a symbolic link, too."""
+    """Move a finished folder to its place atomically, replacing any folder or symbolic link there."""
     with uninterrupted(place), locked(place.parent):
         folder.chmod(0o777 & ~umask())
         if os.path.lexists(place):
@@ -229,13 +229,13 @@ def commit(folder: Path, place: Path) -> None:
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
-    """Bytes and SHA-256 of the files of a folder that fit a pattern, by name, without one of them."""
+    """Return size and SHA-256 of the files matching a pattern, by name, except the file `without`."""
     files = sorted(file for file in folder.glob(pattern) if file.name != without)
     return {file.name: {"bytes": file.stat().st_size, "sha256": hash_file(file)} for file in files}
 
 
 def is_table(files: object) -> bool:
-    """Whether a value is a table of files as `file_table` returns it."""
+    """Whether a value has the form returned by `file_table`."""
     return isinstance(files, dict) and all(
         is_plain(name) and isinstance(file, dict) and isinstance(file.get("bytes"), int) and isinstance(file.get("sha256"), str)
         for name, file in files.items()
@@ -243,12 +243,12 @@ def is_table(files: object) -> bool:
 
 
 def is_plain(name: object) -> bool:
-    """Whether a name that was read is one directly in a folder."""
+    """Whether a value is a file name without folders."""
     return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
 
 
 def wrong_size(folder: Path, files: FileTable) -> str | None:
-    """Problem of the first file that is missing, no plain file or of another length; None where there is none."""
+    """Describe the first file that is missing, not regular or of the wrong size; None if all are right."""
     if folder.is_symlink():
         return f"{folder} is a link to another place"
     for name, expected in files.items():
@@ -264,7 +264,7 @@ def wrong_size(folder: Path, files: FileTable) -> str | None:
 
 
 def changed(folder: Path, files: FileTable) -> str | None:
-    """Problem of the first file with another content; None where there is none."""
+    """Describe the first file whose content has changed; None if there is none."""
     for name, expected in files.items():
         try:
             if hash_file(folder / name) != expected["sha256"]:
@@ -275,7 +275,7 @@ def changed(folder: Path, files: FileTable) -> str | None:
 
 
 def umask() -> int:
-    """Permissions that new files of this process lack."""
+    """Return the process's umask."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -295,22 +295,19 @@ def _digest(meta: Mapping[str, Any]) -> str:
 
 
 def _remove_empty(handle: int, draft: Path) -> None:
-    """Removes a draft that is empty and not committed; `handle` is the open folder."""
+    """Remove an empty, uncommitted draft."""
     with uninterrupted(), suppress(OSError):
         if _is_at(handle, draft):
             draft.rmdir()
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open folder is at this path, no link followed. Raises FileNotFoundError where nothing is there."""
+    """Whether an open folder is at a path, without following links; FileNotFoundError if nothing is there."""
     return os.path.samestat(os.fstat(handle), path.lstat())
 
 
 def _replaced(folder: Path, place: Path) -> Path:
-    """Exchanges a folder with the one at `place`. Returns the new path of the latter.
-
-    That is one step on Linux and two on other systems, between which a kill leaves both folders beside the place.
-    """
+    """Swap two folders and return the old one's new path. Atomic on Linux only."""
     new = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
     folder.rename(new)
     with suppress(AttributeError):
@@ -328,7 +325,7 @@ def _prefix(place: Path) -> str:
 
 
 def _remove_leftovers(place: Path) -> None:
-    """Removes staged folders of killed processes beside a place: those whose lock nobody holds."""
+    """Remove staged folders of killed processes: those with a free lock."""
     for left in place.parent.iterdir():
         if left.name.startswith(_prefix(place)):
             with suppress(OSError, FontesError), locked(left, _BUSY):

@@ -1,4 +1,4 @@
-"""Caches: the one folder of the user's for what can be worked out again, and values that are kept in memory."""
+"""Caches: the user's cache folder, and values kept in memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ Owner = TypeVar("Owner")
 
 
 def cache_folder() -> Path:
-    """The folder of the user's where Fontes keeps what can be worked out again.
+    """Return the user's cache folder of Fontes: FONTES_CACHE, or `fontes` in the system's cache folder.
 
-    It is FONTES_CACHE where that is set, and else `fontes` in the system's folder for caches. Its content is listed in
-    docs/concepts/index-on-disk.md. None of it is kept in an index, which may come from a stranger.
+    docs/concepts/index-on-disk.md lists its content. Indexes hold no caches, since they may come from untrusted sources.
     """
     if named := os.environ.get("FONTES_CACHE"):
         return Path(named)
@@ -35,15 +34,15 @@ def cache_folder() -> Path:
 
 
 class DiskCache:
-    """A folder of the user's caches, whose entries are files or folders that appear whole.
+    """Cache folder with entries that appear atomically, evicted in least-recently-used order.
 
-    An entry may be deleted at any time. Those used longest ago go first; their dates say when they were used.
+    Entries may be deleted at any time; their modification times record their last use.
 
     Args:
-        name: Name of the folder in `cache_folder`.
-        limit: Bytes that its entries may take together.
-        entries: Pattern of the entries' paths in the folder.
-        at: Another folder; None: the one in `cache_folder`.
+        name: Folder name in `cache_folder`.
+        limit: Maximum total size in bytes.
+        entries: Glob pattern of the entries.
+        at: Another folder; None for the one in `cache_folder`.
     """
 
     def __init__(self, name: str, limit: int = LIMIT, entries: str = "*", at: Path | None = None) -> None:
@@ -51,17 +50,17 @@ class DiskCache:
 
     @property
     def folder(self) -> Path:
-        """Its path."""
+        """Path of the cache."""
         return cache_folder().absolute() / self._name if self._at is None else self._at
 
     def put(self, place: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
-        """Writes an artifact, whole or not at all, and drops what the cache has no room for.
+        """Write an artifact atomically, then evict entries over the limit.
 
         Args:
-            place: Its folder: an entry, or a folder in one.
-            kind: Its kind.
-            facts: What its metadata say.
-            write: Writes its files to a folder.
+            place: Folder of the artifact: an entry, or a folder in one.
+            kind: Kind of artifact.
+            facts: Settings in the metadata.
+            write: Writes the files to a given folder.
 
         Raises:
             OSError: The cache cannot be written.
@@ -73,12 +72,12 @@ class DiskCache:
         self.trim()
 
     def use(self, entry: Path) -> None:
-        """Notes that an entry is used now."""
+        """Mark an entry as used now."""
         with suppress(OSError):
             os.utime(entry)
 
     def trim(self, is_entry: Callable[[Path], object] = lambda path: not path.name.startswith(".")) -> None:
-        """Deletes the entries used longest ago until the rest fit. The one used last stays, whatever its size.
+        """Evict least recently used entries until the rest fit; the latest always stays.
 
         Args:
             is_entry: Whether a path belongs to the cache.
@@ -103,10 +102,10 @@ def _size(path: Path) -> int:
 
 
 class Notes:
-    """JSON values by key in one small file of the user's caches; one that cannot be read or written is no error.
+    """JSON values by key in one small cache file; read and write errors are ignored.
 
     Args:
-        name: The name of the file.
+        name: File name.
     """
 
     def __init__(self, name: str) -> None:
@@ -114,15 +113,15 @@ class Notes:
 
     @property
     def file(self) -> Path:
-        """Its path."""
+        """Path of the file."""
         return cache_folder() / self._name
 
     def get(self, key: str) -> Any:
-        """The value under a key; None where there is none."""
+        """Return the value of a key, or None."""
         return self._values().get(key)
 
     def note(self, key: str, value: Any) -> None:
-        """Puts a value under a key, in one step."""
+        """Set the value of a key atomically."""
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             draft = self.file.with_name(f"{self._name}.{os.getpid()}")
@@ -138,8 +137,6 @@ class Notes:
 
 
 class _Entry(Generic[V]):
-    """A value that is being made, or is there."""
-
     __slots__ = ("lock", "value")
 
     def __init__(self) -> None:
@@ -148,12 +145,12 @@ class _Entry(Generic[V]):
 
 
 class Cached(Generic[K, V]):
-    """Values by key, each made once, of which those used last are kept. Threads may share it.
+    """Thread-safe LRU cache that makes each value once.
 
-    A thread that asks for a value that another one is making waits for it; one that asks for another value does not.
+    A thread waits only for the value that it asks for.
 
     Args:
-        limit: How many values are kept at most; None keeps all.
+        limit: Maximum number of values; None keeps all.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -163,7 +160,7 @@ class Cached(Generic[K, V]):
         self._last: tuple[K, V] | None = None  # what was asked for last, which the same key gets without looking
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value under `key`, which `make` makes where there is none. What `make` raises is raised, and nothing is kept."""
+        """Return the value of `key`, calling `make` if absent. Errors of `make` propagate and nothing is stored."""
         last = self._last
         if last is not None and last[0] is key:
             return last[1]
@@ -189,13 +186,13 @@ class Cached(Generic[K, V]):
         return value
 
     def clear(self) -> None:
-        """Forgets all values."""
+        """Remove all values."""
         with self._lock:
             self._entries.clear()
             self._last = None
 
     def drop(self, key: K) -> None:
-        """Forgets the value under `key`."""
+        """Remove the value of `key`."""
         with self._lock:
             self._entries.pop(key, None)
             self._last = None
@@ -214,17 +211,17 @@ class Cached(Generic[K, V]):
 
 
 def weakly(owner: Owner) -> Owner:
-    """A proxy that does not keep its owner alive, for what the owner keeps of itself: a circle would outlive it for long."""
+    """Return a weak proxy of an owner, to avoid reference cycles."""
     return owner if isinstance(owner, ProxyType) else proxy(owner)
 
 
 class Attached(Generic[Owner, V]):
-    """A value that belongs to each object of another module, made when it is first asked for and gone with the object.
+    """Thread-safe lazy value attached to objects of another module, freed with the object.
 
-    It is to a class of another room what `functools.cached_property` is to one's own. Threads may share it.
+    Like `functools.cached_property`, but defined outside the object's class.
 
     Args:
-        name: What the value is called, once in Fontes for the objects of a class.
+        name: Name of the value, unique in Fontes for the objects of a class.
         make: Makes the value of an object.
     """
 
@@ -234,7 +231,7 @@ class Attached(Generic[Owner, V]):
         self._lock = threading.RLock()
 
     def of(self, owner: Owner) -> V:
-        """The value of this object."""
+        """Return the value of an object."""
         values: dict[str, Any] = vars(owner)
         if self._name not in values:
             with self._lock:

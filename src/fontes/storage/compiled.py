@@ -1,8 +1,7 @@
-"""Loops in plain Python that Numba compiles: loading it takes a second, so it waits until there is work that is worth that.
+"""Python loops compiled by Numba once enough work justifies loading it (about a second).
 
-A process that answers one question goes through some ten thousand steps, which Python itself takes in milliseconds. So a loop
-that says how many steps it takes is run as it stands until all of them together have taken half as long as Numba takes to load;
-from then on everything is compiled. Both give the same numbers.
+A loop with a step count runs uncompiled until all such loops together have taken half of Numba's load time; then all loops
+are compiled. Both give the same numbers.
 """
 
 from __future__ import annotations
@@ -34,20 +33,19 @@ _left = STEPS  # -1 when it is
 
 
 def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]:
-    """A decorator for a loop that is called from Python. Compiled, it releases Python's lock, and is kept on disk.
+    """Decorate a loop called from Python. Compiled, it releases the GIL and is cached on disk.
 
     Args:
-        steps: From a call's arguments to about how many steps of a microsecond Python takes for it, if the loop may run as it
-            stands; None for one that is always compiled.
+        steps: Estimates a call's steps (about a microsecond of Python each) from its arguments; None always compiles.
     """
     return lambda function: _compiled(function) if is_loaded() else Kernel(function, steps)
 
 
 def inner(**options: Any) -> Callable[[F], F]:
-    """A decorator for a part of loops, which only loops of the same module call.
+    """Decorate a function called only by compiled loops of the same module.
 
     Args:
-        options: More for `numba.njit`.
+        options: Further options of `numba.njit`.
     """
 
     def decorate(function: F) -> F:
@@ -60,19 +58,19 @@ def inner(**options: Any) -> Callable[[F], F]:
 
 
 def compiled(**options: Any) -> Callable[[Function], Any]:
-    """A decorator for a loop that is compiled at its first call, in a module that loads Numba in any case.
+    """Decorate a loop to compile at its first call, in a module that loads Numba anyway.
 
     Args:
-        options: More for `numba.njit`.
+        options: Further options of `numba.njit`.
     """
     return lambda function: _compiled(function, **options)
 
 
 class Kernel:
-    """A loop that is compiled when that is worth it; see `kernel`.
+    """Loop compiled when worthwhile; see `kernel`.
 
     Attributes:
-        py_func: The function as it was written.
+        py_func: The uncompiled function.
     """
 
     def __init__(self, function: Function, steps: Callable[..., int] | None) -> None:
@@ -98,7 +96,7 @@ def is_loaded() -> bool:
 
 
 def affordable(steps: int) -> bool:
-    """Whether so many more steps of Python cost less than to load Numba; they are counted if so."""
+    """Whether these steps in Python cost less than loading Numba; if so, they are counted."""
     global _left
     if steps > _left or "numba" in sys.modules:
         return False
@@ -107,7 +105,7 @@ def affordable(steps: int) -> bool:
 
 
 def load() -> None:
-    """Has all loops compiled from now on, as a server does before it answers."""
+    """Compile all loops from now on, as a server does before it answers."""
     global _left
     with _lock:
         _left = -1
@@ -121,11 +119,10 @@ def load() -> None:
 
 
 def private_folder() -> Path | None:
-    """A folder for compiled code where neither the package nor the user's home can be written; None where there is none.
+    """Return a folder for compiled code if package and home are read-only; None if there is none.
 
-    It is `fontes-compiled` in the folder that systemd gives a service (CACHE_DIRECTORY, RUNTIME_DIRECTORY) or a session
-    (XDG_RUNTIME_DIR), or one named after the user in the folder for temporary files. Code is loaded from it, so no other user
-    may be able to put any there: it belongs to this user, who alone can write it, and nobody else can replace it.
+    It is `fontes-compiled` in CACHE_DIRECTORY, RUNTIME_DIRECTORY or XDG_RUNTIME_DIR, or a folder named after the user in the
+    temporary folder. Code is loaded from it, so it must belong to this user, and nobody else may write or replace it.
     """
     services = [os.environ.get(name, "") for name in ("CACHE_DIRECTORY", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR")]
     folders = [Path(paths.partition(":")[0], "fontes-compiled") for paths in services if paths.startswith("/")]
@@ -141,7 +138,7 @@ def private_folder() -> Path | None:
 
 
 def _safe(folder: Path) -> bool:
-    """Whether nobody but this user can write to a folder or replace it."""
+    """Whether only this user can write to a folder or replace it."""
     own, above = folder.lstat(), folder.parent.stat()
     replaceable = above.st_uid not in (0, os.geteuid()) or (above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX)
     return stat.S_ISDIR(own.st_mode) and own.st_uid == os.geteuid() and not own.st_mode & 0o022 and not replaceable
@@ -158,7 +155,7 @@ def _compiled(function: Function, **options: Any) -> Any:
 
 @cache
 def _other_cache() -> bool:
-    """Has Numba keep compiled code in the private folder; whether there is one. It says so, once."""
+    """Point Numba's cache to the private folder, with one notice; whether there is one."""
     from numba import config
 
     if (folder := private_folder()) is None:

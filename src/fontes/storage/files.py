@@ -1,5 +1,4 @@
-"""Files as they are stored: plain or gzip, here or at an address, or standard input and output; read with a position, written
-atomically."""
+"""Files, plain or gzip, local or remote, and standard streams; reads report a position, writes are atomic."""
 
 from __future__ import annotations
 
@@ -29,15 +28,15 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Source:
-    """A file that is open for reading.
+    """File open for reading.
 
     Args:
-        name: Its name, for messages.
-        file: Its bytes, unpacked.
-        stored: The file as it is stored, which says how much of it has been read; None for standard input.
+        name: Name for messages.
+        file: Decompressed bytes.
+        stored: Stored file, which tells the position; None for standard input.
 
     Attributes:
-        remedy: What to do about a file that is not UTF-8, for messages.
+        remedy: Advice for a file that is not UTF-8.
     """
 
     remedy = "convert the file first"
@@ -49,11 +48,11 @@ class Source:
 
     @property
     def position(self) -> int:
-        """Bytes read so far of the file as stored; for gzip the compressed bytes, for standard input 0."""
+        """Bytes read of the stored (compressed) file; 0 for standard input."""
         return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def lines(self) -> Iterator[bytes]:
-        """The lines with their ends; a UTF-8 byte order mark is left out.
+        """Yield lines with their ends, without a UTF-8 byte order mark.
 
         Raises:
             InputError: A line is longer than `MAX_PIECE`.
@@ -65,7 +64,7 @@ class Source:
         yield from lines
 
     def stored_lines(self) -> Iterator[bytes]:
-        """As `lines`, with the byte order mark."""
+        """Yield lines like `lines`, with the byte order mark."""
         read = functools.partial(self.file.readline, MAX_PIECE + 1)
         for number, line in enumerate(iter(read, b""), 1):
             if len(line) > MAX_PIECE:
@@ -73,7 +72,7 @@ class Source:
             yield line
 
     def decoded(self) -> Iterator[str]:
-        """The lines as text, with their ends.
+        """Yield lines as text, with their ends.
 
         Raises:
             InputError: It is not UTF-8.
@@ -82,7 +81,7 @@ class Source:
             yield decode(line, self.name, number, self.remedy)
 
     def texts(self) -> Iterator[tuple[int, str]]:
-        """(line number from 1, line without its end) of the lines that are not blank.
+        """Yield (line number from 1, line without its end) of non-blank lines.
 
         Raises:
             InputError: It is not UTF-8.
@@ -92,7 +91,7 @@ class Source:
                 yield number, line.rstrip("\r\n")
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """The bytes in blocks of about `size` that end where a line ends; no byte order mark.
+        """Yield blocks of about `size` bytes that end at line ends, without a byte order mark.
 
         Raises:
             InputError: A line is longer than `MAX_PIECE`.
@@ -114,7 +113,7 @@ class Source:
             yield b"".join(pending)
 
     def content(self) -> bytes:
-        """The whole file, without a byte order mark.
+        """Return the whole file, without a byte order mark.
 
         Raises:
             InputError: It is longer than `MAX_PIECE`.
@@ -124,7 +123,7 @@ class Source:
         return content.removeprefix(BOM)
 
     def text(self) -> str:
-        """The whole file as text.
+        """Return the whole file as text.
 
         Raises:
             InputError: It is longer than `MAX_PIECE`, or not UTF-8.
@@ -137,13 +136,13 @@ class Source:
 
 
 def check_length(length: int, name: str, what: str, line: int | None = None) -> None:
-    """Checks the length of what is read in one piece.
+    """Check the length of a piece read at once.
 
     Args:
-        length: Its bytes, or its characters.
-        name: The name of the file.
-        what: What the message calls it, such as "line".
-        line: The line where it begins; None for the whole file.
+        length: Length in bytes or characters.
+        name: File name.
+        what: Name of the piece in the message, such as "line".
+        line: First line of the piece; None for the whole file.
 
     Raises:
         InputError: It is longer than `MAX_PIECE`.
@@ -157,15 +156,15 @@ def check_length(length: int, name: str, what: str, line: int | None = None) -> 
 
 @contextmanager
 def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[Source]:
-    """Opens a file for reading.
+    """Open a file for reading.
 
     Args:
-        path: Its path or address; it is unpacked where the name ends in .gz; "-" is standard input.
-        start: The byte where reading begins.
-        end: The byte before which it ends; None for the end of the file.
+        path: Path or address, decompressed if it ends in .gz; "-" is standard input.
+        start: Offset of the first byte.
+        end: Offset after the last byte; None for the end of the file.
 
     Raises:
-        InputError: The file is missing, cannot be read, or is a truncated or damaged gzip file.
+        InputError: The file is missing, unreadable, or truncated or damaged gzip.
         MissingExtraError: The driver of an address is not installed.
     """
     name = address_of(path) or str(path)
@@ -196,13 +195,11 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
 
 
 def write(path: str | Path, chunks: Iterable[bytes]) -> None:
-    """Writes a file, which appears under its name when all is written, and not at all when something fails.
-
-    A device or a pipe is written to directly.
+    """Write a file atomically; devices and pipes are written directly.
 
     Args:
-        path: Its path; it is packed where the name ends in .gz (the same bytes always); "-" is standard output.
-        chunks: What to write, one after the other.
+        path: Path, compressed reproducibly if it ends in .gz; "-" is standard output.
+        chunks: Content in order.
 
     Raises:
         InputError: The file cannot be written.
@@ -228,13 +225,13 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
 
 
 def decode(line: bytes, path: object, number: int, remedy: str = Source.remedy) -> str:
-    """A line as text.
+    """Decode a line.
 
     Args:
-        line: The line.
-        path: Its file, for the error.
-        number: Its number, for the error.
-        remedy: What to do where it is not UTF-8, for the error.
+        line: Bytes of the line.
+        path: File, for the error.
+        number: Line number, for the error.
+        remedy: Advice in the error.
 
     Raises:
         InputError: It is not UTF-8; the message names file and line.
@@ -246,10 +243,10 @@ def decode(line: bytes, path: object, number: int, remedy: str = Source.remedy) 
 
 
 def as_path(path: str | Path) -> Path:
-    """The path, whether or not something is there.
+    """Return the path, whether or not it exists.
 
     Raises:
-        InputError: Nothing can be there: it has a NUL or half of a surrogate pair in it, or is too long.
+        InputError: It contains NUL or a lone surrogate, or is too long.
     """
     try:
         os.lstat(path)
@@ -262,23 +259,22 @@ def as_path(path: str | Path) -> Path:
 
 
 def plain_name(path: str | Path) -> str:
-    """The name of the file in lower case, without .gz."""
+    """Return the file name in lower case, without .gz."""
     return _last(path).lower().removesuffix(".gz")
 
 
 def is_gzip(path: str | Path) -> bool:
-    """Whether the name says that the file is packed."""
+    """Whether the file name ends in .gz."""
     return _last(path).endswith(".gz")
 
 
 def _last(path: str | Path) -> str:
-    """The last part of a path, or of an address without its query."""
+    """Last part of a path, or of an address without its query."""
     address = address_of(path)
     return Path(path).name if address is None else address.partition("?")[0].rpartition("/")[2]
 
 
 def _stored(path: str | Path) -> IO[bytes]:
-    """A file open for reading, as it is stored."""
     address = address_of(path)
     if address is not None:
         return io.BufferedReader(open_at(address), BUFFER)
@@ -286,7 +282,7 @@ def _stored(path: str | Path) -> IO[bytes]:
 
 
 class _Piece(io.RawIOBase):
-    """The bytes of a file from `start` to `end`; a position counts from `start`."""
+    """Bytes `start` to `end` of a file; positions count from `start`."""
 
     def __init__(self, file: IO[bytes], start: int, end: int | None) -> None:
         self._file, self._start = file, start
@@ -325,7 +321,7 @@ def _write(name: str, place: Path, chunks: Iterable[bytes]) -> None:
 
 
 def _copy(chunks: Iterable[bytes], file: BinaryIO, name: str) -> None:
-    """Errors of the writing become InputError; errors of whoever makes the chunks stay what they are."""
+    """Write chunks: write errors become InputError, errors of the producer propagate."""
     for chunk in chunks:
         try:
             file.write(chunk)

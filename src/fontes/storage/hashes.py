@@ -1,4 +1,4 @@
-"""SHA-256 of files, texts and JSON values, in hexadecimal digits; quicker sums of arrays."""
+"""SHA-256 (hexadecimal) of files, texts and JSON values; CRC-32 of arrays."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ BLOCK = 1 << 22  # bytes that have a sum of their own
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes.
+    """Return the SHA-256 of a file.
 
     Raises:
-        OSError: Where it cannot be read.
+        OSError: It cannot be read.
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def hash_text(text: str) -> str:
-    """The SHA-256 of a text in UTF-8."""
+    """Return the SHA-256 of a text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def hash_json(value: Any) -> str:
-    """The SHA-256 of a JSON value, whatever the order of the keys in its objects."""
+    """Return the SHA-256 of a JSON value, independent of key order."""
     return hash_text(json.dumps(value, ensure_ascii=True, sort_keys=True))
 
 
 def block_sums(array: NDArray[Any]) -> list[int]:
-    """The CRC-32 of each BLOCK of an array's bytes, worked out side by side."""
+    """Return the CRC-32 of each BLOCK of an array's bytes, computed in parallel."""
     values = array.reshape(-1).view(np.uint8)
     blocks = [values[first : first + BLOCK].data for first in range(0, len(values), BLOCK)]
     return in_threads(zlib.crc32, blocks)

@@ -1,4 +1,4 @@
-"""Steps that an interrupt (Ctrl-C) does not cut in two, and what they have put in its place so far."""
+"""Blocks that an interrupt (Ctrl-C) does not split, and the places they have completed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ complete: list[Path] = []
 
 @contextmanager
 def uninterrupted(place: Path | None = None) -> Iterator[None]:
-    """Lets an interrupt that comes while the block runs take effect when it has ended.
-
-    Only the main thread is ever interrupted; in another one the block just runs.
+    """Delay an interrupt until the block ends. Has no effect outside the main thread.
 
     Args:
-        place: What is complete when the block ends well.
+        place: Place that is complete when the block succeeds.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

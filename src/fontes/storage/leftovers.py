@@ -1,4 +1,4 @@
-"""Leftovers of stopped processes: hidden folders and files of Fontes in which nobody works."""
+"""Leftovers of stopped processes: hidden, unused folders and files of Fontes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _BUSY = FontesError("the folder is in use")
 
 @dataclass(frozen=True)
 class Leftover:
-    """A folder or a file that belongs to nothing any more.
+    """Orphaned folder or file.
 
     Args:
         path: Its path.
-        what: A description.
-        in_use: Whether a process works in it, so that it stays.
-        guard: The folder to lock while it is removed.
-        is_left: Whether it still belongs to nothing, asked under that lock.
+        what: Description.
+        in_use: Whether a process uses it, so that it stays.
+        guard: Folder to lock during removal.
+        is_left: Whether it is still orphaned, checked under that lock.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class Leftover:
     is_left: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
 
     def remove(self) -> bool:
-        """Removes it, unless somebody works in it; whether it is gone."""
+        """Remove it unless in use; whether it is gone."""
         with suppress(OSError, FontesError), locked(self.guard):
             if self.is_left() and not (self.guard != self.path and is_in_use(self.path)):
                 if self.path.is_dir():
@@ -48,7 +48,7 @@ class Leftover:
 
 
 def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
-    """The hidden folders and files in a folder that were to become what is called `name`, or anything."""
+    """Yield hidden temporary folders and files in a folder, for the final name `name` or any."""
     with suppress(OSError):
         for entry in sorted(folder.iterdir()):
             if entry.is_symlink():
@@ -60,7 +60,7 @@ def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether another process or thread holds the lock of a folder; no file is ever locked."""
+    """Whether another process or thread holds a folder's lock; files are never locked."""
     if path.is_dir():
         with suppress(OSError):
             try:

@@ -1,6 +1,6 @@
-"""Symbolic links in folders that somebody else may have filled: nothing is written or removed through one.
+"""Symbolic links in untrusted folders: nothing is written or removed through one.
 
-A user may link to an index or to a folder of results; a link inside of it may lead anywhere.
+A user may link to an index or results folder, but links inside it may lead anywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..core.errors import FontesError
 
 
 def links_in(path: Path) -> Iterator[Path]:
-    """The symbolic links at a path and below it, whatever they lead to; none where nothing is there."""
+    """Return the symbolic links at and below a path; empty if nothing is there."""
     if path.is_symlink():
         yield path
         return
@@ -22,6 +22,6 @@ def links_in(path: Path) -> Iterator[Path]:
 
 
 def refuse_links(path: Path) -> None:
-    """Raises FontesError where a path is a symbolic link or has one below it; before anything is written or removed there."""
+    """Raise FontesError if a path is or contains a symbolic link; call it before writing or removing."""
     if link := next(links_in(path), None):
         raise FontesError(f"{link} is a link, which may lead anywhere; remove it. Nothing was changed")

@@ -1,7 +1,7 @@
-"""The one lock of Fontes: a folder, or a file, that one process or thread uses at a time.
+"""Exclusive lock on a folder or file.
 
-The lock is one of the operating system on the folder or file itself. No file is written for it, it goes with the process that
-holds it, and it holds for all users of the folder.
+It is an operating-system lock on the folder or file itself: it needs no lock file, ends with its process, and holds across
+users.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ POLL = 0.01  # seconds between two attempts to get a lock
 
 @contextmanager
 def locked(folder: Path, busy: FontesError | None = None) -> Iterator[int]:
-    """Holds the lock of a folder, or of a file, while the block runs.
+    """Hold the lock of a folder or file during the block.
 
     Args:
-        folder: The folder or file, which must exist.
-        busy: What is raised where another process or thread holds the lock; it says who is in the way. None waits until the
-            lock is free.
+        folder: Existing folder or file.
+        busy: Error raised if another process or thread holds the lock; None waits.
 
     Yields:
-        The descriptor of the folder, which stays that of the locked folder when it is renamed.
+        Descriptor of the folder, valid even after a rename.
 
     Raises:
         OSError: The folder cannot be opened.

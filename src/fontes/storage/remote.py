@@ -1,4 +1,4 @@
-"""Files at addresses, such as "s3://bucket/key" or "https://host/file", by the drivers of fsspec."""
+"""Files at addresses, such as "s3://bucket/key" or "https://host/file", read and written with fsspec."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ REFUSED = (401, 403)  # how servers say that one may not
 
 @dataclass(frozen=True)
 class Stored:
-    """What is at an address.
+    """Object at an address.
 
     Args:
-        size: Its bytes; None where nobody knows.
-        is_folder: Whether it is a folder, or the beginning of several keys.
-        stamp: What tells it from what may replace it, as far as the store says so.
+        size: Size in bytes; None if unknown.
+        is_folder: Whether it is a folder or key prefix.
+        stamp: Version information of the store, if any.
     """
 
     size: int | None
@@ -41,7 +41,7 @@ class Stored:
 
 
 def address_of(path: str | Path) -> str | None:
-    """The address that a path is, even one that `Path` has shortened; None for a path on this machine."""
+    """Return a path's address, even if shortened by `Path`; None for a local path."""
     text = str(path)
     if isinstance(path, Path):
         return OF_PATH.sub(r"\1://", text) if OF_PATH.match(text) else None
@@ -49,10 +49,10 @@ def address_of(path: str | Path) -> str | None:
 
 
 def stored_at(address: str) -> Stored:
-    """What is at an address.
+    """Look up an address.
 
     Raises:
-        InputError: There is nothing, or it cannot be read.
+        InputError: Nothing is there, or it cannot be read.
         MissingExtraError: The driver is not installed.
     """
     system, place = _system(address)
@@ -64,7 +64,7 @@ def stored_at(address: str) -> Stored:
 
 
 def files_below(address: str) -> list[tuple[str, str, int]]:
-    """The files below a folder at an address: the path inside it, the address and the bytes of each, in order of their paths.
+    """List files below a folder as (relative path, address, size in bytes), sorted by path.
 
     Raises:
         InputError: It cannot be read.
@@ -78,10 +78,10 @@ def files_below(address: str) -> list[tuple[str, str, int]]:
 
 
 def open_at(address: str) -> io.RawIOBase:
-    """Opens the file at an address for reading.
+    """Open the file at an address for reading.
 
     Raises:
-        InputError: There is none, or it cannot be read; also while it is read.
+        InputError: It is missing or cannot be read, also on later reads.
         MissingExtraError: The driver is not installed.
     """
     system, place = _system(address)
@@ -90,24 +90,24 @@ def open_at(address: str) -> io.RawIOBase:
 
 
 def read_at(address: str) -> bytes:
-    """The bytes of the file at an address; raises as `open_at`."""
+    """Return the bytes of the file at an address; raises as `open_at`."""
     system, place = _system(address)
     with reaching(address):
         return bytes(system.cat_file(place))
 
 
 def fetch(address: str, path: Path) -> None:
-    """Copies the file at an address to a path; raises as `open_at`."""
+    """Copy the file at an address to a local path; raises as `open_at`."""
     system, place = _system(address)
     with reaching(address):
         system.get_file(place, str(path))
 
 
 def put(path: Path, address: str) -> None:
-    """Copies a file to an address.
+    """Copy a local file to an address.
 
     Raises:
-        FontesError: It cannot be written there.
+        FontesError: It cannot be written.
     """
     system, place = _system(address)
     with reaching(address, "written"):
@@ -115,7 +115,7 @@ def put(path: Path, address: str) -> None:
 
 
 def remove(address: str) -> None:
-    """Removes the file at an address.
+    """Remove the file at an address.
 
     Raises:
         FontesError: It cannot be removed.
@@ -127,10 +127,14 @@ def remove(address: str) -> None:
 
 @contextmanager
 def reaching(address: str, done: str = "read") -> Iterator[None]:
-    """Makes one sentence of what goes wrong with an address; `done` is what cannot be done with it.
+    """Turn driver errors into one-sentence messages.
+
+    Args:
+        address: Address in use.
+        done: Past participle of the failed operation.
 
     Raises:
-        InputError: Something has gone wrong.
+        InputError: The operation failed.
     """
     try:
         yield
@@ -152,13 +156,13 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
 
 
 def _cause(error: Exception) -> BaseException:
-    """What an error comes from: the web's driver calls all of them missing files."""
+    """Return an error's cause: the HTTP driver reports every error as a missing file."""
     cause = error.__cause__
     return cause if cause is not None and type(cause).__module__.startswith("aiohttp") else error
 
 
 class _Fetched(io.RawIOBase):
-    """A file of fsspec's as one that is read without a surprise: an error of its driver becomes a sentence."""
+    """fsspec file whose driver errors become one-sentence messages."""
 
     def __init__(self, address: str, file: Any) -> None:
         self._address, self._stream = address, file
@@ -190,12 +194,6 @@ class _Fetched(io.RawIOBase):
 
 
 def _system(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the place in it.
-
-    Raises:
-        InputError: There is no such beginning of an address.
-        MissingExtraError: fsspec or the driver is not installed.
-    """
     scheme = address.partition(":")[0]
     library, extra = DRIVERS.get(scheme, ("fsspec", "ray"))
     try:
