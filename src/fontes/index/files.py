@@ -1,4 +1,4 @@
-"""What makes a folder an index: the manifest, the sizes and contents it promises, and the one step that commits a build."""
+"""Files of an index: the manifest, the sizes and contents that it states, and the atomic commit of a build."""
 
 from __future__ import annotations
 
@@ -78,7 +78,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _is_sound(segment: dict[str, Any]) -> bool:
-    """Whether a segment's entry has names, tables of files and counts."""
     deleted = segment["deleted"]
     sound = SEGMENT_NAME.fullmatch(segment["name"]) is not None and is_table(segment["files"]) and _are_counts(segment, COUNTS)
     if deleted is None:
@@ -93,7 +92,6 @@ def _is_sound(segment: dict[str, Any]) -> bool:
 
 
 def _are_facts(manifest: dict[str, Any]) -> bool:
-    """Whether the settings in a manifest have their types."""
     fields, scale = manifest["fields"], manifest["scale"]
     return (
         isinstance(manifest["analyzer"], dict)
@@ -105,7 +103,6 @@ def _are_facts(manifest: dict[str, Any]) -> bool:
 
 
 def _are_sharded(manifest: dict[str, Any]) -> bool:
-    """Whether each segment names its shard, where there are several."""
     if "shards" not in manifest:
         return True
     shards = manifest["shards"]
@@ -204,10 +201,10 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
-    """A folder beside `path` to build an index in, which is removed afterwards.
+    """Yield a temporary folder beside `path` to build an index in.
 
     Args:
-        path: The index's place.
+        path: Path of the index.
         overwrite: Replace an index.
         drop_vectors: Replace even one that holds vectors.
 

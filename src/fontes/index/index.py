@@ -1,4 +1,4 @@
-"""The index: the handle of a directory of documents and statistics, which builds, opens and changes it."""
+"""Index: the handle of a directory of documents and statistics, which builds, opens and changes it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ else:
 
 
 class Index(_State):
-    """A collection, ready to be searched. `Index.build` makes one on disk, `Index.open` opens it.
+    """Searchable collection. `Index.build` makes one on disk, `Index.open` opens it.
 
-    It holds the documents and statistics (ids, term frequencies, document lengths), never scores, and the analyzer that made
-    them; so models and parameters are chosen when asking.
+    It holds the documents, their statistics (ids, term frequencies, document lengths) and the analyzer, but no scores:
+    models and parameters are chosen at search time.
 
-    An index holds the newest state that it has opened, and gives all attributes and methods of that state as its own:
-    `index.ids`, `index.doc(id)`, `index.bm25()`. It keeps reading this state until `refresh()`, or until it changes the index
-    itself. A stage reads the state that it was made over for good.
+    All attributes and methods of the open state are available on the index: `index.ids`, `index.doc(id)`, `index.bm25()`.
+    It keeps reading this state until `refresh()`, or until it changes the index itself.
+    A stage keeps the state that it was made with.
     """
 
     def __init__(self, reader: State) -> None:
@@ -147,18 +147,18 @@ class Index(_State):
 
     @property
     def state(self) -> State:
-        """The state that it reads. A stage that it makes reads this state for good."""
+        """The open state, which stages made from the index keep."""
         return self._state
 
     def refresh(self) -> bool:
-        """Goes on to the newest state, whoever has made it.
+        """Open the newest state.
 
         Returns:
-            Whether there was a newer one, which may hold the same documents: those of an index that was built again.
+            Whether there was a newer one; it may hold the same documents where the index was built again.
 
         Raises:
-            IndexFormatError: There is no index any more, or a damaged one.
-            FontesError: In its place is an index that was made with another analyzer.
+            IndexFormatError: The index is gone or damaged.
+            FontesError: It was replaced by an index with another analyzer.
         """
         return self._go_on(self._state)
 
@@ -194,14 +194,14 @@ class Index(_State):
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
-        """Deletes documents, in one step. They leave all statistics at once, and the disk when their segment is merged.
+        """Delete documents in one step. Statistics change at once; disk space is freed when their segment is merged.
 
         Args:
-            ids: Their ids, or the one id.
+            ids: One id or several.
             missing: How to treat unknown ids: "error" or "skip".
 
         Raises:
-            InputError: An id is not there; nothing was changed.
+            InputError: An id is not in the index; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
         change, after = delete(self._state, [ids] if isinstance(ids, str) else list(ids), missing)
@@ -236,7 +236,7 @@ class Index(_State):
         return change
 
     def _go_on(self, reader: State) -> bool:
-        """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
+        """Open the newest state, possibly that of `reader`. Returns whether it differs from the current one."""
         with self._lock:  # so that none goes back to a state that it has read before another thread went on
             before = self._state
             self._state = reader.refreshed()
@@ -268,5 +268,4 @@ class Index(_State):
         return f"Index('{self.path}', {len(self)} documents)"
 
     def _repr_html_(self) -> str:
-        """What the index is, as a table, for notebooks."""
         return shown(self.name, self.info())

@@ -223,7 +223,6 @@ def chunks(df: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]
 
 
 def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: int) -> Sequence[NDArray[np.uint8]]:
-    """Terms between which there are about `most` postings."""
     samples: list[tuple[bytes, int]] = []
     step = max(1, most // SAMPLES)
     for first, last in zip(counts[:-1].tolist(), counts[1:].tolist(), strict=True):
@@ -274,7 +273,7 @@ class _Worker:
         self._inverter.close()
 
     def _counted(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Distinct terms of each text, their frequencies, the offset of each text's first, and the texts' lengths."""
+        """Distinct terms of each text, their frequencies, their offsets, and the text lengths."""
         numbers, bounds = self._vocabulary.encode_table(text, text_bounds)
         if len(self._scratch) < len(self._vocabulary):
             self._scratch = np.zeros(2 * len(self._vocabulary), dtype=np.int32)
@@ -453,13 +452,10 @@ def write_lists(
 
 
 def _chunk_size(threads: int) -> int:
-    """Number of postings that are merged at a time."""
     return max(1, min(CHUNK, resources().memory // (MERGED * (threads + 1))))
 
 
 class _Table:
-    """A closed vocabulary."""
-
     def __init__(self, terms: Strings) -> None:
         self._terms = terms
 

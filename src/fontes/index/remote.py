@@ -65,7 +65,6 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
 
 
 def _copy(source: Path, target: Path, overwrite: bool, progress: Report) -> None:
-    """Copies an index from a directory to another; see `copy_index`."""
     read_manifest(source)  # which says where there is no index
     ours, theirs = source.resolve(), target.resolve()
     if ours == theirs or ours in theirs.parents or theirs in ours.parents:
@@ -79,7 +78,7 @@ def _copy(source: Path, target: Path, overwrite: bool, progress: Report) -> None
 
 
 def _steadily(source: Path, work: Callable[[], None]) -> None:
-    """Does a piece of work on an index, once more where it failed because others have changed the index meanwhile."""
+    """Run `work`, and once more where a concurrent change of the index made it fail."""
     for left in reversed(range(ATTEMPTS)):
         before = (source / MANIFEST).read_bytes()
         try:
@@ -115,7 +114,7 @@ def local_copy(address: str) -> Path:
 
 
 def copies() -> Path:
-    """Where copies of indexes at addresses are."""
+    """Cache folder for copies of indexes at addresses."""
     return CACHE.folder
 
 
@@ -142,7 +141,7 @@ def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:
 
 
 def _fetch(address: str, place: Path, progress: Report) -> None:
-    """Copies what is missing; the manifest is put in its place when all that it names is there."""
+    """Copy missing files; the manifest is put in place last."""
     refuse_links(place)
     draft = place / FETCHED
     shutil.rmtree(draft, ignore_errors=True)
@@ -172,7 +171,7 @@ def _fetch(address: str, place: Path, progress: Report) -> None:
 
 
 def _manifest(address: str, draft: Path) -> dict[str, Any]:
-    """The manifest at an address, which is put into the draft."""
+    """Fetch the manifest at an address into the draft."""
     there = f"{address}/{MANIFEST}"
     try:
         _get(there, draft / MANIFEST)
@@ -189,7 +188,7 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
 def _missing(
     place: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]
 ) -> Iterator[tuple[str, FileTable]]:
-    """The files of a manifest that are not in a folder, or with a problem, each with its table."""
+    """Missing or damaged files of a manifest in a folder, each with its table."""
     for folder, files in folders(place, manifest):
         for name, facts in files.items():
             table = {name: facts}
@@ -198,21 +197,21 @@ def _missing(
 
 
 def _fetch_file(address: str, path: Path, table: FileTable) -> None:
-    """Copies one file, whose sum must be right."""
+    """Copy one file and verify its checksum."""
     _get(address, path)
     if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
         raise IndexFormatError(f"{address} is damaged: it is not what {MANIFEST} says; put the index there again (fontes copy)")
 
 
 def _attachments(there: dict[str, int], segment: str) -> list[str]:
-    """The folders of vectors and weights of a segment."""
+    """Folders of vectors and weights of a segment."""
     ends = (f"{segment}/", f"/{META}")
     names = [name.removesuffix(f"/{META}") for name in there if name.startswith(ends[0]) and name.endswith(ends[1])]
     return [name for name in names if name.count("/") == 1]
 
 
 def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path) -> None:
-    """Copies an artifact, whose sums must be right."""
+    """Copy an artifact and verify its checksums."""
     place.mkdir()
     for name in there:
         if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
@@ -225,7 +224,7 @@ def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path)
 
 
 def _sound(folder: Path) -> bool:
-    """Whether a folder of vectors or weights is there with its content."""
+    """Whether a folder of vectors or weights exists and is sound."""
     try:
         check_folder(folder)
     except (IndexFormatError, OSError):
@@ -245,7 +244,7 @@ def _get(address: str, path: Path) -> None:
 
 
 def _listed(address: str) -> dict[str, int]:
-    """The files at an address or in a directory, with their bytes; none where there is nothing."""
+    """Files at an address or in a directory, with their sizes in bytes."""
     if address_of(address) is None:
         files = [file for file in sorted(Path(address).rglob("*")) if file.is_file() and not file.is_symlink()]
         return {file.relative_to(address).as_posix(): file.stat().st_size for file in files}

@@ -1,4 +1,4 @@
-"""A state of an index: its segments as one, over the documents that live."""
+"""State of an index: its segments as one, over the living documents."""
 
 from __future__ import annotations
 
@@ -55,38 +55,37 @@ if TYPE_CHECKING:
 
 
 class Searchers(Protocol):
-    """Those who hold the shards of an index, and search them for it."""
+    """Holders of the shards of an index, which search them on its behalf."""
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
-        """The best documents of all shards: the results of a stage's method, called with these arguments over each."""
+        """Merge the best documents of all shards, from a stage's method called with these arguments on each."""
         ...
 
 
 class State:
-    """The content of an index at one time. It never changes; `Index.refresh` opens a newer state.
+    """Content of an index at one time. It never changes; `Index.refresh` opens a newer state.
 
-    Ordinals count the documents that live, from 0, in their order.
+    Ordinals count the living documents from 0, in their order.
 
     Attributes:
         path: The directory.
         manifest: The manifest of the state.
         analyzer: Makes the terms of documents and queries.
-        fields: What is indexed of each document.
-        scale: What term weights were multiplied by when they were stored; None for an index of texts.
-        schema: Which metadata are columns, and of which types.
-        ciff: The header of the CIFF file that it was made of, for one without texts; None for one of documents.
-        fingerprint: The SHA-256 of all that the state is made of.
-        leaves: Its segments that have documents.
-        actors: Who holds its shards and searches them; None where this process does.
-        missing: What there is to say of each shard that could not be read, where that was allowed: "shard", "documents",
-            "problem". All else is of the shards that are there.
+        fields: The indexed fields of each document.
+        scale: Factor of the stored term weights; None for an index of texts.
+        schema: Metadata columns and their types.
+        ciff: Header of the CIFF file that the index was made from; None for an index of documents.
+        fingerprint: SHA-256 of the state's content.
+        leaves: Segments with documents.
+        actors: Processes that hold and search the shards; None where this process does.
+        missing: "shard", "documents" and "problem" of each unreadable shard that was left out.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
     """
 
     def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, before: State | None = None) -> None:
-        """Use `Index.open`; `before` is an older state, whose open segments this one shares."""
+        """Use `Index.open`; `before` is an older state whose open segments are shared."""
         self.path = path
         self.manifest = manifest
         self.analyzer = analyzer
@@ -113,17 +112,17 @@ class State:
         partial: bool = False,
         verify: bool = False,
     ) -> State:
-        """The newest state of the index in a directory.
+        """Open the newest state of the index in a directory.
 
         Args:
             path: The directory.
             analyzer_of: Makes the analyzer that a manifest names.
-            before: An older state, whose open segments the new one shares.
-            partial: Whether shards that cannot be read are left out.
-            verify: Whether every file is read first.
+            before: An older state whose open segments are shared.
+            partial: Leave out shards that cannot be read.
+            verify: Read every file first.
 
         Raises:
-            IndexFormatError: There is no index, or a damaged one, or one of another format version.
+            IndexFormatError: The index is absent, damaged, or of another format version.
         """
         while True:
             seen = manifest_file(path)
@@ -144,11 +143,11 @@ class State:
                     raise
 
     def refreshed(self) -> State:
-        """The newest state of its index: itself where there is no newer one.
+        """Return the newest state of the index, or itself where there is none newer.
 
         Raises:
-            IndexFormatError: There is no index any more, or a damaged one.
-            FontesError: In its place is an index that was made with another analyzer.
+            IndexFormatError: The index is gone or damaged.
+            FontesError: It was replaced by an index with another analyzer.
         """
         if is_same_state(read_manifest(self.path), self.manifest) and not self.missing:
             return self
@@ -162,7 +161,7 @@ class State:
 
     @property
     def form(self) -> IndexSettings:
-        """The settings of the index: its analyzer and fields."""
+        """Settings of the index: analyzer and fields."""
         weights = None if self.scale is None else TermWeights(self.fields[0])
         return IndexSettings(self.analyzer, self.fields, weights, tuple(self.manifest.get("components", ())))
 
@@ -188,27 +187,27 @@ class State:
 
     @property
     def state(self) -> State:
-        """Itself, as the state of an `Index`."""
+        """The state itself, as for an `Index`."""
         return self
 
     @cached_property
     def identity(self) -> str:
-        """A digest of the fingerprint and of the folders' names, which tells equal states of one index apart."""
+        """Digest of the fingerprint and folder names, which tells equal states of one index apart."""
         return hash_json([self.fingerprint, self.manifest["segments"]])
 
     @cached_property
     def name(self) -> str:
-        """The name of the directory without its ending: "papers" of `papers.index`."""
+        """Name of the directory without its ending: "papers" for `papers.index`."""
         return self.path.absolute().stem
 
     @property
     def vectors(self) -> VectorStore:
-        """The vectors and term weights that encoders made of its documents."""
+        """Encoders' vectors and term weights of the documents."""
         return self._vectors
 
     @cached_property
     def ids(self) -> Strings:
-        """The document ids, in the order of the documents."""
+        """Document ids, in document order."""
         return joined(
             [leaf.segment.ids for leaf in self.leaves], [None if leaf.dead is None else leaf.live for leaf in self.leaves]
         )
@@ -219,55 +218,50 @@ class State:
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
-        """How many terms each document has."""
+        """Number of terms of each document."""
         return self._lists.lengths
 
     @property
     def terms(self) -> Strings:
-        """The terms, in ascending order."""
+        """Terms in ascending order."""
         return self._lists.terms
 
     @property
     def df(self) -> NDArray[np.integer[Any]]:
-        """For each term the number of documents that hold it."""
+        """Document frequency of each term."""
         return self._lists.df
 
     @property
     def cf(self) -> NDArray[np.integer[Any]]:
-        """For each term how often it occurs in the collection."""
+        """Collection frequency of each term."""
         return self._lists.cf
 
     @cached_property
     def tokens(self) -> int:
-        """How many terms all documents have together; of an index of CIFF as its header counts them."""
+        """Number of terms of all documents together; for an index of CIFF, the count in its header."""
         if self.ciff is None or self.ciff["surplus"] is None:
             return self.count("tokens")
         return int(self.lengths.sum(dtype=np.int64)) + int(self.ciff["surplus"])
 
     def term_number(self, term: str) -> int:
-        """The number of a term: its place in `terms`, from 0; -1 for a term that the index does not have."""
+        """Position of a term in `terms`; -1 for an unknown one."""
         return self._lists.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The postings of the terms with these numbers, end to end.
-
-        Returns:
-            The ordinals of the documents, ascending within a term, and the term frequencies; as many of each as the terms' `df`
-            together.
-        """
+        """Postings of the terms with these numbers, end to end: ordinals, ascending within a term; term frequencies."""
         return self._lists.postings(np.asarray(terms))
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The documents with these ids.
+        """Return the documents with these ids.
 
         Raises:
-            InputError: For an id that is not in the index.
+            InputError: An id is not in the index.
         """
         ids = list(ids)
         return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
 
     def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """The documents with these ordinals, which have these ids."""
+        """Return the documents with these ordinals and their matching ids."""
         firsts = [leaf.first for leaf in self.leaves]
         of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
@@ -280,26 +274,26 @@ class State:
         return docs
 
     def doc(self, doc_id: str) -> Doc:
-        """The document with this id.
+        """Return the document with this id.
 
         Raises:
-            InputError: Where there is none.
+            InputError: The id is not in the index.
         """
         return self.docs([doc_id])[0]
 
     def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
-        """The terms of the documents with these ids, from their stored text.
+        """Return the terms of the documents with these ids, from their stored text.
 
         Raises:
-            InputError: For an unknown id.
+            InputError: An id is not in the index.
         """
         return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
 
     def ordinal(self, doc_id: str) -> int:
-        """The number of a document in the index: its place in `ids`, from 0.
+        """Position of a document in `ids`.
 
         Raises:
-            InputError: Where there is no such id.
+            InputError: The id is not in the index.
         """
         ordinal = self.ids.find(doc_id)
         if ordinal < 0:
@@ -307,18 +301,17 @@ class State:
         return ordinal
 
     def ordinals(self, ids: Strings) -> NDArray[np.int64]:
-        """The ordinals of the documents with these ids; -1 for one that is not there."""
+        """Ordinals of the documents with these ids; -1 for unknown ids."""
         return located(ids, self.ids)
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file.
+        """Read every file.
 
         Args:
-            deep: Whether each part is compared with the others as well: postings with counts and lengths, deletions with
-                postings, norms with vectors, the order of ids and terms.
+            deep: Compare postings with counts, lengths and deletions, norms with vectors; check the order of ids and terms.
 
         Raises:
-            IndexFormatError: Where anything is not as it was written, or does not fit together.
+            IndexFormatError: A file has changed, or the parts do not fit together.
         """
         self.require_all()
         try:
@@ -335,23 +328,23 @@ class State:
         self._vectors.check(deep)
 
     def require_all(self) -> None:
-        """Raises IndexFormatError where a shard is missing."""
+        """Raise IndexFormatError where a shard is missing."""
         for shard in self.missing:
             raise IndexFormatError(f"shard {shard['shard']} of {self.manifest['shards']} cannot be read: {shard['problem']}")
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The provenance of a run over this state: the path, the fingerprint, and the shards that are missing."""
+        """Provenance of a run over this state: path, fingerprint, missing shards."""
         missing = {"missing": self.missing} if self.missing else {}
         return {"index": str(self.path), "fingerprint": self.fingerprint, **missing}
 
     def info(self) -> dict[str, Any]:
-        """Facts of the index: counts, analyzer, sizes on disk in bytes, fingerprint."""
+        """Facts of the index: counts, analyzer, sizes in bytes, fingerprint."""
         return facts_of(self)
 
     @cached_property
     def is_sound(self) -> bool:
-        """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
+        """Whether the files match the fingerprint; only then may derived data be cached under it."""
         try:
             check_contents(self.path, self.manifest)
         except IndexFormatError:
@@ -360,23 +353,22 @@ class State:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The keys of the metadata that filters compare and facets count, each with its type, in ascending order."""
+        """Metadata columns for filters and facets, with their types, in ascending order."""
         return self.schema.columns
 
     def facets(
         self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None, bins: int | None = None
     ) -> dict[str, dict[Any, int]]:
-        """How many documents have each value of some columns.
+        """Count the documents with each value of some columns.
 
         Args:
             *columns: Names of columns.
-            docs: The documents that count, by their ordinals or their ids; None: all.
-            bins: Count numbers and dates in at most so many bins of equal width, whose keys are pairs of their first and last
-                value; None: each value for itself.
+            docs: Documents to count, by ordinals or ids; None: all.
+            bins: Most equal-width bins for numbers and dates, keyed by pairs of first and last value; None: no bins.
 
         Returns:
-            For each column its values with their counts, the most frequent first, equal ones in ascending order; bins in
-            ascending order. A document counts once for each keyword of a list, and not at all where it has no value.
+            For each column its values with their counts, most frequent first, ties in ascending order; bins in ascending order.
+            A document counts once for each keyword of a list, and not at all without a value.
 
         Raises:
             ParameterError: There is no such column, or `bins` is below 1.
@@ -389,34 +381,34 @@ class State:
         return facets_of(self, np.arange(len(self)) if docs is None else docs, columns, bins)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
-        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
+        """Vectors of the documents by `encoder`, the most exact ones where `dtype` is None.
 
         Raises:
-            ParameterError: Where there are none.
-            IndexFormatError: Where they are damaged.
+            ParameterError: There are none.
+            IndexFormatError: They are damaged.
         """
         return self._vectors.of(VECTORS, encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
-        """The weights of terms that a learned sparse encoder gave the documents.
+        """Term weights of the documents by a learned sparse encoder.
 
         Raises:
-            ParameterError: Where there are none.
-            IndexFormatError: Where they are damaged.
+            ParameterError: There are none.
+            IndexFormatError: They are damaged.
         """
         return self._vectors.of(WEIGHTS, encoder)
 
     @property
     def has_texts(self) -> bool:
-        """Whether it holds the documents' texts, which an index that was made of a CIFF file does not."""
+        """Whether the index stores the documents' texts; one made from a CIFF file does not."""
         return self.ciff is None
 
     def export(self, path: str | Path, description: str | None = None) -> None:
-        """Writes a CIFF file: the terms, their postings, the lengths and the ids of the documents that live; no text.
+        """Write a CIFF file: terms, postings, lengths and ids of the living documents, without texts.
 
         Args:
-            path: The file, packed where its name ends in .gz; "-" is standard output.
-            description: What its header says of it; None names the analyzer, or is what the CIFF file said that it was made of.
+            path: The file, compressed where its name ends in .gz; "-" is standard output.
+            description: Description for the header; None: the one of the original CIFF file, or the analyzer's name.
 
         Raises:
             InputError: The file cannot be written.
@@ -424,27 +416,27 @@ class State:
         write(path, ciff_messages(self, description))
 
     def snippet(self, query: str, doc: Doc) -> Snippet:
-        """The piece of a document's text that fits a query best, and where it matches."""
+        """Passage of a document's text that fits a query best, with its matches."""
         return self.snippets([(query, doc)])[0]
 
     def snippets(self, pairs: Sequence[tuple[str, Doc]]) -> list[Snippet]:
-        """The snippets of several queries with a document each, which takes much less time than one after the other."""
+        """Snippets of several (query, document) pairs, much faster than one at a time."""
         analyzer = self.analyzer
         queries = list(dict.fromkeys(query for query, _ in pairs))
         terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
         return snippets(analyzer, [(doc.text, terms[query]) for query, doc in pairs])
 
     def marked(self, query: str, doc: Doc) -> str:
-        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
+        """Title and best passage of a document as HTML, with the query terms in bold."""
         title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
         return title + self.snippet(query, doc).html("<b>", "</b>")
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
+        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k)`."""
         return self.bm25().search(query, k)
 
     def count(self, name: str) -> int:
-        """The sum of a count of the segments, without what is deleted."""
+        """Sum of a count over the segments, without deleted documents."""
         return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
 
     def __len__(self) -> int:
@@ -461,14 +453,14 @@ class State:
 
 
 def _again(path: Path, analyzer: Analyzer) -> State:
-    """The newest state of the index in a directory, in another process."""
+    """Open the newest state of an index, in another process."""
     return State.newest(path, lambda manifest: analyzer)
 
 
 def _opened(
     path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
 ) -> tuple[Segment, Deletions | None]:
-    """A segment of a manifest and its deletions, opened, or shared with an older state."""
+    """Open a segment of a manifest with its deletions, or share it with an older state."""
     folder, deleted = path / entry["name"], entry["deleted"]
     try:
         segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
@@ -480,7 +472,7 @@ def _opened(
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-    """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+    """Analyzer of the manifest, taking the function or analyzer of the argument if it is the same."""
     try:
         stored = Analyzer.from_dict(manifest["analyzer"])
     except ParameterError as error:

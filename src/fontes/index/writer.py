@@ -1,4 +1,4 @@
-"""Changing an index: documents added and deleted, segments merged, each in one step by one writer at a time."""
+"""Changes to an index: adding, deleting and merging, each an atomic commit by one writer at a time."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ DUPLICATES = ("error", "skip", "replace")
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit has changed, and what there is now.
+    """Result of a commit.
 
     Args:
-        added: Documents that have come.
-        replaced: How many of these took the place of another.
-        skipped: Documents that did not come, as their id was there; or ids that were to be deleted and were not there.
-        deleted: Documents that have gone without another in their place.
-        documents: How many documents there are now.
-        segments: How many segments there are now.
+        added: Number of documents added.
+        replaced: Number of these that replaced another.
+        skipped: Documents not added because their id existed; or ids to delete that did not exist.
+        deleted: Number of documents deleted without a replacement.
+        documents: Number of documents now.
+        segments: Number of segments now.
     """
 
     added: int = 0
@@ -90,7 +90,7 @@ def build(
     drop_vectors: bool,
     progress: Report,
 ) -> None:
-    """Makes an index in a directory; see `Index.build`."""
+    """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
         actors.build_on_cluster(
             docs,
@@ -128,14 +128,14 @@ def build(
 
 
 def _documents(docs: Iterable[Any] | str | Path) -> Corpus | Documents:
-    """The documents that `read_corpus` reads, or those of a collection such as "sample:harbour"."""
+    """Documents read by `read_corpus`, or those of a collection such as "sample:harbour"."""
     from ..datasets import corpus_of
 
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
 def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progress: Report) -> tuple[Change, State]:
-    """Adds documents; see `Index.add`. Returns what has changed, and the new state."""
+    """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
     documents = _documents(docs)
@@ -180,7 +180,7 @@ def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progre
 
 
 def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
-    """Deletes documents; see `Index.delete`. Returns what has changed, and the new state."""
+    """Delete documents; see `Index.delete`. Returns the change and the new state."""
     if missing not in ("error", "skip"):
         raise ParameterError(f"missing must be error or skip, not {missing!r}")
     for doc_id in ids:
@@ -205,7 +205,7 @@ def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, Sta
 
 
 def merge(reader: State, drop_vectors: bool, progress: Report) -> tuple[Change, State]:
-    """Merges all segments; see `Index.merge`. Returns what there is, and the new state."""
+    """Merge all segments; see `Index.merge`. Returns the change and the new state."""
     with _writing(reader) as (before, draft):
         state = Draft(before, draft)
         for first, last in state.of_shards():
@@ -217,14 +217,7 @@ def merge(reader: State, drop_vectors: bool, progress: Report) -> tuple[Change, 
 
 
 def _replaced(state: Draft, before: State, duplicates: str) -> int:
-    """Deletes the documents whose ids the last segment has again, and all but the last of its own with the same id.
-
-    Returns:
-        How many documents of the index have gone for those.
-
-    Raises:
-        InputError: There are such, and they are not to be replaced.
-    """
+    """Delete older documents with ids of the last segment. Returns how many documents of the index were deleted."""
     new = state.leaves[-1].segment
     ordinals = before.ordinals(new.ids)
     again = np.flatnonzero(ordinals >= 0)
@@ -248,7 +241,7 @@ def _replaced(state: Draft, before: State, duplicates: str) -> int:
 
 
 def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
-    """Deletes documents of the state that was before, by their ordinals, ascending."""
+    """Delete documents by their ascending ordinals in the earlier state."""
     for number, leaf in enumerate(before.leaves):
         own = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
         if len(own):
@@ -259,11 +252,7 @@ def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
 
 @contextmanager
 def _writing(reader: State) -> Iterator[tuple[State, Path]]:
-    """The newest state of a reader's index, and an empty folder to make its changes in; nobody else changes it meanwhile.
-
-    Raises:
-        FontesError: Somebody else changes it, or the disk is full or cannot be written.
-    """
+    """Lock the index and yield its newest state and an empty folder for the changes."""
     if reader.path.absolute().parent == copies():
         raise FontesError(f"{reader.path} is a copy of an index at an address; change the one that it was put there from")
     path, busy = reader.path, FontesError("the index is being changed")
@@ -299,7 +288,6 @@ def _holder() -> dict[str, Any]:
 
 
 def _shown(holder: Path) -> str:
-    """Who it is that changes an index."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         facts = json.loads(holder.read_text(encoding="utf-8"))
         return f"process {facts['process']} on {facts['host']} since {facts['since']}"
@@ -316,12 +304,7 @@ def _empty(draft: Path) -> None:
 
 
 def _committed(before: State, state: Draft, draft: Path, schema: Schema | None = None) -> State:
-    """Makes a state the index's, in one step, and opens it.
-
-    Raises:
-        FontesError: The index was replaced meanwhile.
-        IndexFormatError: A folder that the new state needs is damaged.
-    """
+    """Commit a state in one step and open it."""
     if state.entries == before.manifest["segments"]:
         return before
     path = place_of(before.path)

@@ -1,4 +1,4 @@
-"""Filters: which documents of an index a condition lets pass, worked out for each segment and kept."""
+"""Filters: the documents of an index that pass a condition, computed and cached for each segment."""
 
 from __future__ import annotations
 

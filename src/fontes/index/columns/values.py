@@ -266,7 +266,6 @@ class SegmentColumns:
                     raise IndexFormatError(f"{self._folder} is damaged: the values of '{column}' are not in order; {REMEDY}")
 
     def _shown(self, own: Values, values: NDArray[Any]) -> list[Any]:
-        """Stored values as those of the metadata."""
         if own.table is not None:
             return own.table.reordered(values.astype(np.int64) - 1).tolist()
         if own.kind == "boolean":
@@ -274,7 +273,7 @@ class SegmentColumns:
         return [date_text(value) for value in values.tolist()] if own.kind == "date" else values.tolist()
 
     def _textual(self, own: Values, sign: str, value: Any) -> Mask:
-        """A test of keywords: by their places in the table, counted from 1."""
+        """Test of keywords, by their places in the table, counted from 1."""
         table = own.table
         assert table is not None
         if sign in ("==", "holds", "in"):

@@ -157,7 +157,6 @@ class _Column:
         return self._keywords(documents, docs, pieces)
 
     def _keywords(self, documents: int, docs: NDArray[np.int64], pieces: NDArray[np.int64]) -> Values:
-        """The values of a column of strings, or of lists of them."""
         table, rank = _sorted(self._table)
         codes = rank[pieces] + 1
         if self.kind == "keyword":
@@ -165,7 +164,7 @@ class _Column:
         return _lists(documents, docs, np.concatenate([np.zeros(0, np.int64), *self._sizes]), codes, table)
 
     def _widen(self, values: list[Any]) -> None:
-        """Makes the type one that has room for more values; the values of what cannot be a column are let go."""
+        """Widen the type to hold more values; drop the values of what cannot be a column."""
         values = [value for value in values if value is not None and value != "" and value == value]
         kinds = {KINDS.get(kind) or _kind(kind) for kind in set(map(type, values))}
         kinds |= {self.kind} if self.kind else set()
@@ -188,7 +187,6 @@ class _Column:
 
 
 def _kind(cls: type) -> str:
-    """The type of a column for values of a class derived from one of Python's."""
     return next((kind for base, kind in KINDS.items() if issubclass(cls, base)), "mixed")
 
 
@@ -210,7 +208,6 @@ def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
 def _lists(
     documents: int, docs: NDArray[np.int64], sizes: NDArray[np.int64], codes: NDArray[np.int64], table: Strings
 ) -> Values:
-    """Lists, each ascending and without repetition."""
     width = len(table) + 1
     pairs = np.unique(np.repeat(docs, sizes) * width + codes)
     starts = np.concatenate([[0], np.cumsum(np.bincount(pairs // width, minlength=documents))])

@@ -159,7 +159,6 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report
 
 
 def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
-    """A block's progress as that of all documents."""
     return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 
