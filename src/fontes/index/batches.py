@@ -32,7 +32,7 @@ class Indexed(Protocol):
 
     @property
     def weights(self) -> Any:
-        """Where the term weights are that are indexed in place of texts; None indexes texts."""
+        """Key of the term weights that are indexed in place of texts; None indexes texts."""
         ...
 
 
@@ -87,7 +87,7 @@ def batches(
 
 
 def content(doc: Doc, fields: Sequence[str]) -> str:
-    """What is indexed of a document: the fields that are not empty, with a space between them."""
+    """Indexed text of a document: its non-empty fields, joined by spaces."""
     values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
     return " ".join(str(value) for value in values if value not in (None, ""))
 

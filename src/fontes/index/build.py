@@ -62,7 +62,7 @@ class TermWeights:
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """What is indexed of each document.
+    """Settings of an index: which parts of a document are indexed, and by which analyzer.
 
     Args:
         analyzer: Makes the terms of texts, and of queries.
@@ -90,7 +90,7 @@ class IndexSettings:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """Entries of the manifest."""
         return {
             "analyzer": self.analyzer.to_dict(),
             "fields": list(self.fields) if self.weights is None else [self.weights.field],
@@ -161,7 +161,7 @@ def build_segment(
 
 
 def _progress(docs: Any, done: int, seconds: float) -> Progress:
-    """How far the build is, by the bytes read of a corpus that knows its size, else by the number of documents."""
+    """Progress of the build, by bytes read of a corpus of known size, otherwise by documents."""
     part = min(1.0, float(docs.position / docs.size)) if getattr(docs, "size", 0) else None
     total = len(docs) if hasattr(docs, "__len__") else None
     return Progress("indexing", done, total, seconds, part=part)

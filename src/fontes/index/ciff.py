@@ -225,7 +225,7 @@ class CiffReader:
                 self._fail(f"it ends after {done:,} of {total:,} {noun}s; it is cut off; fetch or write it again")
 
     def _message(self) -> tuple[int, int]:
-        """Where the content of the next message begins and ends."""
+        """Bounds of the content of the next message."""
         start, end = kernels.message_bounds(self._bytes, 0, len(self._bytes))
         return int(start), int(end)
 

@@ -40,7 +40,7 @@ def _varint(data: Any, at: Any, end: Any) -> Any:
 
 @kernel()
 def message_bounds(data: Any, at: Any, end: Any) -> Any:
-    """Where the content of a message begins (-1: its length is cut off) and ends (-1: the length is wrong)."""
+    """Bounds of the content of a message: its start (-1: the length is cut off) and end (-1: the length is wrong)."""
     size, start = _varint(data, at, end)
     if start < 0:
         return np.int64(-1), np.int64(0 if end - at < 10 else -1)

@@ -1,4 +1,4 @@
-"""What a state of an index is: counts, sizes, what encoders have made of it."""
+"""Description of a state of an index: counts, sizes, vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCH = 512  # documents that are read together
 
 
 def facts_of(reader: State) -> dict[str, Any]:
-    """What `Index.info` gives."""
+    """Entries of `Index.info`."""
     segments = reader.manifest["segments"]
     others = sorted({name for leaf in reader.leaves for name in leaf.segment.opened if name not in KERNEL})
     return {

@@ -112,7 +112,7 @@ def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: i
 
 
 def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
-    """The same as `unpack_postings` by numpy, at a few times its price, for a process that has not compiled it."""
+    """`unpack_postings` in numpy: a few times slower, for a process that has not compiled it."""
     buffer = np.concatenate([postings[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
     edges = np.concatenate([[0], np.cumsum(df)])
     last = np.flatnonzero(buffer < 128)  # byte of each integer
@@ -188,7 +188,7 @@ HEAD = 8  # bytes of a term that are compared as one number
 
 @kernel()
 def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds: Any) -> None:
-    """What is indexed of packed documents: title and text, with a space between them, or one of them."""
+    """Indexed text of packed documents: title and text, joined by a space, or one of them."""
     at, filled = 0, 0
     for i in range(len(sizes)):
         middle = at + sizes[i, 0]

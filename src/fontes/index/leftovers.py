@@ -1,4 +1,4 @@
-"""What stopped builds and encodings have left behind in a folder and beside it, and its removal."""
+"""Files that interrupted builds and encodings have left in a folder and beside it, and their removal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
 
 
 def leftovers(place: Path) -> list[Leftover]:
-    """What belongs to nothing any more: beside `place`, in it, and in the indexes in it.
+    """Files that nothing refers to: beside `place`, in it, and in the indexes in it.
 
     Args:
         place: An index, or a folder with indexes, runs or models; it need not be there.
@@ -37,7 +37,7 @@ def leftovers(place: Path) -> list[Leftover]:
 
 
 def _of_index(path: Path) -> Iterator[Leftover]:
-    """What the manifest does not name, changes and encodings that were stopped, and vectors that newer ones have replaced."""
+    """Files that the manifest does not name, of interrupted changes and encodings, and replaced vectors."""
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
             stack.enter_context(locked(path.parent))  # while an index is committed, the manifest comes after the segment

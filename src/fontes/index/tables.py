@@ -272,7 +272,7 @@ class IdWriter:
 
 
 def _spooled(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
-    """The same numbers as int64, in a file."""
+    """Numbers as int64, in a file."""
     copy = np.memmap(path, np.int64, "w+", shape=numbers.shape)
     for first in range(0, len(numbers), 1 << 16):
         copy[first : first + (1 << 16)] = numbers[first : first + (1 << 16)]

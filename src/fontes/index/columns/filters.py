@@ -76,7 +76,7 @@ def filter_of(state: Columned, where: str | None) -> Filter | None:
 
 
 def left_out(state: Columned, where: str | None, doc: int) -> Explanation | None:
-    """What an explanation says of a document that a filter leaves out; None for one that passes."""
+    """Explanation of a document that a filter leaves out; None for one that passes."""
     passed = filter_of(state, where)
     if passed is None or passed.mask[doc]:
         return None

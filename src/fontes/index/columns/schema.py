@@ -63,7 +63,7 @@ class Schema:
 
     @classmethod
     def of(cls, columns: Mapping[str, str] | None) -> Schema:
-        """What a user says; None: columns are found in the metadata.
+        """Schema out of the types that a user names; None detects them in the metadata.
 
         Raises:
             ParameterError: There is no such type.
@@ -75,7 +75,7 @@ class Schema:
 
     @classmethod
     def read(cls, stored: Any) -> Schema:
-        """What `to_json` gave.
+        """Schema out of the output of `to_json`.
 
         Raises:
             ValueError: It is something else.
@@ -96,7 +96,7 @@ class Schema:
         return {name: kind for name, kind in sorted(self.types.items()) if kind in TYPES}
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
-        """The same with more types."""
+        """Schema with more types."""
         return Schema(self.declared, dict(sorted({**self.types, **types}.items())))
 
 

@@ -47,7 +47,7 @@ class Values:
 
     @property
     def documents(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return len(self.values) if self.starts is None else len(self.starts) - 1
 
     @property
@@ -99,7 +99,7 @@ def write_columns(folder: Path, columns: dict[str, Values]) -> None:
 
 
 def read_values(arrays: Arrays, number: int, kind: str, documents: int) -> Values:
-    """What `write` wrote.
+    """Values that `write` wrote.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -248,7 +248,7 @@ class SegmentColumns:
         return np.asarray(SIGNS[sign](own.values, whole)) & own.present
 
     def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
-        """How many of some documents, by their places in the segment, have each value."""
+        """Number of documents with each value, out of some given by their ordinals in the segment."""
         if column not in self.types:
             return {}
         own = self.values(column).of(docs)

@@ -1,1 +1,1 @@
-"""What encoders make of the documents of segments: vectors, and weights of terms, beside the inverted index."""
+"""Vectors and term weights that encoders compute from the documents of segments."""

@@ -38,7 +38,7 @@ J = TypeVar("J")
 
 @dataclass(frozen=True)
 class EncodingJob:
-    """How an encoder's vectors are made.
+    """Settings with which an encoder's vectors are computed.
 
     Args:
         settings: The text that makes the encoder again, or None.

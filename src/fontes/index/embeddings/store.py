@@ -1,4 +1,4 @@
-"""What encoders made of the documents of a state: which artifacts there are, those of an encoder joined, and new ones."""
+"""Vectors and term weights of the documents of a state: their artifacts, joined for each encoder, and new ones."""
 
 from __future__ import annotations
 

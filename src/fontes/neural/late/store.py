@@ -47,7 +47,7 @@ class TokenVectors:
         folder: Where they are.
         meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
         nbits: Bits a dimension.
-        documents: How many documents there are.
+        documents: Number of documents.
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
@@ -129,7 +129,7 @@ class TokenVectors:
 
     @property
     def fit(self) -> list[str]:
-        """What tells their centroids and buckets from those of another fit."""
+        """Key of the centroids and buckets, which differs between fits."""
         return fit_of(self._artifact.files)
 
 
@@ -168,7 +168,7 @@ class JoinedTokens:
 
     @property
     def documents(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return len(self.bounds) - 1
 
     @property
@@ -259,7 +259,7 @@ class JoinedTokens:
         return np.asarray(scores)
 
     def info(self) -> dict[str, Any]:
-        """What there is: model, bits, counts, bytes, recall."""
+        """Description of the vectors: model, bits, counts, bytes, recall."""
         facts = {name: value for name, value in self.meta.items() if name not in ("documents", "digest")}
         return {**facts, "bytes": sum(part.bytes for part in self.parts)}
 
