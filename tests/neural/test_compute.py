@@ -16,7 +16,7 @@ import pytest
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.core.errors import FontesError
 from fontes.neural.models import compute, hub as models
-from fontes.neural.models.compute import Precision, in_batches, prepared
+from fontes.neural.models.compute import ComputePrecision, in_batches, prepared
 
 torch = pytest.importorskip("torch")
 
@@ -320,7 +320,7 @@ def test_a_damaged_cache_of_choices_is_no_error(own_cache: Path) -> None:
 
 def test_a_given_precision_is_taken_without_calibration() -> None:
     found = prepared(Slow(), lambda module: pytest.fail("calibrated"), precision="bfloat16")
-    assert (found.precision, found.module.weight.dtype) == (Precision("bfloat16", {}), torch.bfloat16)
+    assert (found.precision, found.module.weight.dtype) == (ComputePrecision("bfloat16", {}), torch.bfloat16)
     with pytest.raises(ParameterError, match="precision is one of auto, float32, bfloat16, float16, not 'half'"):
         prepared(Slow(), on_sample, precision="half")
 

@@ -98,7 +98,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         """Likelihoods of pairs of a query and a document, 0 to 1, float32."""
         encoder, head = self._model()
         texts = list(dict.fromkeys(text for _, text in pairs))
-        evidence: dict[str, Sentences] = {}
+        evidence: dict[str, DocumentSentences] = {}
         start = time.perf_counter()
         for at in range(0, len(texts), TOGETHER):
             some = texts[at : at + TOGETHER]
@@ -147,7 +147,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         parts = tuple(self._explained(evidence, n, float(values[n])) for n in np.argsort(-values, kind="stable").tolist())
         return Explanation(self._pooled(values), f"likelihood of a cause: {self.pool} of {len(values)} sentences", parts)
 
-    def _explained(self, evidence: Sentences, n: int, value: float) -> Explanation:
+    def _explained(self, evidence: DocumentSentences, n: int, value: float) -> Explanation:
         cues = "; ".join(f"{'not ' * pair.negated}'{pair.cue}'" for pair in evidence.pairs(n))
         label = f"{evidence.text(n)}  [{cues or 'no cue'}]"
         if not self._power:
@@ -182,7 +182,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         queries = list(dict.fromkeys(texts))
         return dict(zip(queries, unit(encoder.encode_queries(queries)), strict=True))
 
-    def _near(self, evidence: Sentences, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    def _near(self, evidence: DocumentSentences, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Probabilities of a document's sentences, scaled by their cosine with the topic."""
         if query is None or evidence.vectors is None:
             return evidence.probabilities
@@ -213,7 +213,7 @@ LIMIT = 128 * 2**20  # bytes of remembered documents: some 16,000 of ten sentenc
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class DocumentSentences:
     """Sentences of a document.
 
     Args:
@@ -241,17 +241,17 @@ class Sentences:
 
 class _Memory:
     def __init__(self) -> None:
-        self._recent: OrderedDict[bytes, Sentences] = OrderedDict()
+        self._recent: OrderedDict[bytes, DocumentSentences] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: bytes) -> Sentences | None:
+    def get(self, key: bytes) -> DocumentSentences | None:
         with self._lock:
             if key in self._recent:
                 self._recent.move_to_end(key)
             return self._recent.get(key)
 
-    def put(self, key: bytes, sentences: Sentences) -> None:
+    def put(self, key: bytes, sentences: DocumentSentences) -> None:
         with self._lock:
             if key not in self._recent:
                 self._recent[key] = sentences
@@ -263,7 +263,7 @@ class _Memory:
 _memory = _Memory()
 
 
-def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, how: str) -> list[Sentences]:
+def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, how: str) -> list[DocumentSentences]:
     """Return the sentences of documents, in order; new ones are encoded together.
 
     Args:
@@ -288,7 +288,7 @@ def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead 
     for key, texts_of in split.items():
         rows = slice(start, start + len(texts_of))
         halved = None if vectors is None else vectors[rows].astype(np.float16)
-        known[key] = read = Sentences(texts_of, probabilities[rows].copy(), halved)
+        known[key] = read = DocumentSentences(texts_of, probabilities[rows].copy(), halved)
         _memory.put(key, read)
         start = rows.stop
     return [one for key in keys if (one := known[key]) is not None]

@@ -29,7 +29,7 @@ from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from .joining import Cluster, joined_here
-from .segments import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
+from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
 from .tasks import spread
 
 TASK = "building an index"
@@ -138,7 +138,7 @@ def _bounded(cluster: Cluster) -> int:
     return int(min([resources().memory + BASE, *shares]))
 
 
-def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[Part]:
+def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[DocumentPart]:
     """Split the documents into equally many parts per CPU of each machine, where the input allows."""
     cpus = max(1, build.cluster.cpus // thread_count())
     count = cpus * -(-corpus.size // (PART * cpus))
@@ -147,11 +147,11 @@ def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[Part]:
     parts = []
     for number, own in enumerate(corpora):
         name = "part-" + hash_json([*common, number, [[piece.stamp, form.name] for piece, form in own.pieces]])[:24]
-        parts.append(Part(own, build.folder, name, build.form, schema))
+        parts.append(DocumentPart(own, build.folder, name, build.form, schema))
     return parts
 
 
-def _segments(build: Build, parts: Sequence[Part]) -> list[Finished]:
+def _segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finished]:
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
     segments: dict[int, Finished] = {}
     for number, one in spread(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):

@@ -53,7 +53,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Part:
+class DocumentPart:
     """Part of the documents, to become a segment.
 
     Args:
@@ -117,7 +117,7 @@ class Merge:
     schema: Schema
 
 
-def make_part(part: Part) -> Finished:
+def make_part(part: DocumentPart) -> Finished:
     """Make the segment of a part."""
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:

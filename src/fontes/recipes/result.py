@@ -18,7 +18,7 @@ from ..experiments.runner import Results
 from ..experiments.systems import named
 from ..measures import Evaluation, Measure, evaluate
 from ..measures.formulas import JudgedShare
-from ..neural.encoders.reading import Reading
+from ..neural.encoders.reading import TokenLimit
 from .learning import RecipeTraining
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class RecipeResult:
     results: Results
     learning: RecipeTraining | None = None
     others: Others = field(default_factory=Others)
-    reads: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
+    reads: Mapping[str, Sequence[TokenLimit]] = field(default_factory=dict)
 
     @property
     def runs(self) -> Mapping[str, Run]:
@@ -298,7 +298,7 @@ def _with_intervals(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) 
     return [f"## {title}", _table(["system", "topics", *measures], table)]
 
 
-def _reads(reads: Mapping[str, Sequence[Reading]]) -> list[str]:
+def _reads(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
     rows = [
         [name, f"{one.tokens:,}", f"{one.share:.1%}", f"{one.documents:,}{' sampled' * one.sampled}"]
         for name, many in reads.items()

@@ -68,7 +68,7 @@ class TermVectors(Sequence[Mapping[str, float]]):
         return {self.vocabulary[term]: float(weight) for term, weight in zip(terms[order], weights[order], strict=True)}
 
 
-class Scaled:
+class ScaledWeights:
     """Properties of weights of terms of one segment and of several."""
 
     meta: dict[str, Any]
@@ -85,7 +85,7 @@ class Scaled:
         return int(self.cf.sum(dtype=np.int64))
 
 
-class WeightLists(Scaled, PostingLists):
+class WeightLists(ScaledWeights, PostingLists):
     """The weights of a segment's documents by one encoder, as lexical search takes them: see `postings.Searchable`.
 
     A document's "frequency" of a term is its weight times SCALE.
@@ -233,7 +233,7 @@ class WeightEncoding(Encoding[WeightLists]):
             )
 
 
-class JoinedWeights(Scaled, JoinedLists):
+class JoinedWeights(ScaledWeights, JoinedLists):
     """Weights of a state's documents by one encoder, as lexical search takes them: see `postings.Searchable`.
 
     Args:

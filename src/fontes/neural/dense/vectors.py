@@ -106,7 +106,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
 
 
 @dataclass(frozen=True)
-class Block:
+class VectorBlock:
     """The documents of a segment from `first` to `last`, which are scored together."""
 
     share: SegmentEmbeddings
@@ -139,7 +139,7 @@ class Search:
             parts = in_threads(lambda _: self._collected(blocks), range(threads if alone else 1))
         return in_threads(lambda query: self._best(query, parts), range(len(self._queries)), limit=threads)
 
-    def _blocks(self, share: SegmentEmbeddings) -> Iterator[Block]:
+    def _blocks(self, share: SegmentEmbeddings) -> Iterator[VectorBlock]:
         """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
         embeddings = share.embeddings
         most = PIECE if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
@@ -147,12 +147,14 @@ class Search:
         while first < count:
             last = first + most if not len(bounds) else int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
             last = min(max(last, first + 1), count)
-            yield Block(share, first, last)
+            yield VectorBlock(share, first, last)
             first = last
 
-    def _collected(self, blocks: Iterator[Block]) -> Candidates:
+    def _collected(self, blocks: Iterator[VectorBlock]) -> VectorCandidates:
         """The candidates of the blocks that this thread takes."""
-        state = Candidates.of(len(self._queries), self._k, min(self._embeddings.documents, 4 * self._k + 1024), self._errors)
+        state = VectorCandidates.of(
+            len(self._queries), self._k, min(self._embeddings.documents, 4 * self._k + 1024), self._errors
+        )
         for block in blocks:
             scores, ordinals, bounds = self._products(block), self._ordinals(block), block.share.embeddings.bounds
             if len(bounds):
@@ -170,7 +172,7 @@ class Search:
                 state.least[query] = max(state.least[query], float(best[-1]) - self._errors[query])
         return state
 
-    def _products(self, block: Block) -> NDArray[np.float32]:
+    def _products(self, block: VectorBlock) -> NDArray[np.float32]:
         """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
         embeddings = block.share.embeddings
         a, b = embeddings.rows(block.first, block.last)
@@ -181,14 +183,14 @@ class Search:
             scores[:, zeros[slice(*np.searchsorted(zeros, (a, b)))] - a] = -np.inf
         return scores
 
-    def _ordinals(self, block: Block) -> NDArray[np.int32]:
+    def _ordinals(self, block: VectorBlock) -> NDArray[np.int32]:
         """The ordinals of these documents of a segment, -1 for those that are deleted or not allowed."""
         ordinals = block.share.leaf.ordinals[block.first : block.last]
         if self._allowed is not None:
             ordinals = np.where((ordinals >= 0) & self._allowed[ordinals], ordinals, np.int32(-1))
         return ordinals
 
-    def _best(self, query: int, parts: list[Candidates]) -> Best:
+    def _best(self, query: int, parts: list[VectorCandidates]) -> Best:
         """The best k documents of a query, of the candidates of all threads."""
         docs, values = (np.concatenate(column) for column in zip(*(part.of_query(query) for part in parts), strict=True))
         if len(docs) > self._k:
@@ -198,7 +200,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class VectorCandidates:
     """For each query a buffer of documents with their products, how many these are, and what one must reach."""
 
     least: NDArray[np.float64]
@@ -208,7 +210,7 @@ class Candidates:
     errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, queries: int, k: int, room: int, errors: NDArray[np.float64]) -> Candidates:
+    def of(cls, queries: int, k: int, room: int, errors: NDArray[np.float64]) -> VectorCandidates:
         """Empty buffers of `room` places each."""
         least, counts = np.full(queries, -np.inf), np.zeros(queries, dtype=np.int64)
         return cls(least, np.empty((queries, room), np.int32), np.empty((queries, room), np.float32), counts, errors)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..models.compute import Prepared, prepared
 from ..models.hub import library, read_json
 from ..models.plain import Plain, if_plain, plain
-from ..models.tokens import Encoded, batch
+from ..models.tokens import TokenIds, batch
 from .base import sample_ids
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class PlainModel:
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(parts, precision, where)
 
-    def inputs(self, texts: Sequence[str], prompt: str) -> list[Encoded]:
+    def inputs(self, texts: Sequence[str], prompt: str) -> list[TokenIds]:
         """The tokens of each text behind the prompt."""
         return self.tokenizer.encoded([prompt + text for text in texts])
 
-    def lengths(self, inputs: Sequence[Encoded], prompt: str) -> list[int]:
+    def lengths(self, inputs: Sequence[TokenIds], prompt: str) -> list[int]:
         """The tokens of each text."""
         return [len(one.ids) for one in inputs]
 
@@ -76,7 +76,7 @@ class PlainModel:
         """The tokens of texts that are not cut."""
         return self.tokenizer.lengths(texts)
 
-    def vectors(self, inputs: Sequence[Encoded], prompt: str, task: str) -> NDArray[np.float32]:
+    def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> NDArray[np.float32]:
         """The vectors of texts as one batch, float32 (number of texts, dim)."""
         from .pooling import pooled
 

@@ -31,7 +31,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class TokenLimit:
     """The part of the documents of an index that a model reads.
 
     Args:
@@ -60,7 +60,7 @@ class Reading:
         return f"reads {self.tokens:,} tokens of a text and cuts {self.cut:,} of {of} ({self.share:.1%})"
 
 
-def reading(encoder: object, index: Index) -> Reading | None:
+def reading(encoder: object, index: Index) -> TokenLimit | None:
     """The part of the documents of an index that an encoder reads; None where it has no limit or does not tell it.
 
     A document of several windows is cut where one of its windows is. Loads the model.
@@ -76,10 +76,10 @@ def reading(encoder: object, index: Index) -> Reading | None:
     if (limit := reader.length) >= ENDLESS:
         return None
     lengths = [length for docs in sampled(index) for length in reader.document_lengths(docs)]
-    return Reading(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
+    return TokenLimit(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
 
 
-def readings(stage: Part) -> list[Reading]:
+def readings(stage: Part) -> list[TokenLimit]:
     """The parts of the documents that the encoders inside a stage read; encoders without a limit are left out."""
     pairs = [(value, getattr(part, "index", None)) for part in walk(stage) for value in part.params().values()]
     known = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))

@@ -15,7 +15,7 @@ from ...core.progress import Report, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
-from ..models.compute import Precision, Prepared, prepared
+from ..models.compute import ComputePrecision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, readable
 from .architectures import ENDLESS, declared, installed, position_limit
 from .base import PretrainedEncoder, sample_ids
@@ -106,7 +106,7 @@ class SentenceModel:
         self.default_prompt_name: str | None = self.model.default_prompt_name
         self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
         if self.transformer is None:
-            self.prepared = Prepared(self.model, Precision("float32", {}), where)
+            self.prepared = Prepared(self.model, ComputePrecision("float32", {}), where)
         else:
             sample = np.stack(sample_ids(self.transformer.config.vocab_size, min(256, self.length)))
             self.prepared = prepared(self.transformer, lambda one: _means(one, sample), precision=precision, device=where)

@@ -35,7 +35,7 @@ _NOTES = Notes("precision.json")  # what was chosen on this machine
 
 
 @dataclass(frozen=True)
-class Precision:
+class ComputePrecision:
     """A precision that was chosen, and why.
 
     Args:
@@ -66,7 +66,7 @@ class Prepared:
     """
 
     module: Any
-    precision: Precision
+    precision: ComputePrecision
     device: str
 
 
@@ -97,7 +97,7 @@ def prepared(
     module.eval()
     with torch.inference_mode(False):
         module.to(device)
-        chosen = _choice(module, outputs, device, cache) if precision == "auto" else Precision(precision, {})
+        chosen = _choice(module, outputs, device, cache) if precision == "auto" else ComputePrecision(precision, {})
         module.to(getattr(torch, chosen.name))
     logger.info("%s runs on %s in %s", type(module).__name__, device, chosen)
     return Prepared(module, chosen, device)
@@ -242,10 +242,10 @@ def _cuda() -> Any:
     return torch.cuda if torch.cuda.is_available() else None
 
 
-def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> Precision:
+def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
     tried = candidates(device)
     if not tried:
-        return Precision("float32", {})
+        return ComputePrecision("float32", {})
     key = _key(module, device)
     if cache and (kept := _kept(key)) is not None:
         return kept
@@ -255,7 +255,7 @@ def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool
     return chosen
 
 
-def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], device: str) -> Precision:
+def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], device: str) -> ComputePrecision:
     """The quickest precision that agrees with float32."""
     torch = library("torch", "running a model")
     modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
@@ -263,7 +263,7 @@ def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], de
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
     agreeing = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
     best, seconds = quickest(agreeing, lambda name: _timed(outputs, modules[name], device)[1])
-    return Precision(best, seconds, agreements[best])
+    return ComputePrecision(best, seconds, agreements[best])
 
 
 def quickest(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
@@ -314,9 +314,9 @@ def _key(module: Any, device: str) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _kept(key: str) -> Precision | None:
+def _kept(key: str) -> ComputePrecision | None:
     try:
-        kept = Precision(**_NOTES.get(key))
+        kept = ComputePrecision(**_NOTES.get(key))
         numbers = [kept.agreement, *kept.seconds.values()]
     except (KeyError, TypeError, AttributeError):
         return None

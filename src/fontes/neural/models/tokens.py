@@ -32,7 +32,7 @@ SPECIAL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "bo
 
 
 @dataclass(frozen=True)
-class Encoded:
+class TokenIds:
     """The tokens of a text, or of two.
 
     Args:
@@ -65,11 +65,11 @@ class Tokens:
             steps = [normalizers.Lowercase(), *([] if own is None else [own])]
             self._backend.normalizer = normalizers.Sequence(steps)
 
-    def encoded(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Encoded]:
+    def encoded(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[TokenIds]:
         """The tokens of texts, or of pairs of texts; what UTF-8 cannot hold is replaced."""
         clean = [encodable(text) if isinstance(text, str) else tuple(map(encodable, text)) for text in texts]
         encodings = self._backend.encode_batch_fast(clean)
-        return [Encoded(one.ids, one.type_ids if self._typed else None) for one in encodings]
+        return [TokenIds(one.ids, one.type_ids if self._typed else None) for one in encodings]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """The tokens of whole texts, special ones included."""
@@ -112,7 +112,7 @@ def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Token
     return Tokens(theirs.backend_tokenizer, length, "token_type_ids" in theirs.model_input_names), length
 
 
-def batch(encoded: Sequence[Encoded], padding: int, device: Any) -> tuple[Any, Any, Any]:
+def batch(encoded: Sequence[TokenIds], padding: int, device: Any) -> tuple[Any, Any, Any]:
     """Input of a network for the tokens of texts: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
     ids, mask = padded([one.ids for one in encoded], padding, device)
     types = [one.types for one in encoded if one.types is not None]

@@ -16,7 +16,7 @@ from ...core.progress import Report, silent
 from ..models.compute import Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
 from ..models.plain import Plain, if_plain, plain
-from ..models.tokens import Encoded, batch
+from ..models.tokens import TokenIds, batch
 from .base import PretrainedReranker, sigmoid
 
 FORMS = ("logit", "sigmoid")
@@ -102,15 +102,15 @@ class PlainCrossEncoder:
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(*parts, precision, where)
 
-    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[Encoded]:
+    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[TokenIds]:
         """The tokens of each pair."""
         return self._tokens.encoded(pairs)
 
-    def lengths(self, inputs: Sequence[Encoded]) -> list[int]:
+    def lengths(self, inputs: Sequence[TokenIds]) -> list[int]:
         """The numbers of these tokens."""
         return [len(one.ids) for one in inputs]
 
-    def logits(self, module: Any, inputs: Sequence[Encoded]) -> Any:
+    def logits(self, module: Any, inputs: Sequence[TokenIds]) -> Any:
         """A float32 tensor of one score a pair, computed in one batch."""
         ids, mask, types = batch(inputs, self._padding, next(module.parameters()).device)
         with library("torch", "a cross-encoder").inference_mode():
