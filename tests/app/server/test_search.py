@@ -263,6 +263,7 @@ def test_the_page_and_the_description_of_the_api_fetch_nothing_from_elsewhere(se
 
 
 def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Running) -> None:
+    server.get("/search?q=water")
     text = server.client.get("/metrics").text
     for line in (
         'fontes_requests_total{method="GET",path="/search",status="200"}',
