@@ -125,14 +125,17 @@ def _start(text: str) -> Any:
     return expression.part(text) if text.rstrip().endswith(")") else text
 
 
+Conversations = Annotated[
+    str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
+]
+
+
 @group.command("terms")
 @reads_files("id", "text", of="topics")
 @takes_settings(TermSettings)
 def terms(
     settings: dict[str, Any],
-    topics: Annotated[
-        str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
-    ],
+    topics: Conversations,
     output: Output,
     base: Annotated[str, typer.Option(help="The encoder to start from: a folder, or a name on the hub.")] = START,
     checkpoints: Annotated[
@@ -168,9 +171,7 @@ def _say(output: Path, training: TermTraining) -> None:
 @takes_settings(RewriterSettings)
 def rewriter(
     settings: dict[str, Any],
-    topics: Annotated[
-        str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
-    ],
+    topics: Conversations,
     output: Output,
     base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = "google-t5/t5-base",
     validation: Annotated[
