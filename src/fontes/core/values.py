@@ -11,6 +11,7 @@ from .checks import string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_explanation
+from .query import Group
 from .table import Table
 
 
@@ -87,6 +88,7 @@ class Topic:
         description: The need in a sentence, as in TREC's topics.
         turns: The conversation so far, oldest first, ending with this topic's own turn.
         weights: Weights of index terms (as the analyzer writes them), in place of the analysis of `text`.
+        query: A structured query, by which lexical stages search in place of `text` and `weights`.
         origin: The topic that this one was rewritten from.
         metadata: Any JSON values by name, such as the label of a claim.
     """
@@ -99,6 +101,7 @@ class Topic:
     weights: Mapping[str, float] | None = None
     origin: Topic | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    query: Group | None = None
 
 
 class Topics(Mapping[str, Topic]):

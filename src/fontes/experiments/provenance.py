@@ -63,6 +63,7 @@ def hash_of_qrels(qrels: Qrels) -> str:
 
 def topic_facts(topic: Topic) -> dict[str, Any]:
     """Return all of a topic as JSON values."""
+    query = {} if topic.query is None else {"query": repr(topic.query)}
     return {
         "id": topic.id,
         "text": topic.text,
@@ -72,6 +73,7 @@ def topic_facts(topic: Topic) -> dict[str, Any]:
         "weights": None if topic.weights is None else {term: float(weight) for term, weight in topic.weights.items()},
         "origin": None if topic.origin is None else topic_facts(topic.origin),
         "metadata": dict(topic.metadata),
+        **query,
     }
 
 
