@@ -129,8 +129,8 @@ class BM25Weighting(Weighting):
         if parameters.get("delta") is not None and known.delta is None:
             having = " and ".join(name for name, other in VARIANTS.items() if other.delta is not None)
             raise ParameterError(f"BM25 {variant} has no delta; {having} have")
-        given = {name: value for name, value in parameters.items() if value is not None}
-        return cls(variant, **{**known.defaults, **given})
+        chosen = {name: value for name, value in parameters.items() if value is not None}
+        return cls(variant, **{**known.defaults, **chosen})
 
     def __post_init__(self) -> None:
         _variant(self.variant)
