@@ -188,11 +188,11 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
             for word in range(words):
                 if word == rarest:
                     continue
-                place, end, wanted = low[word], high[word], start + offsets[word]
-                while place < end and positions[place] < wanted:
+                place, end, target = low[word], high[word], start + offsets[word]
+                while place < end and positions[place] < target:
                     place += 1
                 low[word] = place
-                if place == end or positions[place] != wanted:
+                if place == end or positions[place] != target:
                     matches = False
                     break
             if matches:
