@@ -85,7 +85,7 @@ def spans_among(
     spans, tf = np.zeros((len(flat), 2), dtype=np.int32), np.zeros(1, dtype=np.int32)
     of_field = np.zeros((0, 2), dtype=np.int32) if limits is None else limits[None]
     _count(clause, slots, bounds, flat, of_field, tf, spans)
-    return spans[: tf[0]]
+    return spans[: tf[0]][np.argsort(spans[: tf[0], 0], kind="stable")]
 
 
 def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
