@@ -23,8 +23,8 @@ from ..core.ranking import order_keys
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.compiled import affordable, is_loaded
-from .clauses import counts_of, shown, statistics_of, weights_of
 from .impacts import impacts_of, weighted_postings
+from .pseudo_terms import counts_of, shown, statistics_of, weights_of
 from .searching import CALLS, LOOKS, QUICK, search_topic
 from .weighting import Postings, Statistics, Weighting
 
