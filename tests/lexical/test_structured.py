@@ -14,19 +14,22 @@ from support.small_collections import PROPERTY
 from fontes.core import Doc, InputError, ParameterError, Topic, Topics
 from fontes.core.query import AnyOf, Condition, Group, Term
 from fontes.index import Index
+from fontes.text import Analyzer
 
 WORDS = ["a", "b", "c", "d", "e"]
+ANALYZER = Analyzer(tokenizer="whitespace", stopwords=("the",))
 
 
 def collection() -> tuple[list[list[str]], list[int]]:
     draw = random.Random(5)
-    texts = [draw.choices(WORDS, [5, 3, 2, 1, 1], k=draw.randrange(12)) for _ in range(60)]
+    texts = [draw.choices([*WORDS, "the"], [5, 3, 2, 1, 1, 2], k=draw.randrange(14)) for _ in range(60)]
     return texts, [2000 + n % 10 for n in range(60)]
 
 
 @pytest.fixture(scope="module")
 def naive() -> NaiveIndex:
-    return NaiveIndex(*collection())
+    texts, years = collection()
+    return NaiveIndex([[None if word == "the" else word for word in text] for text in texts], years)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,8 @@ def index(tmp_path_factory) -> Index:
         Doc(f"d{n:02}", " ".join(text), metadata={"year": year})
         for n, (text, year) in enumerate(zip(*collection(), strict=True))
     ]
-    index = Index.build(docs[:40], tmp_path_factory.mktemp("structured") / "x", analyzer="whitespace")
+    path = tmp_path_factory.mktemp("structured") / "x"
+    index = Index.build(docs[:40], path, analyzer=ANALYZER, positions=True, separate=True)
     index.add(docs[40:])
     return index
 
@@ -47,7 +51,7 @@ def topic(query: Group) -> Topic:
 @PROPERTY
 @given(st.integers(0, 1 << 30))
 def test_documents_and_scores_are_those_of_a_scan(index, naive, seed):
-    query = random_query(random.Random(seed), WORDS, positions=False)
+    query = random_query(random.Random(seed), WORDS, positions=True)
     ranking, expected = index.bm25().search(topic(query), 100), naive.ranking(query)
     assert {int(hit.id[1:]): pytest.approx(hit.score, rel=1e-5, abs=1e-6) for hit in ranking} == expected
     assert ranking._matches().tolist() == sorted(expected)
@@ -57,7 +61,7 @@ def test_documents_and_scores_are_those_of_a_scan(index, naive, seed):
 @PROPERTY
 @given(st.integers(0, 1 << 30), st.sampled_from([1, 3, 10]))
 def test_runs_cuts_and_filters_are_those_of_the_whole_ranking(index, seed, k):
-    query, where = random_query(random.Random(seed), WORDS, positions=False), "year < 2005"
+    query, where = random_query(random.Random(seed), WORDS, positions=True), "year < 2005"
     whole = list(index.bm25().search(topic(query), 100))
     run = index.bm25(k=k)(Topics([Topic("0", "a b"), topic(query), Topic("2", "c")]))
     assert list(run["1"]) == whole[:k]
@@ -71,7 +75,7 @@ def test_runs_cuts_and_filters_are_those_of_the_whole_ranking(index, seed, k):
 @PROPERTY
 @given(st.integers(0, 1 << 30))
 def test_explanations_add_up_and_say_why_a_document_does_not_match(index, seed):
-    query = random_query(random.Random(seed), WORDS, positions=False)
+    query = random_query(random.Random(seed), WORDS, positions=True)
     bm25 = index.bm25()
     scores = {hit.id: hit.score for hit in bm25.search(topic(query), 100)}
     for doc in index.ids.tolist()[::7]:
