@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,8 +24,10 @@ from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.compiled import affordable, is_loaded
 from .impacts import impacts_of, weighted_postings
-from .pseudo_terms import counts_of, shown, statistics_of, weights_of
-from .searching import CALLS, LOOKS, QUICK, search_topic
+from .kernel import search_all, search_any
+from .plans import Plan, is_union
+from .pseudo_terms import ClauseImpacts, counts_of, shown, statistics_of, weights_of
+from .searching import CALLS, LOOKS, QUICK, search_kernel, search_topic
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ class StructuredQuery:
     @cached_property
     def is_bag(self) -> bool:
         """Whether it is a bag of terms: a document matches if it has one of them."""
-        return _is_union(self.query) and all(part.number >= 0 for part in self.parts)
+        return is_union(self.query) and all(part.number >= 0 for part in self.parts)
 
     def weights(self, weighting: Weighting) -> NDArray[np.float64]:
         """Query weights of the `known` parts."""
@@ -113,6 +115,53 @@ class StructuredQuery:
             terms = np.array([part.number for part in self.known], dtype=np.int32)
             bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
             return search_topic(self._index, weighting, bag, k, where)
+        if is_loaded() or not affordable(self._steps):
+            plan = None if any(part.guards for part in self.parts) else Plan.of(self.query)
+            if plan is not None:
+                return self._planned(plan, weighting, k, where)
+        return self._scan(weighting, k, where)
+
+    @cached_property
+    def _steps(self) -> int:
+        """Steps of Python in whose time numpy adds up all clauses."""
+        terms = [part.number for part in self.known if part.number >= 0]
+        return int(self._index.df[terms].sum(dtype=np.int64)) // QUICK + len(self._index) // LOOKS + CALLS
+
+    def _planned(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> Results:
+        """Search by a compiled kernel."""
+        index, places = self._index, {part.clause: place for place, part in enumerate(self.known)}
+        required = {_unweighted(clause): None for clause in plan.required}
+        if not places or any(clause not in places for clause in required):
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        terms = [part.number for part in self.known if part.number >= 0]
+        excluded = [(clause, self.number(clause)) for clause in map(_unweighted, plan.excluded)]
+        outside = [number for _, number in excluded if number is not None and number >= 0]
+        others = [part.clause for part in self.known if part.number < 0]
+        impacts = impacts_of(index, weighting, np.array([*terms, *(outside if required else [])], dtype=np.int32))
+        kept = [clause for clause, number in excluded if number is None] if required else []
+        lists = ClauseImpacts.of(index, weighting).lists([*others, *kept])
+        allowed = self._allowed(plan, [] if required else plan.excluded, where)
+        weights = self.weights(weighting)
+        if not required:
+            own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
+            other = np.array(lists.numbers, dtype=np.int32), weights[len(terms) :], lists.postings, lists.limits
+            return search_kernel(search_any, (own, other, allowed), index, k)
+        numbers = np.array([*terms, *(~number for number in lists.numbers[: len(others)])], dtype=np.int64)
+        without = np.array([*outside, *(~number for number in lists.numbers[len(others) :])], dtype=np.int64)
+        first = sorted((places[clause] for clause in required), key=lambda place: self._df(self.known[place]))
+        arguments = (numbers, weights, np.array(first), without)
+        sources = (impacts.postings, impacts.limits), (lists.postings, lists.limits)
+        return search_kernel(search_all, (*arguments, *sources, allowed), index, k)
+
+    def _allowed(self, plan: Plan, excluded: Sequence[Leaf], where: Filter | None) -> Mask:
+        """Whether each document may be returned; an empty mask where all may."""
+        masks = [] if where is None else [where.mask]
+        masks += [self.mask(clause) for clause in plan.within]
+        masks += [~self.mask(clause) for clause in (*plan.without, *excluded)]
+        return reduce(np.logical_and, masks) if masks else np.zeros(0, dtype=np.bool_)
+
+    def _scan(self, weighting: Weighting, k: int, where: Filter | None) -> Results:
+        """Search by adding up all clauses over all documents."""
         matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
         lists = self._lists(weighting)
         for part, weight, (docs, weights) in zip(self.known, self.weights(weighting), lists, strict=True):
@@ -128,20 +177,16 @@ class StructuredQuery:
 
     def _lists(self, weighting: Weighting) -> list[List]:
         """Documents and weights of each of the `known` parts."""
-        index, terms = self._index, np.array([part.number for part in self.known if part.number >= 0], dtype=np.int32)
-        steps = int(index.df[terms].sum(dtype=np.int64)) // QUICK + len(index) // LOOKS + CALLS
-        plainly = not is_loaded() and affordable(steps)
-        impacts = None if plainly or not len(terms) else impacts_of(index, weighting, terms)
-        lists: list[List] = []
+        index, lists = self._index, list[List]()
         for part in self.known:
             if part.number < 0:
                 lists.append((counts_of(index, part.clause).docs, weights_of(index, weighting, part.clause)))
-            elif impacts is None:
-                lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
-                own = slice(*impacts.lists.bounds[part.number : part.number + 2].tolist())
-                lists.append((impacts.lists.docs[own], impacts.weights[own]))
+                lists.append(weighted_postings(index, weighting, np.array([part.number])))
         return lists
+
+    def _df(self, part: Part) -> int:
+        return int(self._index.df[part.number]) if part.number >= 0 else counts_of(self._index, part.clause).df
 
     def mask(self, clause: Clause) -> Mask:
         """Whether each document matches a clause.
@@ -261,16 +306,6 @@ def _weight(clause: Leaf | Group) -> float:
 
 def _unweighted(clause: Leaf) -> Leaf:
     return clause if clause.weight == 1.0 else replace(clause, weight=1.0)
-
-
-def _is_union(group: Group) -> bool:
-    """Whether a document matches if it matches one of the clauses that score."""
-    inner = [clause for clause in group.should if isinstance(clause, Group)]
-    return (
-        not (group.must or group.must_not)
-        and not any(isinstance(clause, Condition) for clause in group.should)
-        and all(map(_is_union, inner))
-    )
 
 
 def _described(clause: Clause) -> str:
