@@ -40,11 +40,8 @@ CLOSING["„"] = CLOSING["“"]
 NAME = re.compile(r'((?:\\.|[^\s\\:"()\[\]{}])+):(?=[^\s/)])', re.DOTALL)
 WEIGHT = re.compile(r"\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+)(?![^\s)])", re.ASCII)
 AFTER_QUOTE = re.compile(r"~(uw)?(\d+)", re.ASCII)
-WORD = re.compile(
-    r"(?P<text>(?:\\.|[^\\])*?)(?:(?P<prefix>\*)|(?P<similar>~)(?P<edits>\d*))?"
-    r"(?:\^(?P<weight>\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+))?",
-    re.DOTALL | re.ASCII,
-)
+AFTER_WORD = re.compile(r"(?:(\*)|(~)(\d{0,9}))?(?:\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+))?$", re.ASCII)
+LONGEST_AFTER = 40  # characters after a word that are read as operators
 VALUE = r'"((?:[^"\\]|\\.)*)"|([^\s"\[\]{}]+)'
 RANGE = re.compile(rf"([\[{{])\s*(?:{VALUE})\s+(?:TO|to)\s+(?:{VALUE})\s*([\]}}])", re.DOTALL)
 SIGN = re.compile(r">=|<=|>|<")
@@ -52,7 +49,7 @@ ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 MARKED = re.compile(r"[^\s)+!-]")
 SPACE = re.compile(r"\s+")
 IDENTIFIER = re.compile(r"[^\W\d][\w.-]*")
-ENDING_WEIGHT = re.compile(r"(?<!\\)\^[\d.]+$", re.ASCII)
+ENDING_WEIGHT = re.compile(r"(?<=[^\\])\^[\d.]{1,20}$", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -247,9 +244,9 @@ class _Reader:
         raw = self._text[at:end]
         if start == at and raw in OPERATORS:
             return end, _Token(OPERATORS[raw], at, raw)
-        match = WORD.fullmatch(raw)
-        body = match["text"] if match else raw
-        if match is None or not body:  # such as * or ^2 alone
+        prefix, similar, edits, weight = match.groups() if (match := _after(raw)) else (None, None, None, None)
+        body = raw[: match.start()] if match else raw
+        if not body:  # such as * or ^2 alone
             return end, self._leaf(at, Word(raw, name))
         text = ESCAPE.sub(r"\1", body)
         if "\\" in body:
@@ -257,20 +254,18 @@ class _Reader:
         if re.search(r"(?<!\\)\*", body):
             self._remark(at, f"a * stands at the end of a word; {raw[:80]} is read as text")
             return end, self._leaf(at, Word(ESCAPE.sub(r"\1", raw), name))
-        weight = self._weight(match["weight"], at) if match["weight"] else 1.0
-        if match["weight"]:
-            self.operators.add("^")
-        if match["prefix"]:
+        factor = self._weight(weight, at) if weight else 1.0
+        if prefix:
             self.operators.add("*")
-            return end, self._leaf(at, Prefix(text, name, weight))
-        if match["similar"]:
+            return end, self._leaf(at, Prefix(text, name, factor))
+        if similar:
             self.operators.add("~")
-            edits = int(match["edits"][:9]) if match["edits"] else None
-            if edits is not None and edits > MAX_EDITS:
-                self._remark(at, f"a word differs by 1 or {MAX_EDITS} letters, not {edits}; {MAX_EDITS} are taken")
-                edits = MAX_EDITS
-            return end, self._leaf(at, Word(text, name, weight) if edits == 0 else Similar(text, edits, name, weight))
-        return end, self._leaf(at, Word(text, name, weight))
+            most = int(edits) if edits else None
+            if most is not None and most > MAX_EDITS:
+                self._remark(at, f"a word differs by 1 or {MAX_EDITS} letters, not {most}; {MAX_EDITS} are taken")
+                most = MAX_EDITS
+            return end, self._leaf(at, Word(text, name, factor) if most == 0 else Similar(text, most, name, factor))
+        return end, self._leaf(at, Word(text, name, factor))
 
     def _condition(self, start: int, at: int, name: str) -> tuple[int, _Token | None] | None:
         """A comparison of a column; text where it cannot be one."""
@@ -344,8 +339,9 @@ class _Reader:
 
     def _checked(self, tokens: list[_Token]) -> list[_Token]:
         """The tokens, with operators that join nothing as words."""
-        before = ""
+        checked: list[_Token] = []
         for number, token in enumerate(tokens):
+            before = checked[-1].kind if checked else ""
             after = tokens[number + 1].kind if number + 1 < len(tokens) else ""
             if token.kind in ("and", "or"):
                 joins = before in ("leaf", "close") and after in ("leaf", "open", "not")
@@ -353,11 +349,13 @@ class _Reader:
                 joins = token.kind != "not" or after in ("leaf", "open")
             if not joins:
                 self._remark(token.place, f"{token.text} joins nothing, and is read as a word")
-                token.kind, token.clause = "leaf", Word(token.text, "")
+                if self._leaves >= MAX_CLAUSES:
+                    continue
+                token = self._leaf(token.place, Word(token.text))
             elif token.text:
                 self.operators.add(token.kind.upper())
-            before = token.kind
-        return tokens
+            checked.append(token)
+        return checked
 
     @property
     def _next(self) -> str:
@@ -420,8 +418,9 @@ def _group(items: list[_Item]) -> Clauses:
     must: list[TypedClause] = []
     should: list[TypedClause] = []
     must_not = [item.clause for item in items if item.mark == "-"]
+    several = len(items) - len(must_not) > 1
     for mark, clause, alternative in items:
-        if mark == "+" or (not mark and not alternative and is_filter(clause)):
+        if mark == "+" or (not mark and not (alternative and several) and is_filter(clause)):
             if isinstance(clause, Clauses) and not clause.should and clause.weight == 1.0:
                 must += clause.must
                 must_not += clause.must_not
@@ -432,7 +431,11 @@ def _group(items: list[_Item]) -> Clauses:
             should += clause.should if isinstance(clause, Clauses) and only_should else [clause]
     if must and should and all(map(is_filter, must)):
         wanted = _simple(Clauses(should=tuple(should)), 1.0)
-        must += [] if wanted is None else [wanted]
+        if isinstance(wanted, Clauses) and not wanted.should and wanted.weight == 1.0:
+            must += wanted.must
+            must_not += wanted.must_not
+        elif wanted is not None:
+            must.append(wanted)
         should = []
     if not must and not must_not and len(should) == 1 and isinstance(should[0], Clauses) and should[0].weight == 1.0:
         return should[0]
@@ -454,6 +457,17 @@ def _simple(clauses: Clauses, weight: float) -> TypedClause | None:
 def _excludes(clause: TypedClause) -> bool:
     """Whether a clause is a group of excluded clauses alone."""
     return isinstance(clause, Clauses) and not clause.must and not clause.should
+
+
+def _after(raw: str) -> re.Match[str] | None:
+    """The operators at the end of a word, which no backslash takes away."""
+    at = max(0, len(raw) - LONGEST_AFTER)
+    while at < len(raw) and (match := AFTER_WORD.search(raw, at)) is not None:
+        before = raw[: match.start()]
+        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+            return match
+        at = match.start() + 1
+    return None
 
 
 def _bound(typed: str | None, bare: str | None) -> str | None:
