@@ -94,7 +94,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         try:
             parsed = self.parse(topic.text)
         except ParameterError as error:
-            raise ParameterError(f"topic '{topic.id}': {error}") from None if named else error
+            raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
         if parsed.query is None and parsed.words == topic.text:
             return topic
         return replace(topic, text=parsed.words, query=parsed.query, origin=topic)
