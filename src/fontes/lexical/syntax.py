@@ -430,12 +430,12 @@ def _group(items: list[_Item]) -> Clauses:
             only_should = isinstance(clause, Clauses) and not clause.must and not clause.must_not and clause.weight == 1.0
             should += clause.should if isinstance(clause, Clauses) and only_should else [clause]
     if must and should and all(map(is_filter, must)):
-        wanted = _simple(Clauses(should=tuple(should)), 1.0)
-        if isinstance(wanted, Clauses) and not wanted.should and wanted.weight == 1.0:
-            must += wanted.must
-            must_not += wanted.must_not
-        elif wanted is not None:
-            must.append(wanted)
+        scored = _simple(Clauses(should=tuple(should)), 1.0)
+        if isinstance(scored, Clauses) and not scored.should and scored.weight == 1.0:
+            must += scored.must
+            must_not += scored.must_not
+        elif scored is not None:
+            must.append(scored)
         should = []
     if not must and not must_not and len(should) == 1 and isinstance(should[0], Clauses) and should[0].weight == 1.0:
         return should[0]
