@@ -1,18 +1,19 @@
 """Times unions, conjunctions and phrases with Fontes, tantivy and Lucene: the query kinds of the public search-benchmark-game.
 
-    python bench/queries.py --work DIR --titles queries.jsonl --lucene anserini-fatjar.jar passages.jsonl.gz big.jsonl[:N]
+    python bench/queries.py --work DIR --lucene anserini-fatjar.jar passages.jsonl.gz big.jsonl[:N]
 
 For each collection FILE (its first N documents): all engines get the same terms, made beforehand by Fontes' English analyzer,
-and keep positions. Queries are made by a fixed seed from titles (--titles) and from sentences of the first collection. Each is
-asked alone, in one thread, for its 10 best documents, for the number of documents that match, and for both. Nothing is timed
-before all engines count the same matches, and Fontes and Lucene give the same scores. Times are of the processor: a turn asks
-all queries of a kind of one engine, then of the next, after some turns that are not counted. DIR is kept; what is there already
-is not made again. The jar has Lucene 10.5 and Jackson; --java is the folder of a Java 25 with javac.
+and keep positions. Queries are made by a fixed seed from titles and sentences of the first collection. They are asked one at a
+time, in one thread, for the 10 best documents, for the number of documents that match, or for both. Nothing is timed before all
+engines count the same matches, and Fontes and Lucene give the same scores. Times are of the processor: in a turn each engine is
+asked the same queries, which none was asked before; some turns come first that are not counted. DIR is kept; what is there
+already is not made again. The jar has Lucene 10.5 and Jackson; --java is the folder of a Java 25 with javac.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -27,7 +28,7 @@ from typing import Any
 
 import peers
 from harness import HERE, Worker, machine, spread, table
-from lexical import documents, folder_of
+from lexical import documents, folder_of, records
 
 ENGINES = ("fontes", "tantivy", "lucene")
 KINDS = {
@@ -55,28 +56,41 @@ def write_terms(path: Path, docs: Iterator[tuple[str, str]]) -> int:
     return written
 
 
-def write_queries(path: Path, titles: Path, source: Path, each: int) -> None:
-    """Writes `each` queries of every kind, one kind after the other."""
+def write_queries(path: Path, source: Path, each: int) -> None:
+    """Writes `each` queries of every kind, one kind after the other, none twice."""
     from fontes import Analyzer
 
     draw, analyzer = random.Random(1), Analyzer.of("english")
-    sentences = [s for _, text in documents(source, 50_000) for s in re.split(r"(?<=[.!?]) +", text) if s.count(" ") > 7]
-    of_titles = analyzer.many([text for _, text in documents(titles, None)])
-    of_sentences = analyzer.many(draw.sample(sentences, 20 * each))
-    distinct = [terms for terms in of_titles if 2 <= len(set(terms)) == len(terms) <= 5]
-    made: dict[str, list[list[str]]] = {kind: [] for kind in KINDS}
-    made["union"] = draw.sample(distinct, each)
-    made["union-long"] = [list(dict.fromkeys(terms)) for terms in of_sentences if 8 <= len(set(terms)) <= 20][:each]
-    made["and"] = draw.sample(distinct, each)
-    made["and-pair"] = [draw.sample(sorted(set(terms)), 2) for terms in of_sentences if len(set(terms)) > 4][:each]
-    made["phrase"] = draw.sample([terms for terms in distinct if len(terms) < 5], each)
-    for terms in islice((terms for terms in of_sentences if len(terms) > 4), each):
-        size, start = draw.choice((2, 3)), draw.randrange(len(terms) - 3)
-        made["phrase-text"].append(terms[start : start + size])
+    titles: dict[str, None] = {}
+    sentences: list[str] = []
+    for doc in records(source, None):
+        titles.setdefault(doc["title"])
+        sentences += [s for s in re.split(r"(?<=[.!?]) +", doc["text"]) if s.count(" ") > 7]
+    of_titles = analyzer.many(draw.sample(list(titles), min(len(titles), 8 * each)))
+    few = [terms for terms in of_titles if 2 <= len(set(terms)) == len(terms) <= 5]
+    of_sentences = iter(analyzer.many(draw.sample(sentences, min(len(sentences), 12 * each))))
+
+    def pieces(size: int) -> Iterator[list[str]]:
+        for terms in of_sentences:
+            if len(set(terms)) == len(terms) > 5:
+                start = draw.randrange(len(terms) - size)
+                yield terms[start : start + size]
+
+    made: dict[str, Iterator[list[str]]] = {
+        "union": iter(few),
+        "union-long": (terms for terms in of_sentences if 8 <= len(set(terms)) == len(terms) <= 20),
+        "and": iter(few),
+        "and-pair": (draw.sample(terms, 2) for terms in pieces(5)),
+        "phrase": (terms for terms in few if len(terms) < 5),
+        "phrase-text": itertools.chain(islice(pieces(2), each // 2), pieces(3)),
+    }
     with path.open("w", encoding="utf-8") as file:
         for kind, queries in made.items():
-            assert len(queries) == each, kind
-            file.writelines(json.dumps({"kind": kind, "terms": terms}, ensure_ascii=False) + "\n" for terms in queries)
+            distinct = list(islice(dict.fromkeys(map(tuple, queries)), each))
+            if len(distinct) < each:
+                raise SystemExit(f"{source} has {len(distinct)} queries of the kind {kind}, not {each}; ask for fewer (--each)")
+            draw.shuffle(distinct)
+            file.writelines(json.dumps({"kind": kind, "terms": terms}, ensure_ascii=False) + "\n" for terms in distinct)
 
 
 def prepared(given: argparse.Namespace, name: str) -> Path:
@@ -84,7 +98,7 @@ def prepared(given: argparse.Namespace, name: str) -> Path:
     path, count, folder = folder_of(name, given.work)
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "queries.jsonl").exists():
-        write_queries(folder / "queries.jsonl", given.titles, folder_of(given.collections[0], given.work)[0], given.each)
+        write_queries(folder / "queries.jsonl", folder_of(given.collections[0], given.work)[0], given.each * turns(given))
     if not (folder / "count").exists():
         (folder / "count").write_text(str(write_terms(folder / "terms.txt", documents(path, count))))
     for engine in ENGINES:
@@ -120,13 +134,19 @@ def agreement(ours: list[Any], theirs: list[Any], with_scores: bool) -> str:
     return ""
 
 
+def turns(given: argparse.Namespace) -> int:
+    """How often queries of a kind are asked: a turn has its own, and so has the check."""
+    return 1 + len(WAYS) * (given.warm + given.runs)
+
+
 def measured(given: argparse.Namespace, folder: Path) -> dict[str, dict[str, list[float]]]:
     """Milliseconds a query of each turn, by kind and way, and engine."""
     workers = {engine: worker(given, engine, "serve", folder) for engine in ENGINES}
     for one in workers.values():
         one.answer()
-    spans = {kind: (i * given.each, (i + 1) * given.each) for i, kind in enumerate(KINDS)}
-    for kind, (first, last) in spans.items():
+    asked = given.each * turns(given)
+    for i, kind in enumerate(KINDS):
+        first, last = i * asked, i * asked + given.each
         hits = {engine: one.answer(way="hits", first=first, last=last) for engine, one in workers.items()}
         matches = sum(count for count, _ in hits["fontes"]) / given.each
         for engine in ENGINES[1:]:
@@ -136,12 +156,13 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, dict[str, lis
             if difference and not given.disagree:
                 raise SystemExit(1)
     times: dict[str, dict[str, list[float]]] = {}
-    for kind, (first, last) in spans.items():
-        for way in WAYS:
+    for i, kind in enumerate(KINDS):
+        for j, way in enumerate(WAYS):
             own: dict[str, list[float]] = {engine: [] for engine in ENGINES}
             for turn in range(given.warm + given.runs):
+                first = i * asked + (j * (given.warm + given.runs) + turn + 1) * given.each
                 for engine, one in workers.items():
-                    seconds = one.answer(way=way, first=first, last=last)["seconds"]
+                    seconds = one.answer(way=way, first=first, last=first + given.each)["seconds"]
                     if turn >= given.warm:
                         own[engine].append(1e3 * seconds / given.each)
             times[f"{kind} {way}"] = own
@@ -169,13 +190,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collections", nargs="+")
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--titles", type=Path, required=True)
     parser.add_argument("--lucene", type=Path, required=True, help="a jar with Lucene and Jackson")
     parser.add_argument(
         "--java", type=Path, default=Path("/usr/bin"), help="the folder of java and javac (default: %(default)s)"
     )
     parser.add_argument("--peers", type=Path, default=peers.DEFAULT, help="an environment with tantivy (default: %(default)s)")
-    parser.add_argument("--each", type=int, default=100, help="queries of a kind (default: %(default)s)")
+    parser.add_argument("--each", type=int, default=100, help="queries of a kind in a turn (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=5, help="turns that count (default: %(default)s)")
     parser.add_argument("--warm", type=int, default=3, help="turns before these (default: %(default)s)")
     parser.add_argument("--build-only", action="store_true", help="make the indexes alone")
@@ -186,7 +206,9 @@ def main() -> None:
     for name in given.collections:
         folder = prepared(given, name)
         if not given.build_only:
-            title = f"{int((folder / 'count').read_text()):,} documents, {given.each} queries of each kind, {given.runs} turns"
+            title = (
+                f"{int((folder / 'count').read_text()):,} documents, {given.runs} turns of {given.each} queries of each kind"
+            )
             report(title, measured(given, folder))
 
 
