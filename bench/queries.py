@@ -13,7 +13,6 @@ already is not made again. The jar has Lucene 10.5 and Jackson; --java is the fo
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import random
@@ -82,15 +81,18 @@ def write_queries(path: Path, source: Path, each: int) -> None:
         "and": iter(few),
         "and-pair": (draw.sample(terms, 2) for terms in pieces(5)),
         "phrase": (terms for terms in few if len(terms) < 5),
-        "phrase-text": itertools.chain(islice(pieces(2), each // 2), pieces(3)),
+        "phrase-text": (terms[: draw.choice((2, 3))] for terms in pieces(3)),
     }
     with path.open("w", encoding="utf-8") as file:
         for kind, queries in made.items():
-            distinct = list(islice(dict.fromkeys(map(tuple, queries)), each))
+            distinct: dict[tuple[str, ...], None] = {}
+            while len(distinct) < each and (terms := next(queries, None)) is not None:
+                distinct.setdefault(tuple(terms))
             if len(distinct) < each:
                 raise SystemExit(f"{source} has {len(distinct)} queries of the kind {kind}, not {each}; ask for fewer (--each)")
-            draw.shuffle(distinct)
-            file.writelines(json.dumps({"kind": kind, "terms": terms}, ensure_ascii=False) + "\n" for terms in distinct)
+            some = list(distinct)
+            draw.shuffle(some)
+            file.writelines(json.dumps({"kind": kind, "terms": terms}, ensure_ascii=False) + "\n" for terms in some)
 
 
 def prepared(given: argparse.Namespace, name: str) -> Path:
