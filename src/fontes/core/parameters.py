@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "None": (type(None),),
     "Path": (str, Path),
+    "Mapping[str, float]": (Mapping,),
 }
 ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
 
@@ -35,7 +36,9 @@ class Parameter:
         default: Its default; `dataclasses.MISSING` if required.
         description: Its description in the docstring.
         string: Name of the part made from a plain string; empty for none.
-        range: Search range of `tune()`: (low, high, step), (low, high) or a list; None if unknown.
+        range: Search range of `tune()`: (low, high, step), (low, high) or a list, of a mapping that of each value; None if
+            unknown.
+        entry: Default of a value of a mapping.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Parameter:
     description: str
     string: str = ""
     range: Any = None
+    entry: Any = None
 
     @property
     def required(self) -> bool:
@@ -64,8 +68,12 @@ class Parameter:
             return value
         allowed = [kind for some in kinds for kind in some or ()]
         if not isinstance(value, tuple(allowed)) or (isinstance(value, bool) and bool not in allowed):
-            raise ParameterError(f"{self.name} must be {self.kind.replace(' | ', ' or ')}, not {value!r}")
+            raise ParameterError(f"{self.name} must be {_said(self.kind)}, not {value!r}")
         return value
+
+
+def _said(kind: str) -> str:
+    return kind.replace("Mapping[str, float]", "{name: float}").replace(" | ", " or ")
 
 
 def parameters(cls: type[Any]) -> dict[str, Parameter]:
@@ -79,6 +87,7 @@ def parameters(cls: type[Any]) -> dict[str, Parameter]:
             described.get(field.name, ""),
             field.metadata.get("string", ""),
             field.metadata.get("range"),
+            field.metadata.get("entry"),
         )
         for field in fields(cls)
         if field.name != "index"

@@ -148,11 +148,10 @@ class Lexical(Stage[Topics, Run]):
         _, terms, weights = _bag(weighting, counts)
         parts = []
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
-            docs, tfs = searched.postings(np.array([term]))
-            at = int(np.searchsorted(docs, doc))
-            if at < len(docs) and docs[at] == doc:
-                posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tfs[at : at + 1])
-                of_posting = weighting.explain(statistics, posting)
+            postings = Postings.of(searched, weighting, np.array([term]))
+            at = int(np.searchsorted(postings.docs, doc))
+            if at < len(postings.docs) and postings.docs[at] == doc:
+                of_posting = weighting.explain(statistics, postings.at(at))
                 of_query = Explanation(weight, self._query_label(counts[term]))
                 value = weight * float(np.float32(of_posting.value))
                 parts.append(Explanation(value, f"'{searched.terms[term]}'", (of_posting, of_query)))

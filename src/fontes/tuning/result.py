@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # Limits of the parameters' valid values.
-LIMITS = {"b": (0.0, 1.0), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
+LIMITS = {"b": (0.0, 1.0), "fields": (0.0, math.inf), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
 NEAR_EDGE = 0.02  # as a fraction of a range without steps
 
 
@@ -150,7 +150,7 @@ class Tuning:
                 continue
             low, high = axis.ends
             slack = 0.0 if hasattr(axis, "values") else NEAR_EDGE * (high - low)
-            least, most = LIMITS.get(name.rpartition("__")[2], (-math.inf, math.inf))
+            least, most = LIMITS.get(name.rpartition("__")[2].partition(".")[0], (-math.inf, math.inf))
             values = [trial.params[name] for trial in best]
             shown = f"{name}={_short(self.params[name])}"
             if all(value <= low + slack for value in values) and low > least:
