@@ -148,7 +148,9 @@ def joined(*texts: str, by: str = " ") -> str:
 
 def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
     """Topics with new texts, each with the old topic as its `origin`."""
-    return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in topics.values())
+    return Topics(
+        dataclasses.replace(topic, text=text(topic), weights=None, query=None, origin=topic) for topic in topics.values()
+    )
 
 
 def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
