@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,12 +170,15 @@ class BM25Weighting(Weighting):
             raise ParameterError(f"combine='sum' adds up scores by field; give the fields, as {EXAMPLE}")
         if self.fields is None and isinstance(self.b, Mapping):
             raise ParameterError(f"b by field needs the fields, as {EXAMPLE}")
+        for name, b in self.b.items() if isinstance(self.b, Mapping) else ():
+            if not isinstance(b, Real) or isinstance(b, bool):
+                raise ParameterError(f"b of the field '{name}' must be a number from 0 to 1, not {b!r}")
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Idf times tf part, or their weighted sum by field."""
         if self.combine == "sum":
             return self._summed(statistics, postings)
-        idf = self.idf(statistics, statistics.df[postings.terms])
+        idf = self.idf(statistics, statistics.df_of(postings.terms))
         weights: Floats = postings.spread(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
 
@@ -192,7 +196,8 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
         if variant.floored:
-            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, statistics.df[statistics.df > 0]))), idf)
+            held = statistics.df[statistics.df > 0]
+            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, held))) if len(held) else 0.0, idf)
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
@@ -265,8 +270,7 @@ class BM25Weighting(Weighting):
         weights = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):
             held, of_field = postings.of_field(column)
-            with np.errstate(divide="ignore"):  # idf of terms that the field does not have, which are not used
-                weights[held] += self.fields[name] * self._alone(name).postings(statistics.field(name), of_field)
+            weights[held] += self.fields[name] * self._alone(name).postings(statistics.field(name), of_field)
         return weights
 
     def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Floats, Floats]:

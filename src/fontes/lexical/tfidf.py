@@ -42,7 +42,9 @@ class TFIDFWeighting(Weighting):
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return tf times idf, divided by the norm of the document's row."""
-        weights: Floats = self._tf(statistics, postings) * postings.spread(self.idf(statistics, statistics.df[postings.terms]))
+        weights: Floats = self._tf(statistics, postings) * postings.spread(
+            self.idf(statistics, statistics.df_of(postings.terms))
+        )
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
 
     def query(self, counts: Floats) -> Floats:

@@ -134,6 +134,11 @@ class Statistics:
         others.lengths, others._norms = lengths, Cached(NORMS)
         return others
 
+    def df_of(self, terms: NDArray[Any]) -> Floats:
+        """Return the df of terms, 1 for those that no chosen field has, so that each has an idf."""
+        df: Floats = np.maximum(self.df[terms], 1.0)
+        return df
+
     def field(self, name: str) -> Statistics:
         """Return the statistics of an index of one of the separate fields alone."""
         return Statistics.of(chosen_fields(self._index, (name,)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # Limits of the parameters' valid values.
-LIMITS = {"b": (0.0, 1.0), "fields": (0.0, math.inf), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
+LIMITS = {"b": (0.0, 1.0), "original_weight": (0.0, 1.0), **dict.fromkeys(("fields", "k1", "k3"), (0.0, math.inf))}
 NEAR_EDGE = 0.02  # as a fraction of a range without steps
 
 
