@@ -48,6 +48,15 @@ def size(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.1f} kB"
 
 
+def payload_sizes(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The name and size of each component of payloads that an index has."""
+    sizes = []
+    for name, noun in (("separate", "posting"), ("positions", "token")):
+        if name in facts:
+            sizes.append((name, f"{size(facts[name]['bytes'])} ({facts[name][f'bytes_per_{noun}']:.1f} bytes a {noun})"))
+    return sizes
+
+
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
     escaped = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
@@ -115,7 +124,11 @@ def print_change(path: Path, change: Change, done: str, seconds: float, json: bo
 def print_info(facts: dict[str, Any]) -> None:
     """Print a description of an index."""
     table = Table(show_header=False, box=None)
+    sizes = dict(payload_sizes(facts))
     for name, value in facts.items():
+        if name in sizes:
+            table.add_row(name, Text(sizes[name]))
+            continue
         if line := {"vectors": _vectors, "weights": _weights, "token_vectors": _token_vectors}.get(name):
             for of_encoder in value:
                 table.add_row(name.replace("_", " "), Text(line(of_encoder)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
 from ..core import Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.pairs import Pairs
+from ..core.parameters import tuned
 from ..core.progress import Report
 from ..core.stage import topic_of
 from .methods import Formula, FusionMethod
@@ -100,9 +101,9 @@ class Fusion(Stage[Any, Run], name="fuse"):
     variadic = "stages"
     stages: tuple[Stage[Any, Run], ...]
     method: str = "rrf"
-    normalize: str | None = field(default="min-max", metadata={"range": [*NORMALIZATIONS]})
+    normalize: str | None = tuned("min-max", [*NORMALIZATIONS])
     weights: Sequence[float] | None = None
-    k: float = field(default=60, metadata={"range": (10, 100, 10)})
+    k: float = tuned(60, (10, 100, 10))
     missing: float | str | None = None
 
     @staticmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
+from ..core.parameters import tuned
 from ..core.registry import nearest
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
@@ -93,13 +94,15 @@ class Variant:
     delta: float | None = None
     floored: bool = False
 
-    def b_of(self, b: Any, fields: Mapping[str, float] | None) -> Any:
-        """Return b with the default in place of None; one by field has a value for each of the fields."""
-        if not isinstance(b, Mapping):
-            return self.b if b is None else b
-        if fields is not None:
-            check_names(b, fields, "b is of fields that have a weight, which is not")
-        return FrozenDict({name: self.b if (own := b.get(name)) is None else own for name in fields or b})
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Defaults of the parameters that the variant has."""
+        names = (field.name for field in fields(BM25Weighting))
+        return {name: value for name in names if (value := getattr(self, name, None)) is not None}
+
+    def b_by_field(self, b: Mapping[str, float | None], fields: Iterable[str]) -> FrozenDict[float]:
+        """Return b with the default in place of None and for other fields."""
+        return FrozenDict(dict.fromkeys(fields, self.b) | {name: self.b if own is None else own for name, own in b.items()})
 
 
 VARIANTS: dict[str, Variant] = {
@@ -131,23 +134,16 @@ class BM25Weighting(Weighting):
     combine: str = "frequencies"
 
     @classmethod
-    def of(
-        cls,
-        variant: str,
-        k1: float | None = None,
-        b: float | Mapping[str, float | None] | None = None,
-        *,
-        delta: float | None = None,
-        **others: Any,
-    ) -> BM25Weighting:
+    def of(cls, variant: str, **parameters: Any) -> BM25Weighting:
         """Return the weighting of a variant, with its defaults in place of None."""
         known = _variant(variant)
-        if delta is not None and known.delta is None:
+        if parameters.get("delta") is not None and known.delta is None:
             having = " and ".join(name for name, other in VARIANTS.items() if other.delta is not None)
             raise ParameterError(f"BM25 {variant} has no delta; {having} have")
-        delta = (known.delta or 0.0) if delta is None else delta
-        k1 = known.k1 if k1 is None else k1
-        return cls(variant, k1, known.b_of(b, others.get("fields")), delta=delta, **others)
+        chosen = {name: value for name, value in parameters.items() if value is not None}
+        if isinstance(b := chosen.get("b"), Mapping):
+            chosen["b"] = known.b_by_field(b, chosen.get("fields") or ())
+        return cls(variant, **{**known.defaults, **chosen})
 
     def __post_init__(self) -> None:
         _variant(self.variant)
@@ -170,6 +166,8 @@ class BM25Weighting(Weighting):
             raise ParameterError(f"combine='sum' adds up scores by field; give the fields, as {EXAMPLE}")
         if self.fields is None and isinstance(self.b, Mapping):
             raise ParameterError(f"b by field needs the fields, as {EXAMPLE}")
+        if isinstance(self.b, Mapping) and self.fields is not None:
+            check_names(self.b, self.fields, "b is of fields that have a weight, which is not")
         for name, b in self.b.items() if isinstance(self.b, Mapping) else ():
             if not isinstance(b, Real) or isinstance(b, bool):
                 raise ParameterError(f"b of the field '{name}' must be a number from 0 to 1, not {b!r}")
@@ -332,10 +330,10 @@ class BM25(OverFields, name="bm25"):
 
     index: Index = field(repr=False)
     variant: str = "lucene"
-    k1: float | None = field(default=None, metadata={"range": (0.1, 4.5, 0.2)})
-    b: float | Mapping[str, float] | None = field(default=None, metadata={"range": (0.0, 1.0, 0.1)})
-    k3: float | None = field(default=None, metadata={"range": [None, 0.0, 2.0, 8.0]})
-    delta: float | None = field(default=None, metadata={"range": (0.0, 1.5, 0.1)})
+    k1: float | None = tuned(None, (0.1, 4.5, 0.2), (0.0, np.inf), usual=True)
+    b: float | Mapping[str, float] | None = tuned(None, (0.0, 1.0, 0.1), (0.0, 1.0), usual=True)
+    k3: float | None = tuned(None, [None, 0.0, 2.0, 8.0], (0.0, np.inf), usual=True)
+    delta: float | None = tuned(None, (0.0, 1.5, 0.1), (0.0, np.inf))
     epsilon: float = 0.25
     lengths: str = "exact"
     fields: Mapping[str, float] | None = WEIGHTS
@@ -347,25 +345,18 @@ class BM25(OverFields, name="bm25"):
     @cached_property
     def weighting(self) -> BM25Weighting:
         """Model with its parameters, defaults filled in."""
-        return BM25Weighting.of(
-            self.variant,
-            self.k1,
-            self.b,
-            delta=self.delta,
-            k3=self.k3,
-            epsilon=self.epsilon,
-            lengths=self.lengths,
-            fields=self._weights,
-            combine=self.combine,
-        )
+        return BM25Weighting.of(**self._parameters_of(BM25Weighting))
 
     def shown(self) -> dict[str, Any]:
-        """Return k1 and b always; delta if it is not the variant's default."""
-        complete = self._complete
-        shown = super().shown() | {"k1": complete.k1, "b": complete.b}
-        if self.variant in VARIANTS and complete.delta == VARIANTS[self.variant].delta:
-            shown.pop("delta", None)
-        return {name: shown[name] for name in self.params() if name in shown}
+        """Return parameters whose defaults all variants have always; others if they are not the variant's default."""
+        complete, always = self._complete, VARIANTS["lucene"].defaults
+        shown = super().shown() | {name: getattr(complete, name) for name in always}
+        usual = {} if self.variant not in VARIANTS else VARIANTS[self.variant].defaults
+        return {
+            name: shown[name]
+            for name in self.params()
+            if name in shown and (name in always or name not in usual or shown[name] != usual[name])
+        }
 
     def entries(self, name: str) -> Mapping[str, Any]:
         b = self._complete.b
@@ -375,19 +366,12 @@ class BM25(OverFields, name="bm25"):
 
     @property
     def _complete(self) -> BM25:
-        known = VARIANTS.get(self.variant)
-        if known is None:
+        if self.variant not in VARIANTS:
             return self
-        b: Any = known.b if self.b is None else self.b
-        if isinstance(b, Mapping):  # a field without one has the default
-            given = {name: own for name, own in b.items() if own is not None}
-            b = FrozenDict(dict.fromkeys(self.fields or (), known.b) | given)
-        return replace(
-            super()._complete,
-            k1=known.k1 if self.k1 is None else self.k1,
-            b=b,
-            delta=known.delta if self.delta is None else self.delta,
-        )
+        known = VARIANTS[self.variant]
+        b: Any = known.b_by_field(self.b, self.fields or ()) if isinstance(self.b, Mapping) else self.b
+        defaults = {name: value for name, value in known.defaults.items() if getattr(self, name) is None}
+        return replace(super()._complete, **{"b": b, **defaults})
 
     def __eq__(self, other: object) -> bool:
         """Compare parameters after filling in the variant's defaults."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
+from ..core.parameters import tuned
 from ..core.values import Explanation
 from .over_fields import WEIGHTS, OverFields
 from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
@@ -133,8 +134,8 @@ class QueryLikelihood(OverFields, name="ql"):
 
     index: Index = field(repr=False)
     smoothing: str = "dirichlet"
-    mu: float = field(default=1000.0, metadata={"range": (100, 3000, 100)})
-    lambda_: float = field(default=0.1, metadata={"range": (0.05, 0.95, 0.05)})
+    mu: float = tuned(1000.0, (100, 3000, 100), usual=True)
+    lambda_: float = tuned(0.1, (0.05, 0.95, 0.05), usual=True)
     lengths: str = "exact"
     fields: Mapping[str, float] | None = WEIGHTS
     k: int = 1000
@@ -144,7 +145,7 @@ class QueryLikelihood(OverFields, name="ql"):
     @property
     def weighting(self) -> LikelihoodWeighting:
         """Model with its parameters."""
-        return LikelihoodWeighting(self.smoothing, self.mu, self.lambda_, self.lengths, self._weights)
+        return LikelihoodWeighting(**self._parameters_of(LikelihoodWeighting))
 
     def shown(self) -> dict[str, Any]:
         """Return the parameter of the smoothing always."""

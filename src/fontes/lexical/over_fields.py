@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
 from ..core.frozen import FrozenDict
+from ..core.parameters import tuned
 from ..core.progress import Report, silent
 from ..core.values import Topic
 from ..index.postings import Searchable
 from .fields import check_names, chosen_fields, field_weights, statistics_of
 from .retriever import Lexical
+from .weighting import Weighting
 
-WEIGHTS: Any = field(default=None, metadata={"range": (0.5, 10.0, 0.5), "entry": 1.0})
+WEIGHTS: Any = tuned(None, (0.5, 10.0, 0.5), (0.0, math.inf), entry=1.0)
 """The field of a dataclass that takes the weights."""
 
 
@@ -28,6 +31,9 @@ class OverFields(Lexical):
     """
 
     fields: Mapping[str, float] | None
+
+    def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
+        return super()._parameters_of(weighting) | {"fields": self._weights}
 
     @property
     def searched(self) -> Searchable:

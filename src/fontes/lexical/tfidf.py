@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
+from ..core.parameters import tuned
 from ..core.values import Explanation
 from .over_fields import WEIGHTS, OverFields
 from .weighting import Floats, Postings, Statistics, Weighting, explained_tf
@@ -103,9 +104,9 @@ class TFIDF(OverFields, name="tfidf"):
     """
 
     index: Index = field(repr=False)
-    sublinear_tf: bool = field(default=False, metadata={"range": [False, True]})
-    smooth_idf: bool = field(default=False, metadata={"range": [False, True]})
-    norm: str | None = field(default="l2", metadata={"range": ["l2", None]})
+    sublinear_tf: bool = tuned(False, [False, True])
+    smooth_idf: bool = tuned(False, [False, True])
+    norm: str | None = tuned("l2", ["l2", None])
     relative_tf: bool = False
     fields: Mapping[str, float] | None = WEIGHTS
     k: int = 1000
@@ -115,4 +116,4 @@ class TFIDF(OverFields, name="tfidf"):
     @property
     def weighting(self) -> TFIDFWeighting:
         """Model with its parameters."""
-        return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, self.norm, self.relative_tf, self._weights)
+        return TFIDFWeighting(**self._parameters_of(TFIDFWeighting))
