@@ -141,6 +141,8 @@ def test_models_know_what_values_of_their_parameters_to_try(index):
     }
     for cls in RANGED:
         for name, parameter in parameters_of(cls).items():
+            if name == "fields":  # whose range is that of a weight
+                continue
             for value in parameter.range if isinstance(parameter.range, list) else (parameter.range or ())[:2]:
                 variant = {"variant": "plus"} if name == "delta" else {}
                 cls(index, **variant, **{name: value}).check()

@@ -250,6 +250,8 @@ class _Builder(PythonText):
             raise self.error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
         if not bounds and parameter.range is None:
             raise self.error(node, f"no range is known for {parameter.name}; write tune(low, high), or tune(low, high, step)")
+        if not bounds and path.endswith(f"__{parameter.name}") and not parameter.takes(parameter.range[0]):
+            raise self.error(node, f"{parameter.name} is a mapping; tune its values: {parameter.name}={{'title': tune()}}")
         if len(bounds) == 1:
             if not isinstance(bounds[0], tuple):
                 raise self.error(node, "with one argument tune takes the values to try, as a list")

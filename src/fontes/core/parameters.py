@@ -76,6 +76,14 @@ class Parameter:
             raise ParameterError(f"{self.name} must be {_said(self.kind)}, not {value!r}")
         return value
 
+    def takes(self, value: Any) -> bool:
+        """Whether the value is of the right type."""
+        try:
+            self.checked(value)
+        except ParameterError:
+            return False
+        return True
+
 
 def _said(kind: str) -> str:
     return kind.replace("Mapping[str, float]", "{name: float}").replace(" | ", " or ")
@@ -107,17 +115,11 @@ def tuned(
 
 def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:
     """Return "; did you mean k1=1.2?" if only a longer-named parameter can take the value, else an empty string."""
-
-    def takes(parameter: Parameter) -> bool:
-        try:
-            parameter.checked(value)
-        except ParameterError:
-            return False
-        return True
-
-    if name not in known or takes(known[name]):
+    if name not in known or known[name].takes(value):
         return ""
-    longer = [other for other, parameter in known.items() if other != name and other.startswith(name) and takes(parameter)]
+    longer = [
+        other for other, parameter in known.items() if other != name and other.startswith(name) and parameter.takes(value)
+    ]
     return f"; did you mean {longer[0]}={value!r}?" if longer else ""
 
 

@@ -20,7 +20,7 @@ from ..storage.hashes import hash_json
 
 if TYPE_CHECKING:
     from ..core.strings import Strings
-    from ..index.field_statistics import FieldStatistics
+    from ..index.positions import Positions
     from ..index.postings import Searchable
 
 CHUNK = 1 << 20  # postings counted at a time
@@ -58,7 +58,7 @@ class ChosenFields:
     """
 
     def __init__(self, index: Searchable, names: tuple[str, ...]) -> None:
-        self._index, self._base = index, statistics_of(index)
+        self._index, self._base = index, index.field_statistics
         self._columns = [self._base.names.index(name) for name in names]
         self.ids: Strings = index.ids
         self.fingerprint = hash_json([index.fingerprint, names])
@@ -69,6 +69,7 @@ class ChosenFields:
         self.cf: NDArray[np.int64] = cf.sum(axis=1, dtype=np.int64)
         self.tokens = int(tokens.sum(dtype=np.int64))
         self.df = self._counted()
+        self.separate = names
         own = weakly(self)
         self.field_statistics = _Columns(names, lengths, tokens, np.asarray(self._base.df)[:, self._columns], cf, own)
 
@@ -80,7 +81,18 @@ class ChosenFields:
     @property
     def whole(self) -> Searchable:
         """The same fields of the whole, for a part of an index."""
-        return chosen_fields(self._index.whole, self.field_statistics.names)  # type: ignore[attr-defined]
+        whole: Searchable = self._index.whole  # type: ignore[attr-defined]
+        return chosen_fields(whole, self.separate)
+
+    @property
+    def has_positions(self) -> bool:
+        """False: positions are those of all fields."""
+        return False
+
+    @property
+    def positions(self) -> Positions:
+        """Raises ParameterError."""
+        raise ParameterError("phrases are found in all fields together; give each field of the index a weight above 0")
 
     def only(self, names: Collection[str]) -> Searchable:
         """Return fewer of the fields."""
@@ -121,19 +133,9 @@ class ChosenFields:
 _CHOSEN: Attached[Searchable, Cached[tuple[str, ...], ChosenFields]] = Attached("chosen_fields", lambda index: Cached())
 
 
-def statistics_of(index: Searchable) -> FieldStatistics:
-    """Return the statistics of an index's separate fields.
-
-    Raises:
-        ParameterError: It keeps none.
-    """
-    statistics: FieldStatistics = index.field_statistics  # type: ignore[attr-defined]
-    return statistics
-
-
 def chosen_fields(index: Searchable, names: Collection[str]) -> Searchable:
     """Return these fields of an index as an index of them alone; the index itself if they are all of its fields."""
-    known = statistics_of(index).names
+    known = index.field_statistics.names
     chosen = tuple(name for name in known if name in names)
     if chosen == tuple(known):
         return index

@@ -14,7 +14,7 @@ from ..core.parameters import tuned
 from ..core.progress import Report, silent
 from ..core.values import Topic
 from ..index.postings import Searchable
-from .fields import check_names, chosen_fields, field_weights, statistics_of
+from .fields import check_names, chosen_fields, field_weights
 from .retriever import Lexical
 from .weighting import Weighting
 
@@ -55,7 +55,7 @@ class OverFields(Lexical):
         if self.fields is None:
             return None
         weights, state = field_weights(self.fields), self.index.state
-        check_names(self.fields, statistics_of(state).names, f"{state.path} has no field")
+        check_names(self.fields, state.field_statistics.names, f"{state.path} has no field")
         return weights
 
     @property

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..core.errors import ParameterError
 from ..core.values import Explanation
 from ..storage.caches import Attached, Cached, weakly
-from .fields import chosen_fields, statistics_of
+from .fields import chosen_fields
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
@@ -52,7 +52,7 @@ class Postings:
     def of(cls, index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]) -> Postings:
         """Return all postings of the terms, with what the weighting needs."""
         docs, tf = index.postings(terms)
-        fields = None if weighting.fields is None else statistics_of(index).frequencies(terms)
+        fields = None if weighting.fields is None else index.field_statistics.frequencies(terms)
         return cls(terms, index.df[terms], docs, tf, fields)
 
     def at(self, place: int) -> Postings:
@@ -146,7 +146,7 @@ class Statistics:
     @cached_property
     def field_names(self) -> tuple[str, ...]:
         """Names of the separate fields, in the order of the columns of `Postings.fields`."""
-        return tuple(statistics_of(self._index).names)
+        return self._index.separate
 
     def weighted_tf(self, postings: Postings, weights: Mapping[str, float] | None) -> Floats:
         """Return tf of each posting, float64: the weighted sum over fields, if there are weights."""
