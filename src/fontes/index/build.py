@@ -95,8 +95,8 @@ class IndexSettings:
         """
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        wanted = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
-        names = tuple(components[name].name for name in dict.fromkeys(wanted))
+        every = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
+        names = tuple(components[name].name for name in dict.fromkeys(every))
         settings = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
         settings._check()
         return settings

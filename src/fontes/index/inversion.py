@@ -473,8 +473,8 @@ class InvertedWriter(Writer):
 
     def __init__(self, building: Building) -> None:
         self._building, self._workers = building, building.workers
-        wanted = (components[name] for name in building.settings.components)
-        self._payloads = [component for component in wanted if isinstance(component, Payload)]
+        every = (components[name] for name in building.settings.components)
+        self._payloads = [component for component in every if isinstance(component, Payload)]
         self._runs = PostingRuns(building.folder.parent, [payload.name for payload in self._payloads])
         self._lists = ListsWriter(building.folder)
         fields = len(building.settings.fields)
