@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from fontes.cluster.shards import PartOfIndex
 from fontes.core import Doc, ParameterError, Topic, expression
+from fontes.core.query import AnyOf, Group, Term
 from fontes.index import Index
 from fontes.lexical import Statistics
 from fontes.lexical.bm25 import VARIANTS
@@ -452,3 +453,30 @@ def test_feedback_and_sums_of_stages_take_models_over_fields(index):
 def test_documents_without_a_term_in_these_fields_do_not_match(tmp_path):
     index = built(tmp_path / "x", [Doc("1", "spring", "geyser"), Doc("2", "geyser", "spring"), Doc("3", "geyser")])
     assert [hit.id for hit in index.bm25(fields={"title": 1}).search("geyser")] == ["1"]
+
+
+def test_a_structured_query_of_terms_is_the_bag_of_them(index):
+    stage = index.bm25(fields={"title": 3, "text": 1, "tags": 2})
+    query = Topic("q", "a 東", query=Group(should=(Term("a"), Term("東"))))
+    assert [(h.id, h.score) for h in stage.search(query, 50)] == [(h.id, h.score) for h in stage.search("a 東", 50)]
+
+
+@pytest.mark.parametrize(("model", "parameters"), [row for row in STAGES if len(row[1]["fields"]) == 3], ids=str)
+def test_clauses_of_structured_queries_are_weighed_by_field(index, model, parameters):
+    stage = getattr(index, model)(**parameters)
+    one = Topic("q", "", query=Group(must=(AnyOf(("東",)), Term("a", field="title"))))
+    alone = getattr(index, model)(**{**parameters, "fields": {"title": 1}, **({"b": 0.3} if "b" in parameters else {})})
+    of_title = {hit.id: hit.score for hit in alone.with_(combine="frequencies").search("a", 1000)} if model == "bm25" else None
+    whole = {hit.id: hit.score for hit in stage.search("東", 1000)}
+    ranking = stage.search(one, 1000)
+    assert len(ranking) > 3
+    for hit in ranking:
+        explanation = stage.explain(one, hit.id)
+        assert explanation.value == pytest.approx(hit.score, rel=1e-6)
+        if of_title is not None and parameters.get("variant") != "okapi":
+            assert hit.score == pytest.approx(whole[hit.id] + of_title[hit.id], rel=1e-5)
+
+
+def test_a_structured_query_in_some_fields_says_what_to_do(index):
+    with pytest.raises(ParameterError, match="give each of title, text, tags a weight above 0, or name the field in the query"):
+        index.bm25(fields={"title": 3}).search(Topic("q", "", query=Group(must=(Term("a"),))))

@@ -194,7 +194,7 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
         if variant.floored:
-            held = statistics.df[statistics.df > 0]
+            held = statistics.vocabulary.df[statistics.vocabulary.df > 0]
             return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, held))) if len(held) else 0.0, idf)
         return idf
 
@@ -238,7 +238,7 @@ class BM25Weighting(Weighting):
         """What each field adds to the weighted frequency of a posting where each has its own b."""
         assert self.fields is not None
         for name, field_of, of_field in self._by_field(statistics, posting):
-            weight, tf, alone = self.fields[name], int(of_field.tf[0]), self._alone(name)
+            weight, tf, alone = self.fields[name], int(of_field.tf[0]), self.of_field(name)
             length = alone._explained_length(field_of, of_field)
             label = f"{name}: weight {weight:g} times tf={tf} over length"
             yield Explanation(weight * tf / length.value, label, (length,))
@@ -248,7 +248,7 @@ class BM25Weighting(Weighting):
         assert self.fields is not None
         for name, field_of, of_field in self._by_field(statistics, posting):
             df = field_of.df[posting.terms].astype(np.int64)
-            alone = self._alone(name).explain(field_of, replace(of_field, df=df))
+            alone = self.of_field(name).explain(field_of, replace(of_field, df=df))
             weight = self.fields[name]
             yield Explanation(weight * alone.value, f"{name}: weight {weight:g} times", (alone,))
 
@@ -259,16 +259,19 @@ class BM25Weighting(Weighting):
             if len(held):
                 yield name, statistics.field(name), of_field
 
-    def _alone(self, name: str) -> BM25Weighting:
-        """The model of a single field."""
-        return replace(self, b=self.b[name] if isinstance(self.b, Mapping) else self.b, fields=None, combine="frequencies")
+    def of_field(self, name: str) -> BM25Weighting:
+        """Return the model of a single field."""
+        if self.fields is None:
+            return self
+        b = self.b.get(name, VARIANTS[self.variant].b) if isinstance(self.b, Mapping) else self.b
+        return replace(self, b=b, fields=None, combine="frequencies")
 
     def _summed(self, statistics: Statistics, postings: Postings) -> Floats:
         assert self.fields is not None
         weights = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):
             held, of_field = postings.of_field(column)
-            weights[held] += self.fields[name] * self._alone(name).postings(statistics.field(name), of_field)
+            weights[held] += self.fields[name] * self.of_field(name).postings(statistics.field(name), of_field)
         return weights
 
     def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Floats, Floats]:
@@ -278,7 +281,7 @@ class BM25Weighting(Weighting):
         tf = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):
             held, of_field = postings.of_field(column)
-            tf_of_field, length = self._alone(name)._frequencies(statistics.field(name), of_field)
+            tf_of_field, length = self.of_field(name)._frequencies(statistics.field(name), of_field)
             tf[held] += self.fields[name] * (tf_of_field / length)
         return tf, np.ones(len(tf))
 
