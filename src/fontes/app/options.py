@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_
 
 import typer
 
+from ..core.checks import real
+from ..core.errors import ParameterError
 from ..core.parameters import descriptions
 
 if TYPE_CHECKING:
@@ -75,6 +77,29 @@ Analyzer = Annotated[
 def ray_of(ray: str | None) -> bool | str | None:
     """Value of the option `Ray`: an address, or True without one."""
     return True if ray == "" else ray
+
+
+def weights_of(fields: str | None) -> dict[str, float] | None:
+    """Value of the option `FieldWeights`; a name alone has the weight 1.
+
+    Raises:
+        ParameterError: It is not written so.
+    """
+    if fields is None:
+        return None
+    weights: dict[str, float] = {}
+    for item in fields.split(","):
+        name, equals, weight = map(str.strip, item.partition("="))
+        try:
+            number = real(weight) if equals else 1.0
+        except ValueError:
+            number = None
+        if not name or name in weights or number is None:
+            raise ParameterError(
+                f"--fields: '{item}' in '{fields}' is no NAME=WEIGHT of its own; write --fields title=3,text=1"
+            )
+        weights[name] = number
+    return weights
 
 
 def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Command]:
@@ -231,6 +256,15 @@ Where = Annotated[
 Variant = Annotated[str | None, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.", show_default="lucene")]
 K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]
 B = Annotated[float | None, typer.Option(help="BM25: influence of length, 0 to 1.", show_default="0.4; okapi 0.75")]
+FieldWeights = Annotated[
+    str | None,
+    typer.Option(
+        "--fields",
+        metavar="NAME=WEIGHT,…",
+        help="bm25, tfidf, ql: weights of the fields that the index keeps apart: title=3,text=1.",
+        show_default="all as one text",
+    ),
+]
 Encoder = Annotated[
     str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
 ]

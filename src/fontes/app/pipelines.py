@@ -70,7 +70,8 @@ def retriever(
         text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         return filtered(expression.pipeline(text, index), where)
     if options:
-        raise ParameterError(f"--{next(iter(options))} is of bm25, not of {model}")
+        name = next(iter(options))
+        raise ParameterError(f"--{name} is of {'bm25, tfidf and ql' if name == 'fields' else 'bm25'}, not of {model}")
     return filtered(_dense(index, model, encoder), where)
 
 

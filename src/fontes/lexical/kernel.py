@@ -195,10 +195,10 @@ def search_all(
             best, _, positive, row_of, _, _ = own[1]
             if not is_own[i]:
                 scale[i], row[i] = query_weights[i] * other[1][0][number], other[1][3][number]
-                pruned = pruned and query_weights[i] > TINY and other[1][2][number]
+                pruned = pruned and query_weights[i] > TINY and bool(other[1][2][number])
             else:
                 scale[i], row[i] = query_weights[i] * best[number], row_of[number]
-                pruned = pruned and query_weights[i] > TINY and positive[number]
+                pruned = pruned and query_weights[i] > TINY and bool(positive[number])
     scale *= 1 + 3e-7 * (clauses + 4)  # tolerance for rounding
     lead, is_required = required[0], np.zeros(clauses, dtype=np.bool_)
     is_required[required] = True

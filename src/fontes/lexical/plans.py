@@ -1,4 +1,4 @@
-"""Plans: structured queries that the compiled search takes, as clauses that a document must have, may have and must not have."""
+"""Plans: structured queries as clauses that a document must have, may have and must not have, for the compiled search."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +79,8 @@ def weights_of(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.f
         ParameterError: As `counts_of`.
         IndexFormatError: A weight is not finite.
     """
-    counts = counts_of(index, clause)
-    postings = Postings(np.zeros(1, np.int64), np.array([counts.df]), counts.docs, counts.tf)
-    weights: Floats = weighting.postings(statistics_of(index, clause), postings)
+    statistics, model, postings = postings_of(index, weighting, clause)
+    weights: Floats = model.postings(statistics, postings)
     if not np.isfinite(weights.sum(dtype=np.float64)):
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
     return weights.astype(np.float32)
@@ -129,6 +128,25 @@ class ClauseImpacts:
                     docs, weights = counts_of(self._index, clause).docs, weights_of(self._index, self._weighting, clause)
                     self._numbers[clause] = self._pool.add(np.array([0, len(docs)]), docs, weights)
             return ClauseLists([self._numbers[clause] for clause in clauses], self._pool.postings, self._pool.limits)
+
+
+def postings_of(index: State, weighting: Weighting, clause: Leaf) -> tuple[ClauseStatistics, Weighting, Postings]:
+    """Return the postings of a clause as those of a term, with the statistics and the model by which they are weighed.
+
+    A clause of one field is weighed as in an index of that field alone.
+    """
+    counts, statistics = counts_of(index, clause), statistics_of(index, clause)
+    postings = Postings(np.zeros(1, np.int64), np.array([counts.df]), counts.docs, counts.tf)
+    if weighting.fields is None or clause.field:
+        return statistics, weighting.of_field(clause.field), postings
+    of_fields = {name: replace(clause, field=name) for name in index.separate}
+    frequencies = np.zeros((counts.df, len(of_fields)), dtype=np.int32)
+    for column, of_field in enumerate(of_fields.values()):
+        own = counts_of(index, of_field)
+        frequencies[np.searchsorted(counts.docs, own.docs), column] = own.tf
+    by_field = {name: statistics_of(index, of_field) for name, of_field in of_fields.items()}
+    whole = ClauseStatistics(Statistics.of(index), counts.df, counts.cf, statistics.parts, by_field=by_field)
+    return whole, weighting, replace(postings, fields=frequencies)
 
 
 def statistics_of(index: State, clause: Leaf) -> ClauseStatistics:

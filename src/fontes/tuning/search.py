@@ -54,8 +54,9 @@ def tune(
         space: A mapping from parameter name to a list of values or a range: (low, high, step), or (low, high) for "random",
             "tpe" and parameters whose class knows a step. A range is of whole numbers if its bounds are and the present
             value is one or unknown. `k1` sets that parameter in every part of `stage` that has it, `bm25__k1` only in parts
-            called bm25. None: the space of the text, or for a stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from
-            0 to 1, and k3 None, 0, 2 and 8) and query likelihood.
+            called bm25, and `fields.title` or `b.title` a field's value in a mapping. None: the space of the text, or for a
+            stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from 0 to 1, and k3 None, 0, 2 and 8) and query
+            likelihood.
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
         measure: The measure to maximise.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, Variant, Verify
+from ..options import K1, Analyzer, B, Encoder, FieldWeights, IndexPath, Json, Model, Pipeline, Variant, Verify, weights_of
 
 commands = typer.Typer()
 
@@ -21,6 +21,7 @@ def explain(
     variant: Variant = None,
     k1: K1 = None,
     b: B = None,
+    fields: FieldWeights = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -32,7 +33,9 @@ def explain(
     from ..usage import refuse_exchanged
 
     refuse_exchanged(index, query)
-    stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    stage = retriever(
+        open_index(index, analyzer, verify), pipeline, model, encoder, variant=variant, k1=k1, b=b, fields=weights_of(fields)
+    )
     explanation = stage.explain(query, document)
     if json:
         print_json(explanation.to_dict())

@@ -11,6 +11,7 @@ from ..options import (
     Analyzer,
     B,
     Encoder,
+    FieldWeights,
     IndexPath,
     Json,
     Model,
@@ -25,6 +26,7 @@ from ..options import (
     Where,
     ray_of,
     reads_files,
+    weights_of,
 )
 
 commands = typer.Typer()
@@ -47,6 +49,7 @@ def search(
     variant: Variant = None,
     k1: K1 = None,
     b: B = None,
+    fields: FieldWeights = None,
     encoder: Encoder = None,
     where: Where = None,
     analyzer: Analyzer = None,
@@ -79,7 +82,7 @@ def search(
     actors = opened.state.actors is not None
     if ray is not None and topics is None and not actors:
         raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
-    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
+    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b, fields=weights_of(fields))
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
         if json:
