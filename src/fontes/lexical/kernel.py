@@ -127,16 +127,16 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
 
 
 @kernel()
-def search_any(own: Any, other: Any, allowed: Any, ids: Any, k: int, depth: int, results: Any) -> None:
+def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int, results: Any) -> None:
     """Find the best documents that have one of some clauses, whose lists are in two places.
 
     Args:
         own: (terms, weights, lists, bounds_of): the first terms, with float64 query weights, and their lists as of `search`.
         other: The terms that follow, and their lists.
         allowed: Whether each document may be returned; none: all.
+        depth: As of `search`; -1 where not all are allowed.
         ids: As of `search`.
         k: As of `search`.
-        depth: As of `search`.
         results: As of `search`, with one row.
     """
     rank, order = ids
@@ -184,7 +184,7 @@ def search_all(
     first, end = np.empty(clauses + outside, dtype=np.int64), np.empty(clauses + outside, dtype=np.int64)
     is_own = np.empty(clauses + outside, dtype=np.bool_)
     scale, row = np.empty(clauses, dtype=np.float64), np.full(clauses, -1, dtype=np.int64)
-    pruned = True
+    pruned: Any = True
     for i in range(clauses + outside):
         number = numbers[i] if i < clauses else excluded[i - clauses]
         is_own[i] = number >= 0

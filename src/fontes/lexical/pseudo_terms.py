@@ -19,9 +19,10 @@ from ..core.errors import IndexFormatError, ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..storage.arrays import REMEDY
 from ..storage.caches import Attached, Cached, weakly
+from ..text.proximity import Spans
 from .impacts import MAX_MODELS
 from .pools import ImpactPool
-from .proximity import proximity_counts
+from .proximity import proximity_counts, spans_in
 from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -160,6 +161,12 @@ def statistics_of(index: State, clause: Leaf) -> ClauseStatistics:
     parts = None if terms is None else fields.df[terms, place].astype(np.float64)
     lengths = fields.lengths[:, place].astype(np.float64)
     return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts, lengths, int(fields.tokens[place]))
+
+
+def spans_of(index: State, clause: Phrase | Window, doc: int) -> Spans:
+    """Return the first and last position of each match of a clause in a document."""
+    place = field_number(index, clause.field) if clause.field else -1
+    return spans_in(index, clause, term_numbers(index, clause.terms), place, doc)
 
 
 def field_number(index: State, name: str) -> int:

@@ -18,7 +18,7 @@ from ..index.columns import Filter
 from ..storage.compiled import affordable, is_loaded
 from .filtered import filtered
 from .impacts import impacts_of, weighted_postings
-from .kernel import DEPTHS, SORTED, best_first, search, search_any
+from .kernel import DEPTHS, SORTED, best_first, search
 from .weighting import Weighting
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _portion(
         postings, limits, rank = terms.postings, terms.limits, under.rank
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
-    depth = bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
+    depth = depth_of(k)
     count, order = last - first, index.ids.order
     counts, keys = np.empty(count, np.int64), np.zeros((count, 0 if k <= SORTED else k), np.uint64)
     docs, scores = _room(count, k)
@@ -127,6 +127,11 @@ def _portion(
         edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
         in_threads(part, edges[:-1], edges[1:])
     return _decoded((counts, docs, scores, keys), order)
+
+
+def depth_of(k: int) -> int:
+    """Return the column of k-th best weights to use, or -1."""
+    return bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
 
 
 def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: Searchable, k: int) -> Ranked:
@@ -145,8 +150,7 @@ def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: 
     few = k <= SORTED
     results = np.empty(1, np.int64), *_room(1, k), np.zeros((1, 0 if few else k), np.uint64)
     rank, order = index.ids.rank, index.ids.order
-    depth = (bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1,) if loop is search_any else ()
-    loop(*arguments, (rank, order), k, *depth, results)
+    loop(*arguments, (rank, order), k, results)
     return _decoded(results, order)[1:]
 
 

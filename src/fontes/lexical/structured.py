@@ -26,8 +26,8 @@ from ..storage.compiled import affordable, is_loaded
 from .impacts import impacts_of, weighted_postings
 from .kernel import search_all, search_any
 from .plans import Plan, is_union
-from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, weights_of
-from .searching import CALLS, LOOKS, QUICK, search_kernel, search_topic
+from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of, weights_of
+from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_topic
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 100  # greatest nesting of groups
 MOST_WEIGHT = 1e30  # keeps scores within float32
+SPANS = 10  # greatest number of places that an explanation lists
 Mask = NDArray[np.bool_]
 Results: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores, best first
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
@@ -145,7 +146,8 @@ class StructuredQuery:
         if not required:
             own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
             other = np.array(lists.numbers, dtype=np.int32), weights[len(terms) :], lists.postings, lists.limits
-            return search_kernel(search_any, (own, other, allowed), index, k)
+            depth = -1 if len(allowed) else depth_of(min(k, len(index)))
+            return search_kernel(search_any, (own, other, allowed, depth), index, k)
         numbers = np.array([*terms, *(~number for number in lists.numbers[: len(others)])], dtype=np.int64)
         without = np.array([*outside, *(~number for number in lists.numbers[len(others) :])], dtype=np.int64)
         first = sorted((places[clause] for clause in required), key=lambda place: self._df(self.known[place]))
@@ -234,8 +236,16 @@ class StructuredQuery:
             if explained is not None:
                 value = weight * float(np.float32(explained.value))
                 of_query = Explanation(weight, f"query part: weight={part.weight:g}")
-                parts.append(Explanation(value, shown(part.clause), (explained, of_query)))
+                parts.append(Explanation(value, shown(part.clause) + self._places(part.clause, doc), (explained, of_query)))
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
+
+    def _places(self, clause: Leaf, doc: int) -> str:
+        """Positions of a phrase or window in a document, as text."""
+        if not isinstance(clause, (Phrase, Window)):
+            return ""
+        spans = [f"{first}-{last}" for first, last in spans_of(self._index, clause, doc).tolist()]
+        more = f" and {len(spans) - SPANS} more" if len(spans) > SPANS else ""
+        return f" at positions {', '.join(spans[:SPANS])}{more}"
 
     def _of_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
         """Explain the weight of a clause in a document; None where the document does not match it."""
