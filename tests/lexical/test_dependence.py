@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from fontes.core import ParameterError, Topic, Topics, pipeline
-from fontes.core.query import AnyOf, Condition, Group, Phrase, Term, Window
+from fontes.core.query import AnyOf, Group, Phrase, Term, Window
 from fontes.index import Index
+from fontes.lexical import Statistics
 
 DOCS = [
     ("1", "the desert spring feeds a desert spring oasis"),
@@ -44,13 +45,13 @@ def test_topics_become_terms_phrases_and_windows_of_neighbours(index):
 
 
 def test_scores_are_those_of_the_formula_with_each_pair_as_a_term(index):
-    """Counted by hand over the terms of DOCS: 22 tokens without stop words."""
+    """Counted by hand over the terms of DOCS, 16 without stop words."""
 
     def ql(tf: int, cf: int, dl: int) -> float:
         p = (cf + 1) / (index.tokens + 1)
         return max(math.log(1 + tf / (10 * p)) + math.log(10 / (dl + 10)), 0.0)
 
-    assert index.lengths.tolist() == [6, 3, 5, 2, 1]
+    assert index.lengths.tolist() == [6, 3, 4, 2, 1]
     scores = {hit.id: hit.score for hit in (index.sdm() >> index.ql(mu=10)).search("desert spring")}
     # desert: cf 4; spring: cf 4; "desert spring": cf 2, in document 1; windows of 8 begin at 1, 2 and 6 in 1, and at 0 in 2
     first = 0.85 * (ql(2, 4, 6) + ql(2, 4, 6)) + 0.10 * ql(2, 2, 6) + 0.05 * ql(3, 4, 6)
@@ -88,7 +89,7 @@ def test_the_idf_of_a_phrase_is_its_own_or_the_sum_of_its_terms(index, name):
     make = getattr(index, name)
     own, summed = (make(phrase_idf=kind).search(topic)[0].score for kind in ("own", "sum"))
     idf = make().weighting.idf
-    statistics = __import__("fontes.lexical", fromlist=["Statistics"]).Statistics.of(index.state)
+    statistics = Statistics.of(index.state)
     expected = (idf(statistics, 3.0) + idf(statistics, 3.0)) / idf(statistics, 1.0)
     assert summed / own == pytest.approx(float(expected), rel=1e-6)
     assert make(phrase_idf="sum").explain(topic, "1").value == pytest.approx(summed, rel=1e-6)
@@ -99,8 +100,8 @@ def test_the_idf_of_a_phrase_is_its_own_or_the_sum_of_its_terms(index, name):
 
 def test_explanations_say_where_a_phrase_stands(index):
     topic = Topic("1", "", query=Group(should=(DESERT_SPRING, Window(("rain", "spring"), 3))))
-    assert index.bm25().explain(topic, "1").parts[0].label == '"desert spring" at positions 1-2, 5-6'
-    assert index.bm25().explain(topic, "2").parts[0].label == "window of 3: 'rain' 'spring' at positions 0-1"
+    assert index.bm25().explain(topic, "1").parts[0].label == '"desert spring" at text 1-2, text 5-6'
+    assert index.bm25().explain(topic, "2").parts[0].label == "window of 3: 'rain' 'spring' at text 0-1"
 
 
 def test_a_phrase_on_an_index_without_positions_says_how_to_get_them(tmp_path):
@@ -119,13 +120,12 @@ def test_snippets_mark_the_words_of_a_phrase_where_they_stand_as_one(tmp_path):
     assert "the **desert** **spring** of" in snippet
     both = Topic("1", "", query=Group(must=(DESERT_SPRING,), should=(Term("last"),)))
     assert "At **last** the **desert** **spring**" in index.bm25().search(both).snippets()[0]
-    apart = Topic("1", "", query=Group(should=(AnyOf(("desert", "last")),)))
+    apart = Topic("1", "", query=Group(should=(AnyOf(("desert", "oasi")),)))
     assert "**desert** without" in index.bm25().search(apart).snippets()[0]
 
 
 def test_feedback_keeps_what_must_match_and_adds_terms_that_raise_the_score(index):
-    query = Group(must=(Term("desert", weight=3.0),), should=(Term("spring"),), must_not=(Condition("id == '4'"),))
-    query = Group(must=query.must, should=query.should, must_not=(Term("autumn"),))
+    query = Group(must=(Term("desert", weight=3.0),), should=(Term("spring"),), must_not=(Term("autumn"),))
     feedback = index.rm3(max_df=1.0, fb_terms=3, original_weight=0.6)
     topic = (index.bm25() >> feedback)(Topics([Topic("1", "", query=query)]))["1"]
     assert topic.query is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -12,7 +13,7 @@ from support.naive_queries import NaiveIndex, random_query
 from support.small_collections import PROPERTY
 
 from fontes.core import Doc, InputError, ParameterError, Topic, Topics
-from fontes.core.query import AnyOf, Condition, Group, Term
+from fontes.core.query import AnyOf, Condition, Group, Phrase, Term
 from fontes.index import Index
 from fontes.text import Analyzer
 
@@ -158,3 +159,30 @@ def test_a_query_that_nothing_matches_has_an_empty_ranking(index):
         assert list(index.bm25().search(topic(query))) == []
         assert index.bm25().search(topic(query))._matches().tolist() == []
         assert "does not match" in index.bm25().explain(topic(query), "d00").label
+
+
+def test_structured_queries_are_searched_here_where_actors_hold_the_shards(index, monkeypatch):
+    class Holders:
+        def run(self, stage, method, arguments, progress):
+            raise AssertionError("actors are asked")
+
+    query = topic(Group(must=(Term("a"), Term("b"))))
+    expected = index.bm25()(Topics([query]))
+    monkeypatch.setattr(index.state, "actors", Holders())
+    assert index.bm25()(Topics([query])) == expected
+    assert list(index.bm25().search(query)) == list(expected["1"])[:10]
+    with pytest.raises(AssertionError, match="actors are asked"):
+        index.bm25()(Topics([query, Topic("2", "a")]))
+
+
+def test_counts_that_are_kept_have_a_limit(index, monkeypatch):
+    from fontes.lexical import pseudo_terms
+
+    state = Index.open(index.path).state
+    monkeypatch.setattr(pseudo_terms, "MEMORY", 1_000)
+    scores = []
+    for _ in range(2):
+        for pair in itertools.permutations(WORDS, 2):
+            scores.append(state.bm25().search(topic(Group(should=(Phrase(pair, (0, 1)), AnyOf(pair)))))[0].score)
+    assert scores[: len(scores) // 2] == scores[len(scores) // 2 :]
+    assert vars(state)["_attached_clause_counts"]._total < 2_000

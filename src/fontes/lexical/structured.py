@@ -240,12 +240,16 @@ class StructuredQuery:
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
 
     def _places(self, clause: Leaf, doc: int) -> str:
-        """Positions of a phrase or window in a document, as text."""
+        """Where a phrase or window stands in a document, as text: fields, and positions counted from their start."""
         if not isinstance(clause, (Phrase, Window)):
             return ""
-        spans = [f"{first}-{last}" for first, last in spans_of(self._index, clause, doc).tolist()]
-        more = f" and {len(spans) - SPANS} more" if len(spans) > SPANS else ""
-        return f" at positions {', '.join(spans[:SPANS])}{more}"
+        starts, places = self._index.positions.field_starts[doc, :-1], []
+        for first, last in spans_of(self._index, clause, doc).tolist():
+            field = int(np.searchsorted(starts, first, side="right")) - 1
+            name = f"{self._index.fields[field]} " if len(starts) > 1 else ""
+            places.append(f"{name}{first - starts[field]}-{last - starts[field]}")
+        more = f" and {len(places) - SPANS} more" if len(places) > SPANS else ""
+        return f" at {', '.join(places[:SPANS])}{more}"
 
     def _of_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
         """Explain the weight of a clause in a document; None where the document does not match it."""
