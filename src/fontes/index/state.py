@@ -46,7 +46,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..core.run import Run
-    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
+    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood, SequentialDependence
     from ..lexical.language import QueryLanguage
     from ..neural.dense.dense import Dense
     from ..neural.dense.settings import encoder_of
@@ -177,6 +177,7 @@ class State:
         learned_sparse = StageMethod(LearnedSparse)
         query = StageMethod(QueryLanguage)
         rm3 = StageMethod(RM3)
+        sdm = StageMethod(SequentialDependence)
         causal_feedback = StageMethod(CausalFeedback)
         dense = StageMethod(Dense)
         late = StageMethod(Late)

@@ -219,7 +219,7 @@ def search_all(
                         bound = -1.0
                         break
                 bound += share * scale[i]
-            reaches = bound >= least and bound > 0
+            reaches = bound > 0 and bool(bound >= least)
         target = doc
         if not reaches:
             target = (block + 1) * BLOCK

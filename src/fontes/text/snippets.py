@@ -104,7 +104,7 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
         return snippet(analyzer, text, terms.union(*map(_terms, near)), length)
     text = _folded(text)
     tokens = analyzer.spans(text)
-    keys: list[set[Hashable]] = [terms.intersection(own) for _, _, own in tokens]
+    keys: list[set[Hashable]] = [{*terms.intersection(own)} for _, _, own in tokens]
     places: dict[str, list[int]] = {}
     for position, (_, _, own) in enumerate(tokens):
         for term in own:
