@@ -363,8 +363,8 @@ class BM25(OverFields, name="bm25"):
 
     def entries(self, name: str) -> Mapping[str, Any]:
         b = self._complete.b
-        if name == "b" and self.fields is not None and not isinstance(b, Mapping):
-            return dict.fromkeys(self.fields, b)
+        if name == "b" and self.fields is not None:
+            return b if isinstance(b, Mapping) else dict.fromkeys(self.fields, b)
         return super().entries(name)
 
     @property
