@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections import Counter
@@ -480,3 +481,19 @@ def test_clauses_of_structured_queries_are_weighed_by_field(index, model, parame
 def test_a_structured_query_in_some_fields_says_what_to_do(index):
     with pytest.raises(ParameterError, match="give each of title, text, tags a weight above 0, or name the field in the query"):
         index.bm25(fields={"title": 3}).search(Topic("q", "", query=Group(must=(Term("a"),))))
+
+
+@pytest.mark.parametrize("name", ["cranfield", pytest.param("scifact", marks=pytest.mark.slow)])
+def test_weights_of_1_give_the_run_of_joined_fields_on_real_collections(shared, tmp_path, name):
+    corpus, topics = shared / name / "corpus.jsonl", shared / name / "queries.jsonl"
+    separate = Index.build(corpus, tmp_path / "separate", separate=True)
+    joined = Index.build(corpus, tmp_path / "joined")
+
+    def digest(run: Any) -> str:
+        columns = run.bounds.tobytes() + np.asarray(run.codes).tobytes() + run.scores.tobytes()
+        return hashlib.sha256(columns).hexdigest()
+
+    for model, parameters in (("bm25", {}), ("bm25", {"variant": "okapi", "lengths": "lucene"}), ("tfidf", {})):
+        weighted = getattr(separate, model)(**parameters, fields={"title": 1, "text": 1})(topics)
+        assert digest(weighted) == digest(getattr(joined, model)(**parameters)(topics))
+        assert digest(getattr(separate, model)(**parameters)(topics)) == digest(weighted)

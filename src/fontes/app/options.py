@@ -98,7 +98,7 @@ def weights_of(fields: str | None) -> dict[str, float] | None:
             raise ParameterError(
                 f"--fields: '{item}' in '{fields}' is no NAME=WEIGHT of its own; write --fields title=3,text=1"
             )
-        weights[name] = number
+        weights[name] = int(number) if number.is_integer() else number
     return weights
 
 

@@ -196,8 +196,8 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
         if variant.floored:
-            held = statistics.vocabulary.df[statistics.vocabulary.df > 0]
-            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, held))) if len(held) else 0.0, idf)
+            present = statistics.vocabulary.df[statistics.vocabulary.df > 0]
+            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, present))) if len(present) else 0.0, idf)
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
@@ -257,8 +257,8 @@ class BM25Weighting(Weighting):
     def _by_field(self, statistics: Statistics, posting: Postings) -> Iterator[tuple[str, Statistics, Postings]]:
         """Name, statistics and posting of each field that holds the term of a single posting."""
         for column, name in enumerate(statistics.field_names):
-            held, of_field = posting.of_field(column)
-            if len(held):
+            rows, of_field = posting.of_field(column)
+            if len(rows):
                 yield name, statistics.field(name), of_field
 
     def of_field(self, name: str) -> BM25Weighting:
@@ -272,8 +272,8 @@ class BM25Weighting(Weighting):
         assert self.fields is not None
         weights = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):
-            held, of_field = postings.of_field(column)
-            weights[held] += self.fields[name] * self.of_field(name).postings(statistics.field(name), of_field)
+            rows, of_field = postings.of_field(column)
+            weights[rows] += self.fields[name] * self.of_field(name).postings(statistics.field(name), of_field)
         return weights
 
     def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Floats, Floats]:
@@ -282,9 +282,9 @@ class BM25Weighting(Weighting):
             return statistics.weighted_tf(postings, self.fields), self._length_part(statistics, postings.docs)
         tf = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):
-            held, of_field = postings.of_field(column)
+            rows, of_field = postings.of_field(column)
             tf_of_field, length = self.of_field(name)._frequencies(statistics.field(name), of_field)
-            tf[held] += self.fields[name] * (tf_of_field / length)
+            tf[rows] += self.fields[name] * (tf_of_field / length)
         return tf, np.ones(len(tf))
 
     def _collection(self, statistics: Statistics) -> tuple[int, float]:
@@ -368,8 +368,8 @@ class BM25(OverFields, name="bm25"):
 
     def entries(self, name: str) -> Mapping[str, Any]:
         b = self._complete.b
-        if name == "b" and self.fields is not None and not isinstance(b, Mapping):
-            return dict.fromkeys(self.fields, b)
+        if name == "b" and self.fields is not None:
+            return b if isinstance(b, Mapping) else dict.fromkeys(self.fields, b)
         return super().entries(name)
 
     @property

@@ -106,8 +106,8 @@ class ChosenFields:
     def frequencies(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the ordinals of documents, and the frequency in each field, of the postings of terms."""
         frequencies = self._base.frequencies(terms)[:, self._columns]
-        held = frequencies.any(axis=1)
-        return self._index.postings(terms)[0][held], frequencies[held]
+        rows = frequencies.any(axis=1)
+        return self._index.postings(terms)[0][rows], frequencies[rows]
 
     def __len__(self) -> int:
         return len(self._index)
@@ -122,9 +122,9 @@ class ChosenFields:
 
         def part(edges: tuple[int, int]) -> None:
             first, last = edges
-            held = self._base.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
+            present = self._base.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
             terms = np.repeat(np.arange(last - first), of_index[first:last])
-            df[first:last] = np.bincount(terms[held], minlength=last - first)
+            df[first:last] = np.bincount(terms[present], minlength=last - first)
 
         in_threads(part, list(chunks(of_index, CHUNK)))
         return df

@@ -66,10 +66,10 @@ class Postings:
         """Return which of the postings are in a field, and these as the postings of the field alone."""
         assert self.fields is not None
         tf = self.fields[:, column]
-        held = np.flatnonzero(tf)
+        rows = np.flatnonzero(tf)
         term_of = np.repeat(np.arange(len(self.terms)), self.df)
-        df = np.bincount(term_of[held], minlength=len(self.terms))
-        return held, Postings(self.terms, df, self.docs[held], tf[held])
+        df = np.bincount(term_of[rows], minlength=len(self.terms))
+        return rows, Postings(self.terms, df, self.docs[rows], tf[rows])
 
     def spread(self, of_terms: Floats) -> Floats:
         """Repeat the value of each term for its postings."""
@@ -287,8 +287,8 @@ def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str
     """Explain the weighted frequency of a posting: a part for each field that holds the term."""
     if weights is not None:
         for column, name in enumerate(statistics.field_names):
-            held, of_field = posting.of_field(column)
-            if len(held):
+            rows, of_field = posting.of_field(column)
+            if len(rows):
                 dl = statistics.field(name).lengths[posting.docs][0]
                 label = f"{name}: weight {weights[name]:g} times tf={of_field.tf[0]}, dl={dl:g}"
                 yield Explanation(weights[name] * int(of_field.tf[0]), label)
