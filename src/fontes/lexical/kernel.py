@@ -23,6 +23,7 @@ TINY = 1e-20  # bounds are float32, in which products with smaller query weights
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
+STEPS = np.arange(256) / 255  # of a bound in eight bits
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
 
 
@@ -214,10 +215,11 @@ def search_all(
             for i in range(clauses):
                 share = 1.0
                 if row[i] >= 0:
-                    share = (own[1][4][row[i], block] if is_own[i] else other[1][4][row[i], block]) / 255
-                    if share == 0 and is_required[i]:
+                    step = own[1][4][row[i], block] if is_own[i] else other[1][4][row[i], block]
+                    if step == 0 and is_required[i]:
                         bound = -1.0
                         break
+                    share = STEPS[step]
                 bound += share * scale[i]
             reaches = bound > 0 and bool(bound >= least)
         target = doc

@@ -15,6 +15,11 @@ class ImpactPool:
 
     Args:
         documents: Number of documents.
+
+    Attributes:
+        postings: The `lists` argument of the search.
+        limits: The `bounds_of` argument of the search.
+        nbytes: Size in memory.
     """
 
     def __init__(self, documents: int) -> None:
@@ -23,22 +28,7 @@ class ImpactPool:
         self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), np.zeros(0, np.float32)])
         self._terms = _Growing([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
         self._rows = _Growing([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
-
-    @property
-    def postings(self) -> tuple[NDArray[Any], ...]:
-        """The `lists` argument of the search."""
-        return self._lists.arrays
-
-    @property
-    def limits(self) -> tuple[NDArray[Any], ...]:
-        """The `bounds_of` argument of the search."""
-        best, kth, positive, row_of = self._terms.arrays
-        return best, kth, positive, row_of, *self._rows.arrays
-
-    @property
-    def nbytes(self) -> int:
-        """Size in memory."""
-        return sum(array.nbytes for pool in (self._lists, self._terms, self._rows) for array in pool.arrays)
+        self._offer()
 
     def add(self, bounds: NDArray[np.int64], docs: NDArray[np.int32], weights: NDArray[np.float32]) -> int:
         """Add lists, and return the number of the first.
@@ -65,7 +55,13 @@ class ImpactPool:
         self._lists.append([bounds[1:] + before, docs, docs % WINDOW, weights])
         self._terms.append([best, kth, positive, row_of])
         self._rows.append([rows, starts])
+        self._offer()
         return first
+
+    def _offer(self) -> None:
+        self.postings: tuple[NDArray[Any], ...] = self._lists.arrays
+        self.limits: tuple[NDArray[Any], ...] = (*self._terms.arrays, *self._rows.arrays)
+        self.nbytes = sum(array.nbytes for array in (*self.postings, *self.limits))
 
 
 class _Growing:

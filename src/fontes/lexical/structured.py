@@ -138,29 +138,38 @@ class StructuredQuery:
         excluded = [(clause, self.number(clause)) for clause in map(_unweighted, plan.excluded)]
         outside = [number for _, number in excluded if number is not None and number >= 0]
         others = [part.clause for part in self.known if part.number < 0]
-        impacts = impacts_of(index, weighting, np.array([*terms, *(outside if required else [])], dtype=np.int32))
-        kept = [clause for clause, number in excluded if number is None] if required else []
-        lists = ClauseImpacts.of(index, weighting).lists([*others, *kept])
-        allowed = self._allowed(plan, [] if required else plan.excluded, where)
+        impacts = impacts_of(index, weighting, np.array([*terms, *outside], dtype=np.int32))
+        lists = ClauseImpacts.of(index, weighting).lists([*others, *(one for one, number in excluded if number is None)])
+        without = np.array([*outside, *(~number for number in lists.numbers[len(others) :])], dtype=np.int64)
+        allowed = self._allowed(plan, where)
         weights = self.weights(weighting)
         if not required:
+            if len(without):
+                allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
+                for number in without.tolist():
+                    bounds, docs, *_ = impacts.postings if number >= 0 else lists.postings
+                    first = number if number >= 0 else ~number
+                    allowed[docs[bounds[first] : bounds[first + 1]]] = False
+                allowed.flags.writeable = False
             own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
-            other = np.array(lists.numbers, dtype=np.int32), weights[len(terms) :], lists.postings, lists.limits
+            numbers = np.array(lists.numbers[: len(others)], dtype=np.int32)
+            other = numbers, weights[len(terms) :], lists.postings, lists.limits
             depth = -1 if len(allowed) else depth_of(min(k, len(index)))
             return search_kernel(search_any, (own, other, allowed, depth), index, k)
         numbers = np.array([*terms, *(~number for number in lists.numbers[: len(others)])], dtype=np.int64)
-        without = np.array([*outside, *(~number for number in lists.numbers[len(others) :])], dtype=np.int64)
-        first = sorted((places[clause] for clause in required), key=lambda place: self._df(self.known[place]))
-        arguments = (numbers, weights, np.array(first), without)
+        order = sorted((places[clause] for clause in required), key=lambda place: self._df(self.known[place]))
+        arguments = (numbers, weights, np.array(order), without)
         sources = (impacts.postings, impacts.limits), (lists.postings, lists.limits)
         return search_kernel(search_all, (*arguments, *sources, allowed), index, k)
 
-    def _allowed(self, plan: Plan, excluded: Sequence[Leaf], where: Filter | None) -> Mask:
-        """Whether each document may be returned; an empty mask where all may."""
+    def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
+        """Whether each document may be returned; an empty mask where all may. Read-only, as the search is compiled for that."""
         masks = [] if where is None else [where.mask]
         masks += [self.mask(clause) for clause in plan.within]
-        masks += [~self.mask(clause) for clause in (*plan.without, *excluded)]
-        return reduce(np.logical_and, masks) if masks else np.zeros(0, dtype=np.bool_)
+        masks += [~self.mask(clause) for clause in plan.without]
+        allowed: Mask = reduce(np.logical_and, masks) if masks else np.zeros(0, dtype=np.bool_)
+        allowed.flags.writeable = False
+        return allowed
 
     def _scan(self, weighting: Weighting, k: int, where: Filter | None) -> Results:
         """Search by adding up all clauses over all documents."""
