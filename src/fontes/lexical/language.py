@@ -24,12 +24,10 @@ from .syntax import Names, read
 
 if TYPE_CHECKING:
     from ..index import Index
-    from ..index.state import State
 
 JOINS = ("or", "and")
 SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
 MOST_FACTOR = 1e30  # of a clause by all groups around it, within float32
-CAUTIOUS = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})
 
 
 @dataclass(frozen=True)
@@ -119,24 +117,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     @cached_property
     def _names(self) -> Names:
-        return names_of(self.index.state)
-
-
-def names_of(state: State) -> Names:
-    """Return what may stand before a colon in queries over an index."""
-    separate = tuple(getattr(state, "separate", ()))
-    return Names(separate, () if separate else tuple(state.fields), state.columns)
-
-
-def has_operators(text: str, names: Names) -> bool:
-    """Whether a text would be read otherwise by the query language than as plain words.
-
-    Args:
-        text: Any text.
-        names: The names of the index.
-    """
-    typed = read(text, names)
-    return bool(typed.operators & CAUTIOUS) and not text.isupper()
+        return Names.of(self.index.state)
 
 
 def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int) -> NDArray[np.integer[Any]]:
@@ -236,7 +217,7 @@ class _Analysis:
         terms = tuple(term for _, term in places)
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
-        if not getattr(self._state, "has_positions", False):
+        if not self._state.has_positions:
             self.problems.append(
                 f'the index keeps no positions, so that "{clause.text[:80]}" asks for all of its words in any order; '
                 "build it with positions=True (--positions)"
