@@ -19,8 +19,8 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..index.edits import near, prefixed
 from ..text.tokenizers import TOKENIZERS
+from . import syntax
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
-from .syntax import Names, read
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -87,15 +87,23 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return Topics(self._rewritten(topic, len(topics) > 1) for topic in topics.values())
 
     def _rewritten(self, topic: Topic, named: bool) -> Topic:
-        if topic.weights is not None or topic.query is not None:
-            return topic
         try:
-            parsed = self.parse(topic.text)
+            return self.read(topic)[0]
         except ParameterError as error:
             raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
+
+    def read(self, topic: Topic) -> tuple[Topic, ParsedQuery | None]:
+        """Read the text of a topic; without a second value, the topic has weights or a query already.
+
+        Raises:
+            ParameterError: Where `strict`, the text is not well-formed.
+        """
+        if topic.weights is not None or topic.query is not None:
+            return topic, None
+        parsed = self.parse(topic.text)
         if parsed.query is None and parsed.words == topic.text:
-            return topic
-        return replace(topic, text=parsed.words, query=parsed.query, origin=topic)
+            return topic, parsed
+        return replace(topic, text=parsed.words, query=parsed.query, origin=topic), parsed
 
     def parse(self, text: str) -> ParsedQuery:
         """Read one text.
@@ -103,7 +111,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         Raises:
             ParameterError: Where `strict`, the text is not well-formed; the message gives the place and what to do.
         """
-        clauses, operators, remarks = read(text, self._names, self.operator, self.strict)
+        clauses, operators, remarks = syntax.read(text, self._names, self.operator, self.strict)
         plain = not clauses.must and not clauses.must_not and all(isinstance(one, Word) for one in clauses.should)
         if plain and not operators - {"\\"}:
             words = " ".join(clauses.words) if operators else text
@@ -116,8 +124,8 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return ParsedQuery(text, query, str(clauses), " ".join(clauses.words), (*remarks, *notes))
 
     @cached_property
-    def _names(self) -> Names:
-        return Names.of(self.index.state)
+    def _names(self) -> syntax.Names:
+        return syntax.Names.of(self.index.state)
 
 
 def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int) -> NDArray[np.integer[Any]]:
