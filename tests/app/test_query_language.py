@@ -31,7 +31,8 @@ def test_remarks_follow_what_was_understood(index, fontes):
     code, out, err = fontes("search", index, 'colour:red "cat', "--query", "--json")
     assert (code, sorted(ids(out))) == (0, ["2", "3"])
     assert err.splitlines()[1:] == [
-        "fontes: query, character 1: colour: is read as text, as the index has no such field or column; there are text, year",
+        "fontes: query, character 1: colour: is read as text, as the index has no such field or column; "
+        "there are year, title, text",
         "fontes: query, character 12: the quotation mark is not closed",
     ]
 
