@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
@@ -187,8 +188,9 @@ LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
 def _type_of(parameter: Parameter) -> Any:
     """The type of a parameter's option; None if it cannot have one."""
     kind = parameter.kind.partition(" | ")[0]
-    listed = LISTED.match(kind)
-    return TYPES.get(kind) if listed is None else list[TYPES[listed[1]]] if listed[1] in TYPES else None  # type: ignore[misc]
+    if listed := LISTED.match(kind):
+        return GenericAlias(list, TYPES[listed[1]]) if listed[1] in TYPES else None
+    return TYPES.get(kind)
 
 
 def _default_of(parameter: Parameter) -> str:
