@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ParameterError
-from .part import Part, fields, stages
+from .part import Part, default_of, fields, stages
 from .stage import Stage
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -95,8 +95,7 @@ def _declared(source: Any) -> Iterator[tuple[str, Any, Any, Mapping[str, Any]]]:
     """Name, type, default and metadata of each parameter."""
     if dataclasses.is_dataclass(source):
         for field in fields(source):
-            default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-            yield field.name, field.type, default, field.metadata
+            yield field.name, field.type, default_of(field), field.metadata
         return
     for name, parameter in inspect.signature(source).parameters.items():
         default = dataclasses.MISSING if parameter.default is parameter.empty else parameter.default
