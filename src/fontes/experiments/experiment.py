@@ -14,6 +14,7 @@ from ..core import Qrels, Topics
 from ..core.progress import Report as Listener, silent
 from ..core.work import work
 from ..datasets import Dataset, named
+from ..formats.decoding import reading_as
 from .collection import Collection
 from .lock import Check, read_lock
 from .problems import Problems, System
@@ -68,9 +69,8 @@ class Experiment:
             FontesError: A file, model or library is missing or unusable. All are checked before anything is built, and
                 reported together.
         """
-        plan = self._plan(Problems())
-        with work(ray=ray):
-            report = run(plan, self.output, progress).report
+        with reading_as(self._file.reading), work(ray=ray):
+            report = run(self._plan(Problems()), self.output, progress).report
         assert report is not None
         return report
 
@@ -84,9 +84,8 @@ class Experiment:
         locked: dict[str, Any] = {}
         with problems.collected():
             locked = read_lock(self.output / LOCK)
-        plan = self._plan(problems)
-        with tempfile.TemporaryDirectory(prefix="fontes-check-") as folder:
-            plan = replace(plan, indexes=Path(folder) / "indexes", forms=())
+        with reading_as(self._file.reading), tempfile.TemporaryDirectory(prefix="fontes-check-") as folder:
+            plan = replace(self._plan(problems), indexes=Path(folder) / "indexes", forms=())
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
     def _plan(self, problems: Problems) -> Plan:

@@ -20,6 +20,7 @@ from ..core.expression import part
 from ..core.part import Part
 from ..core.registry import nearest
 from ..datasets.names import PREFIXES
+from ..formats.decoding import ERRORS, Reading
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
@@ -64,6 +65,8 @@ class CollectionTable(TomlTable):
     topics: str | None = Text
     qrels: str | None = Text
     format: str | None = Text
+    encoding: str | None = Text
+    errors: str = Field(default=ERRORS[0], min_length=1)
 
 
 class IndexTable(TomlTable):
@@ -135,6 +138,7 @@ class ExperimentFile:
             raise _one_sentence(self.path, self.raw, error) from None
         systems = self._systems()
         self.sources = self._sources(self._table.collection)
+        self.reading = self._reading()
         self.index = self._checked_index()
         self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
         self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
@@ -200,6 +204,12 @@ class ExperimentFile:
             files = qrels_files(source)
             return beir_file(source, QUERIES) if part == "topics" else files[split_of(source, files, split)]
         except FontesError as error:
+            raise self._error("collection", str(error)) from None
+
+    def _reading(self) -> Reading:
+        try:
+            return Reading(self._table.collection.encoding, self._table.collection.errors)
+        except ParameterError as error:
             raise self._error("collection", str(error)) from None
 
     def _checked_index(self) -> IndexTable:
