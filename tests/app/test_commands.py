@@ -173,6 +173,19 @@ def test_explain_adds_up_to_the_score(index, fontes):
 def test_info_and_check_describe_the_index(index, fontes):
     assert json.loads(fontes("info", index, "--json")[1])["documents"] == 3
     assert "documents" in fontes("info", index)[1]
+
+
+def test_info_without_an_index_lists_what_is_cached(monkeypatch, tmp_path, fontes):
+    for name, content in (("cache/runs/ab/c", "12345"), ("cache/models.json", "{}"), ("numba/kernel.1.nbc", "code")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    sizes = json.loads(fontes("info", "--json")[1])
+    expected = {"cache/models.json": 2, "cache/runs": 5, "numba": 4}
+    assert {path: size for path, size in sizes.items() if path.startswith(str(tmp_path))} == {
+        str(tmp_path / name): size for name, size in expected.items()
+    }
     assert "sound" in fontes("check", index)[1]
     assert json.loads(fontes("check", index, "--json")[1])["sound"] is True
 
