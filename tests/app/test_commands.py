@@ -173,6 +173,8 @@ def test_explain_adds_up_to_the_score(index, fontes):
 def test_info_and_check_describe_the_index(index, fontes):
     assert json.loads(fontes("info", index, "--json")[1])["documents"] == 3
     assert "documents" in fontes("info", index)[1]
+    assert "sound" in fontes("check", index)[1]
+    assert json.loads(fontes("check", index, "--json")[1])["sound"] is True
 
 
 def test_info_without_an_index_lists_what_is_cached(monkeypatch, tmp_path, fontes):
@@ -186,8 +188,6 @@ def test_info_without_an_index_lists_what_is_cached(monkeypatch, tmp_path, fonte
     assert {path: size for path, size in sizes.items() if path.startswith(str(tmp_path))} == {
         str(tmp_path / name): size for name, size in expected.items()
     }
-    assert "sound" in fontes("check", index)[1]
-    assert json.loads(fontes("check", index, "--json")[1])["sound"] is True
 
 
 def test_check_finds_a_changed_byte(index, fontes):

@@ -142,7 +142,7 @@ def test_what_is_damaged_is_an_error_that_says_what_to_do(tmp_path: Path) -> Non
 
 def test_another_version_of_a_format_is_an_error_that_names_both(tmp_path: Path) -> None:
     made(tmp_path / "a", 1)
-    with pytest.raises(IndexFormatError, match="has numbers of the format 3, older than the 4 that .* reads; count again"):
+    with pytest.raises(IndexFormatError, match=r"has numbers of the format 3, older than the 4 that .* reads; count again"):
         Artifact(tmp_path / "a", replace(KIND, version=4))
 
 
