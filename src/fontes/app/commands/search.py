@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..options import (
-    K1,
     Analyzer,
-    B,
     Encoder,
     IndexPath,
     Json,
@@ -20,12 +18,13 @@ from ..options import (
     RunOutput,
     Tag,
     TopicsSplit,
-    Variant,
     Verify,
     Where,
     ray_of,
     reads_files,
+    takes,
 )
+from ..pipelines import LEXICAL, OWN
 
 commands = typer.Typer()
 
@@ -34,7 +33,9 @@ SHOWN, DEPTH = 10, 1000  # default number of documents of a query, and of each t
 
 @commands.command(rich_help_panel="Search")
 @reads_files("id", "text", of="topics")
+@takes(LEXICAL, *OWN, to="parameters")
 def search(
+    parameters: dict[str, Any],
     index: IndexPath,
     query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
     topics: Annotated[
@@ -44,9 +45,6 @@ def search(
     split: TopicsSplit = None,
     pipeline: Pipeline = None,
     model: Model = None,
-    variant: Variant = None,
-    k1: K1 = None,
-    b: B = None,
     encoder: Encoder = None,
     where: Where = None,
     language: Annotated[
@@ -83,7 +81,7 @@ def search(
     actors = opened.state.actors is not None
     if ray is not None and topics is None and not actors:
         raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
-    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
+    stage = retriever(opened, pipeline, model, encoder, where, **parameters)
     if topics is None:
         if language:
             stage = in_query_language(stage, opened, [query or ""])
