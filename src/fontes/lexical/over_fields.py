@@ -28,7 +28,7 @@ class OverFields(Lexical):
     """A lexical model of all fields joined, or of weighted fields.
 
     Attributes:
-        fields: Weights of fields that the index keeps apart, such as {"title": 3, "text": 1}; a field without one, or with 0,
+        fields: Weights of fields that the index keeps apart, such as {"title": 3, "text": 1}. A field without one, or with 0,
             is not searched. None: all fields as one text.
     """
 
