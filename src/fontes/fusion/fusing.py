@@ -12,8 +12,7 @@ from ..core import Explanation, ParameterError, PipelineError, Run, Stage, Topic
 from ..core.pairs import Pairs
 from ..core.progress import Report
 from ..core.stage import topic_of
-from .methods import Formula, FusionMethod
-from .normalizations import NORMALIZATIONS
+from .methods import NORMALIZATIONS, Formula, FusionMethod
 
 
 class Parameters(TypedDict, total=False):
