@@ -1,6 +1,6 @@
 """Narratives, their keyphrases, and queries built from them."""
 
-from .chains import causes
+from .chains import Cause, Chain, Source, causes
 from .cues import CUES
 from .evidence import CausalEvidence
 from .filter import CausalFilter
@@ -9,7 +9,6 @@ from .narratives import IRRELEVANT, relevant_part
 from .pairs import CausalPair, causal_pairs
 from .strategies import META, CausalKeywords, Narrative, TitleAndNarrative
 from .topicrank import TopicRank
-from .tree import Cause, Chain, Source
 
 __all__ = [
     "CUES",
