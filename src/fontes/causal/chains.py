@@ -18,8 +18,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
 from ..text.sentences import sentence_spans
-from .cues import CUES
-from .figures import HAPPENINGS, literal
+from .cues import CUES, HAPPENINGS, literal
 from .pairs import CausalPair, causal_pairs
 from .tagging import FUNCTION_WORDS
 
