@@ -2,9 +2,8 @@
 
 from .chains import Cause, Chain, Source, causes
 from .cues import CUES
-from .evidence import CausalEvidence
+from .evidence import CausalEvidence, CausalHead
 from .filter import CausalFilter
-from .head import CausalHead
 from .narratives import IRRELEVANT, relevant_part
 from .pairs import CausalPair, causal_pairs
 from .strategies import META, CausalKeywords, Narrative, TitleAndNarrative
