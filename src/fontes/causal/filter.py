@@ -19,8 +19,8 @@ from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of
 from ..text.sentences import check_way, sentences
+from .narratives import CausalKeywords
 from .pairs import causal_pairs
-from .strategies import CausalKeywords
 from .topicrank import TopicRank
 
 Terms = frozenset[str]
