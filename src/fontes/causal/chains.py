@@ -20,7 +20,7 @@ from ..core.values import Doc, Topic, Topics
 from ..text.sentences import sentence_spans
 from .cues import CUES, HAPPENINGS, literal
 from .pairs import CausalPair, causal_pairs
-from .tagging import FUNCTION_WORDS
+from .topicrank import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from ..index import Index
