@@ -3,9 +3,8 @@
 from .aggregate import BestPassages, to_documents
 from .documents import PassageDocuments, sentence_qrels
 from .duplicates import Deduplicate, Duplicates, read_duplicates
-from .rationales import Rationale, RationaleDocuments, Rationales, rationales_of, with_rationales
+from .rationales import Rationale, RationaleDocuments, Rationales, TextScorer, rationales_of, with_rationales
 from .split import Passages, Sentences
-from .text_scorer import TextScorer
 
 __all__ = [
     "BestPassages",
