@@ -23,7 +23,7 @@ from ..text.sentences import Spans, check_way, sentences
 from .documents import SENTENCE, SEPARATOR, WORD, PassageDocuments, check_separator
 
 if TYPE_CHECKING:
-    from ..neural.models.tokenizer import Tokenizer
+    from ..neural.models.tokens import Tokenizer
 
 
 WORDS = 150
