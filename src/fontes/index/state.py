@@ -43,8 +43,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
-    from ..neural.dense.dense import Dense
-    from ..neural.dense.settings import encoder_of
+    from ..neural.dense.dense import Dense, encoder_of
     from ..neural.encode import encode as encode_documents
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
