@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from ..neural.encode import encode as encode_documents
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
-    from ..neural.sparse.retriever import SpladeRetriever
-    from ..neural.sparse.splade import SparseEncoder
+    from ..neural.sparse.splade import SparseEncoder, SpladeRetriever
     from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
