@@ -19,11 +19,10 @@ import numpy as np
 from ..core import Doc, Documents, InputError, ParameterError, Run
 from ..core.checks import check_whole
 from ..measures.agreement import check_agreement, judgments_of
-from ..measures.formulas import RR, IPrec, P, R, Success, nDCG
+from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
 from ..measures.names import COMMA, parse_all
 from ..measures.ranks import FAR, Ranks
-from ..measures.sets import Complete, SetF
 from ..plots.plot import Plot, drawn, look, plain_ticks
 from . import statistics
 from .report_text import ResultCell, ResultTable, means_table, notes, superscript, tests_table
