@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.errors import ParameterError
 from ..core.progress import Report, silent
-from ..core.values import Documents, Topic
+from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
 from ..lexical.retriever import bag_of

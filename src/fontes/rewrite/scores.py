@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..text import Analyzer
 
 TERM_R, TERM_P, TERM_F1, ROUGE1_R, BLEU = "term recall", "term precision", "term F1", "ROUGE-1 recall", "BLEU"
-WORD = re.compile(r"[^\W_]+")
+LETTERS = re.compile(r"[^\W_]+")
 
 
 class RewritingScores(Mapping[str, float]):
@@ -147,7 +147,7 @@ def _shares(terms: set[str], reference: set[str]) -> tuple[float, float, float]:
 
 
 def _rouge1_recall(rewrite: str, reference: str) -> float:
-    has, needs = Counter(WORD.findall(rewrite.lower())), Counter(WORD.findall(reference.lower()))
+    has, needs = Counter(LETTERS.findall(rewrite.lower())), Counter(LETTERS.findall(reference.lower()))
     return (has & needs).total() / needs.total() if needs else 0.0
 
 

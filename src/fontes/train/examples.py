@@ -485,11 +485,11 @@ def _pair(item: Any, where: str) -> LabelledPair:
     raise InputError(f"{where}: no pair of two texts and a label from 0 to 1: {str(item)[:80]}")
 
 
-T = TypeVar("T", bound=TrainingSet[Any])
+Set = TypeVar("Set", bound=TrainingSet[Any])
 
 
 @dataclass(frozen=True)
-class TrainingSplit(Generic[T]):
+class TrainingSplit(Generic[Set]):
     """Sides of a training.
 
     Args:
@@ -498,8 +498,8 @@ class TrainingSplit(Generic[T]):
         hashes: Hashes of the data.
     """
 
-    learned: T
-    validation: T | None
+    learned: Set
+    validation: Set | None
     hashes: dict[str, str]
 
     @property
@@ -508,7 +508,7 @@ class TrainingSplit(Generic[T]):
         return queries(self.learned)
 
 
-def training_split(data: T, validation: T | None, settings: FitSettings) -> TrainingSplit[T]:
+def training_split(data: Set, validation: Set | None, settings: FitSettings) -> TrainingSplit[Set]:
     """Return the sides of a training: the given validation data, or the share of queries the settings hold out.
 
     Raises:

@@ -33,7 +33,7 @@ def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32
     return out
 
 
-def exact(query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+def exact_products(query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """The score of each of a segment's documents: float64 products summed in one order, rounded once; -inf where all are zeros.
 
     Args:
@@ -113,7 +113,7 @@ def _decode(vectors: Any, scales: Any, out: Any) -> None:
 
 @compiled()
 def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
-    """`exact`, compiled."""
+    """`exact_products`, compiled."""
     for i in range(len(docs)):
         first, last = docs[i], docs[i] + 1
         if len(bounds) > 0:

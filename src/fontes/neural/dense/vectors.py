@@ -23,7 +23,7 @@ from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.embeddings.vectors import JoinedEmbeddings, SegmentEmbeddings
 from ...storage.compiled import compiled
-from .products import decoded, exact as exact_of, quick, readable, scored
+from .products import decoded, exact_products, quick, readable, scored
 
 QUERIES = 512  # that are searched together
 SCORES = 1 << 19  # of a matrix product: no more than the processor's own cache holds
@@ -100,7 +100,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, places in embeddings.split(docs):
         scores = np.empty(len(places), dtype=np.float32)
-        exact_of(wide, share.embeddings, places.astype(np.int64), scores)
+        exact_products(wide, share.embeddings, places.astype(np.int64), scores)
         out[here] = scores
     return out
 

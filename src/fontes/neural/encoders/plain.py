@@ -48,7 +48,7 @@ class PlainModel:
         self.prompts: dict[str, str | None] = parts.settings.get("prompts") or {}
         self.default_prompt_name: str | None = parts.settings.get("default_prompt_name")
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
-        self.prepared: Prepared = prepared(parts.network, lambda one: _means(one, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(parts.network, lambda one: _means_of_network(one, sample), precision=precision, device=where)
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
 
     @classmethod
@@ -115,7 +115,7 @@ def _parts(folder: Path, max_length: int | None) -> _Parts | None:
     return _Parts(transformer, network, pooling, tuple(one for one in steps if one is not None), settings)
 
 
-def _means(module: Any, ids: NDArray[np.int32]) -> Any:
+def _means_of_network(module: Any, ids: NDArray[np.int32]) -> Any:
     torch = library("torch", "SentenceEncoder")
     tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
     return module(tokens, torch.ones_like(tokens)).float().mean(dim=1)
