@@ -33,7 +33,9 @@ def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32
     return out
 
 
-def exact_products(query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+def exact_products(
+    query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]
+) -> None:
     """The score of each of a segment's documents: float64 products summed in one order, rounded once; -inf where all are zeros.
 
     Args:

@@ -48,7 +48,9 @@ class PlainModel:
         self.prompts: dict[str, str | None] = parts.settings.get("prompts") or {}
         self.default_prompt_name: str | None = parts.settings.get("default_prompt_name")
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
-        self.prepared: Prepared = prepared(parts.network, lambda one: _means_of_network(one, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(
+            parts.network, lambda one: _means_of_network(one, sample), precision=precision, device=where
+        )
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
 
     @classmethod
