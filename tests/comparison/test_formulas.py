@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 import fontes as ft
 from fontes.comparison import statistics
 from fontes.comparison.report import SystemRun, report_of
-from fontes.comparison.statistics import Testing
+from fontes.comparison.testing import Testing
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -2,6 +2,6 @@
 
 from .report import Candidates, Report, System, SystemRun, report_of
 from .report_page import plot_measures
-from .statistics import Comparison, Testing
+from .testing import Comparison, Testing
 
 __all__ = ["Candidates", "Comparison", "Report", "System", "SystemRun", "Testing", "plot_measures", "report_of"]

@@ -21,7 +21,7 @@ from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
 from . import report_text
-from .statistics import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.html import table as html_table
 from ..measures.measure import Measure
-from .statistics import RESAMPLES
+from .testing import RESAMPLES
 
 if TYPE_CHECKING:
     from .report import Report

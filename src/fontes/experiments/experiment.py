@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..comparison import Report
 from ..comparison.report import SUFFIXES
-from ..comparison.statistics import CORRECTIONS, TESTS, Testing
+from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.part import Part

@@ -1,0 +1,207 @@
+"""Significance tests between systems, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import ParameterError
+from ..measures.measure import Measure
+from . import statistics
+
+TESTS = {
+    "t": "paired t-test",
+    "wilcoxon": "Wilcoxon's signed rank test",
+    "fisher": "Fisher's randomisation test",
+    "tukey": "Tukey's HSD, topics as blocks",
+}
+CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
+PERMUTATIONS = 100_000
+RESAMPLES = 10_000
+COLUMNS = 500  # pairs whose resamples are in memory together: 40 MB
+
+
+
+@dataclass(frozen=True)
+class Testing:
+    """Settings of the significance tests.
+
+    Args:
+        test: "t" (paired t-test), "wilcoxon" (signed ranks), "fisher" (randomisation), each two-sided, or "tukey" (honestly
+            significant differences, topics as blocks).
+        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
+            corrects by itself.
+        alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
+        seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
+
+    Raises:
+        ParameterError: A name is unknown, or a number out of range.
+    """
+
+    __test__ = False  # keeps pytest from collecting the class
+
+    test: str = "t"
+    correction: str = "holm"
+    alpha: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.test not in TESTS:
+            raise ParameterError(f"unknown test '{self.test}'; there are {', '.join(TESTS)}")
+        if self.correction not in CORRECTIONS:
+            raise ParameterError(f"unknown correction '{self.correction}'; there are {', '.join(CORRECTIONS)}")
+        if self.test == "tukey" and self.correction not in ("holm", "none"):
+            raise ParameterError(f"Tukey's test corrects by itself; leave the correction '{self.correction}' out")
+        if isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float)) or not 0 < self.alpha < 1:
+            raise ParameterError(f"alpha must lie between 0 and 1, as in 0.05, not {self.alpha!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise ParameterError(f"the seed must be a whole number from 0 up, not {self.seed!r}")
+
+    @property
+    def applied_correction(self) -> str:
+        """Correction applied after the test."""
+        return "none" if self.test == "tukey" else self.correction
+
+    def test_all(
+        self, values: Sequence[Floats], pairs: Sequence[tuple[int, int]], differences: Floats
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Test all pairs of systems by all measures.
+
+        Args:
+            values: Values of each measure, (topics, systems).
+            pairs: The pairs of systems, by their columns.
+            differences: The differences of each pair, (topics, pairs of all measures).
+
+        Returns:
+            The statistic and p of each column of `differences`.
+        """
+        match self.test:
+            case "t":
+                return statistics.t_test(differences)
+            case "wilcoxon":
+                return statistics.wilcoxon(differences)
+            case "fisher":
+                return statistics.fisher(differences, PERMUTATIONS, self.seed)
+        results = [statistics.tukey(of_measure, pairs) for of_measure in values]
+        return np.concatenate([q for q, _ in results]), np.concatenate([p for _, p in results])
+
+    def __str__(self) -> str:
+        if self.test == "tukey":
+            return TESTS[self.test]
+        correction = CORRECTIONS[self.correction]
+        return f"{TESTS[self.test]}, {correction if self.correction == 'none' else f'{correction} over each measure'}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Test of a system against another, by one measure.
+
+    Values that are undefined for a single topic are NaN, and never significant.
+
+    Args:
+        measure: The measure.
+        system: The name of the system.
+        against: The name of the other.
+        difference: The mean over topics of system minus other.
+        low: The lower end of the bootstrap interval of the difference.
+        high: The upper end.
+        statistic: The test's: t, W, the mean difference (Fisher) or q (Tukey).
+        p: The p-value.
+        corrected: The p-value after the correction.
+        d_z: Cohen's d_z, the mean difference in standard deviations of the differences.
+        hedges_g: Hedges' g, the mean difference in standard deviations of the values.
+        wins: The number of topics where `system` is better.
+        ties: The number of topics where both are equal.
+        losses: The number of topics where `against` is better.
+        significant: Whether `corrected` is at most alpha.
+    """
+
+    measure: Measure
+    system: str
+    against: str
+    difference: float
+    low: float
+    high: float
+    statistic: float
+    p: float
+    corrected: float
+    d_z: float
+    hedges_g: float
+    wins: int
+    ties: int
+    losses: int
+    significant: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PairedValues:
+    """Values of all systems by all measures, and their means in bootstrap samples of the topics.
+
+    Args:
+        measures: The measures.
+        names: The names of the systems.
+        values: float64, (topics, measures x systems), the systems of a measure side by side.
+        resampled: The means of the columns, a row for each sample.
+    """
+
+    measures: tuple[Measure, ...]
+    names: list[str]
+    values: Floats
+    resampled: NDArray[np.floating[Any]]
+
+    @classmethod
+    def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> PairedValues:
+        """Return the columns of each measure's values, (topics, systems), with samples drawn by `seed`."""
+        columns = np.concatenate(list(values.values()), axis=1)
+        return cls(tuple(values), names, columns, statistics.resampled(columns, RESAMPLES, seed))
+
+    def intervals(self, alpha: float) -> dict[Measure, dict[str, tuple[float, float]]]:
+        """Return the 1 - alpha interval of the mean, by measure and system."""
+        low, high = statistics.interval(self.values, self.resampled, 1 - alpha)
+        ends = iter(zip(low.tolist(), high.tolist(), strict=True))
+        return {measure: {name: next(ends) for name in self.names} for measure in self.measures}
+
+    def comparisons(self, pairs: list[tuple[int, int]], testing: Testing) -> tuple[Comparison, ...]:
+        """Return the tests of these pairs of systems (positions in `names`) for each measure."""
+        if not pairs:
+            return ()
+        number = len(self.names)
+        ours, theirs = (
+            np.array([m * number + pair[side] for m in range(len(self.measures)) for pair in pairs]) for side in (0, 1)
+        )
+        differences = np.round(self.values[:, ours] - self.values[:, theirs], statistics.DIGITS)
+        statistic, p = testing.test_all(np.split(self.values, len(self.measures), axis=1), pairs, differences)
+        families = np.split(p, len(self.measures))
+        corrected = np.concatenate([statistics.corrected(family, testing.applied_correction) for family in families])
+        low, high = self._intervals_of_differences(differences, ours, theirs, testing.alpha)
+        columns = {
+            "difference": differences.mean(axis=0),
+            "low": low,
+            "high": high,
+            "statistic": statistic,
+            "p": p,
+            "corrected": corrected,
+            "d_z": statistics.d_z(differences),
+            "hedges_g": statistics.hedges_g(self.values[:, ours], self.values[:, theirs]),
+            "wins": (differences > 0).sum(axis=0),
+            "ties": (differences == 0).sum(axis=0),
+            "losses": (differences < 0).sum(axis=0),
+            "significant": corrected <= testing.alpha,
+        }
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        sides = ((measure, self.names[i], self.names[j]) for measure in self.measures for i, j in pairs)
+        return tuple(Comparison(*side, **dict(zip(columns, row, strict=True))) for side, row in zip(sides, rows, strict=True))
+
+    def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
+        """Intervals, computed in blocks of columns to bound memory."""
+        parts = []
+        for start in range(0, len(ours), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            means = self.resampled[:, ours[part]] - self.resampled[:, theirs[part]]
+            parts.append(statistics.interval(differences[:, part], means, 1 - alpha))
+        low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
+        return low, high
