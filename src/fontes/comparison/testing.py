@@ -24,6 +24,7 @@ PERMUTATIONS = 100_000
 RESAMPLES = 10_000
 COLUMNS = 500  # pairs whose resamples are in memory together: 40 MB
 
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

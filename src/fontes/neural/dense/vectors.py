@@ -390,7 +390,7 @@ def _one_thread_of_blas() -> Iterator[bool]:
 @lru_cache(1)
 def _controller() -> Any:
     try:
-        from threadpoolctl import ThreadpoolController
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
     except ImportError:
         return None
     return ThreadpoolController()
