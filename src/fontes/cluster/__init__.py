@@ -4,8 +4,7 @@ from .actors import Actors, map_with
 from .building import build_on_cluster
 from .encoding import remote_encoder
 from .joining import Cluster, joined, joined_here
-from .shards import ShardActors
-from .stages import apply
+from .shards import ShardActors, apply
 from .tasks import spread
 
 __all__ = [
