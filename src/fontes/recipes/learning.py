@@ -14,10 +14,9 @@ from typing import Any
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import walk
 from ..core.progress import Report, silent
-from ..experiments.cache import Cache
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
-from ..experiments.systems import Searches
+from ..experiments.systems import Cache, Searches
 from ..measures import evaluate
 from ..neural.rerank.crossencoder import Start
 from ..storage.hashes import hash_json
