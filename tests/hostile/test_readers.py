@@ -39,7 +39,7 @@ from fontes.core.errors import ParameterError
 from fontes.core.expression import pipeline, tunable
 from fontes.core.work import memory_size
 from fontes.experiments.experiment import ExperimentFile
-from fontes.experiments.lock import Check, read_lock
+from fontes.experiments.provenance import Check, read_lock
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
 from fontes.measures import evaluate, parse
 from fontes.train import Examples, LabelledPairs

@@ -30,9 +30,8 @@ from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels
 from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
 from .collection import Collection
-from .lock import Check, read_lock
 from .problems import NOTHING, Problems, System
-from .provenance import hash_of, hash_of_dataset
+from .provenance import Check, hash_of, hash_of_dataset, read_lock
 from .runner import FORMS, LOCK, Plan, run
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from ..storage.files import write
 from ..storage.links import links_in
 from ..storage.locks import locked
 from .collection import Collection
-from .lock import lock_of
 from .problems import System, is_inside
-from .provenance import hash_of
+from .provenance import hash_of, lock_of
 from .systems import Cache, Searches
 
 FORMS = ("md", "json", "html")  # default formats of the report
