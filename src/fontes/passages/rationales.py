@@ -18,8 +18,7 @@ from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
 from ..lexical.retriever import bag_of
-from .aggregate import BestPassages
-from .documents import SENTENCE, split_id
+from .aggregate import SENTENCE, BestPassages, split_id
 from .reranker import Reranker
 from .split import Sentences
 

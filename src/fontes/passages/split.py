@@ -20,7 +20,7 @@ from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
 from ..text.sentences import Spans, check_way, sentences
-from .documents import SENTENCE, SEPARATOR, WORD, PassageDocuments, check_separator
+from .aggregate import SENTENCE, SEPARATOR, WORD, PassageDocuments, check_separator
 
 if TYPE_CHECKING:
     from ..neural.models.tokens import Tokenizer
