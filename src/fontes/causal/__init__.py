@@ -3,9 +3,8 @@
 from .chains import Cause, Chain, Source, causes
 from .cues import CUES
 from .evidence import CausalEvidence, CausalHead
-from .filter import CausalFilter
 from .narratives import IRRELEVANT, META, CausalKeywords, Narrative, TitleAndNarrative, relevant_part
-from .pairs import CausalPair, causal_pairs
+from .pairs import CausalFilter, CausalPair, causal_pairs
 from .topicrank import TopicRank
 
 __all__ = [
