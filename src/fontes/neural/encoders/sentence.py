@@ -15,9 +15,9 @@ from ...core.progress import Report, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
+from ..models.bert import Plain, if_plain, plain
 from ..models.compute import ComputePrecision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
-from ..models.plain import Plain, if_plain, plain
 from ..models.tokens import TokenIds, batch
 from .architectures import ENDLESS, declared, installed, position_limit
 from .base import PretrainedEncoder, sample_ids

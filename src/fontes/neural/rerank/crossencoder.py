@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.progress import Report, silent
+from ..models.bert import Plain, if_plain, plain
 from ..models.compute import Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
-from ..models.plain import Plain, if_plain, plain
 from ..models.tokens import TokenIds, batch
 from .base import PretrainedReranker, sigmoid
 
