@@ -19,7 +19,6 @@ from ..core import Run, Stage, Topics
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
 from ..core.progress import Report, silent
-from ..core.run import Run
 from ..core.strings import Strings
 from ..core.work import resources, work
 from ..index.files import complete, shard_of
