@@ -21,6 +21,7 @@ from conftest import Fontes
 
 import fontes as ft
 from fontes.app import chat
+from fontes.formats.decoding import REMEDY
 
 DOCS = [
     {"_id": "bridge", "title": "The bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -168,6 +169,23 @@ def test_save_writes_topics_that_resume_and_every_reader_take(run: Chat, tmp_pat
     (other,) = objects(run("Who noticed?\n", "--resume", file, "--at", "1_1", "--json"))
     assert (other["topic"], other["query"]) == ("1_2", f"{FIRST} Who noticed?")
     assert run("/explain\n", "--resume", file)[1].startswith(f"After 2 turns of conversation 1, the last: {SECOND}\n")
+
+
+def test_lines_and_the_file_to_resume_may_be_in_another_encoding(run: Chat, tmp_path: Path) -> None:
+    file = tmp_path / "talk.json"
+    assert run(f"Bridge in K\u00f6ln\n/save {file}\n")[0] == 0
+    file.write_text(file.read_text(encoding="utf-8").replace("\\u00f6", "\u00f6"), encoding="cp1250")
+    options = ("--encoding", "cp1250", "--resume", file, "--json")
+    code, out, err = run("a \u0161koda?\n/save\n".encode("cp1250"), *options)
+    turn, failed = map(json.loads, out.splitlines())
+    assert turn["query"] == "Bridge in K\u00f6ln a \u0161koda?"
+    # Its own file would be written in UTF-8, and read as cp1250 again.
+    assert (code, failed["error"], err) == (1, "/save needs the name of a file: /save talk.json", "")
+    assert "Bridge in K\u00f6ln" in file.read_text(encoding="cp1250")
+    code, out, err = run(b"bridge\nk\xf6\n")
+    assert (code, err) == (1, f"fontes: standard input, line 2: not UTF-8 (byte 2 of the line); {REMEDY}\n")
+    assert run(b"bridge\nk\xf6\n", "--errors", "replace", "--encoding", "utf-8")[0] == 0
+    assert "there is no encoding 'cp125'" in run("", "--encoding", "cp125")[2]
 
 
 def test_save_replaces_no_file_but_its_own(run: Chat, tmp_path: Path) -> None:

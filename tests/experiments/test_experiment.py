@@ -49,6 +49,20 @@ def differences(file):
     return [str(d) for d in ft.Experiment(file).check().differences]
 
 
+def test_files_of_an_experiment_may_be_in_another_encoding(folder):
+    (folder / "qrels.txt").write_text("1 0 1 1\n")
+    indexes = {}
+    for stored, read in (("utf-8", "utf-8"), ("cp850", "cp850"), ("cp850", "latin-1")):
+        (folder / "docs.csv").write_text("id,text\n1,crème brûlée\n2,tea house\n", encoding=stored)
+        (folder / "topics.csv").write_text("qid,query\n1,crème\n", encoding=stored)
+        files = '[collection]\ncorpus = "docs.csv"\ntopics = "topics.csv"\nqrels = "qrels.txt"\n'
+        file = written(folder, f'output = "{read}"\n{files}encoding = "{read}"\n{BM25}')
+        assert ft.Experiment(file).run().mean("bm25", "AP") == 1
+        assert not differences(file)
+        indexes[read] = json.loads((folder / read / "experiment.lock").read_text())["indexes"]
+    assert indexes["cp850"] == indexes["utf-8"] != indexes["latin-1"]
+
+
 def test_an_experiment_gives_what_its_stages_give(folder):
     report = ft.Experiment(written(folder)).run()
     index = ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index")

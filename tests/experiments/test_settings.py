@@ -83,6 +83,9 @@ def written(folder, text):
         ("[collection]\n" + BM25, "[collection]: there is no key 'qrels' and no key 'dataset'"),
         ('[collection]\nqrels = "q"\n' + BM25, "[collection]: there is no key 'topics', and some systems search"),
         ('[collection]\nqrels = "q"\ntopics = "t"\n' + BM25, "[collection]: there is no key 'corpus'"),
+        (COLLECTION + 'encoding = "cp125"\n' + BM25, "[collection]: there is no encoding 'cp125'; there are utf-8, "),
+        (COLLECTION + "encoding = 3\n" + BM25, "[collection]: 'encoding' must be a string, not 3"),
+        (COLLECTION + 'errors = "ignore"\n' + BM25, "[collection]: errors must be strict or replace, not 'ignore'"),
         (COLLECTION + BM25 + '[index]\npath = "i"\nanalyzer = "czech"\n', "[index]: 'path' is an index that is there already"),
     ],
 )

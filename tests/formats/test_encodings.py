@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import warnings
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import fontes as ft
 from fontes.core import Doc, InputError, ParameterError
 from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics
-from fontes.formats.decoding import Reading, detected, reading_as
+from fontes.formats.decoding import Reading, as_utf8, detected, reading_as
 
 TABLE = "id;text\n1;Cafés à la crème\n2;naïve\n"
 DOCS = [Doc("1", "Cafés à la crème"), Doc("2", "naïve")]
@@ -126,6 +127,16 @@ def test_a_block_says_how_files_are_read_and_a_call_says_otherwise(tmp_path: Pat
         assert read_topics(path)["2"].text == "ß"
         assert [doc.text for doc in read_corpus(path, encoding="cp437")] == ["Θ", "▀"]
     assert [doc.text for doc in corpus] == ["é", "ß"]  # as it was read then
+
+
+def test_a_line_of_a_pipe_is_read_before_the_next_is_written() -> None:
+    reads, writes = os.pipe()
+    with os.fdopen(writes, "wb", buffering=0) as end, os.fdopen(reads, "rb") as pipe:
+        for line in ("café", "naïve"):
+            end.write(f"{line}\n".encode("cp1252"))
+            if line == "café":
+                file, _ = as_utf8(pipe, "pipe", Reading("cp1252"))
+            assert file.readline().decode() == f"{line}\n"
 
 
 def test_xml_that_declares_its_encoding_is_read_so(tmp_path: Path) -> None:

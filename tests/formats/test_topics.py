@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
+from fontes.core.query import Group, Phrase, Term
 from fontes.formats import read_topics, write_topics
 
 
@@ -94,6 +95,7 @@ def test_json_objects_and_lists(tmp_path: Path) -> None:
         ('{"_id": "1", "text": "a"}\n{oops', "line 2: broken JSON"),
         ('{"_id": "1", "text": "a", "turns": [1]}', "line 1: 'turns' or 'weights' cannot be read"),
         ('{"_id": "1", "text": "a", "turns": [{"text": "a", "manual": 7}]}', "the manual of a turn is a int, not a text"),
+        ('{"_id": "1", "text": "a", "query": {"must": 7}}', "line 1: query.must: a list of clauses is needed, not 7"),
         ('{"_id": "1", "text": "a", "turns": [{"text": null}]}', "the text of a turn is a NoneType, not a text"),
         ('[{"turn": [{"number": 1, "raw_utterance": "a"}]}]', "the conversation has no number"),
         ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": ["a"]}]}]', "'raw_utterance' of turn 1 is a list"),
@@ -127,6 +129,7 @@ def test_written_topics_read_back_the_same(tmp_path: Path, name: str) -> None:
         Topic("2", "b", "n", "d"),
         Topic("3_2", "it?", turns=(Turn("What is x?", "m", "a", "An answer.", "d1"), Turn("it?"))),
         Topic("4", "w", weights={"x": 0.1, "y": 2.0}),
+        Topic("5", "hot springs", query=Group(must=(Term("hot"),), should=(Phrase(("hot", "spring"), (0, 1), 2),))),
     ]
     write_topics(Topics(given), tmp_path / name)
     assert list(read_topics(tmp_path / name).values()) == given

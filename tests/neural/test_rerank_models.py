@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,33 @@ def test_a_plain_encoder_is_no_cross_encoder(tmp_path: Path) -> None:
 def test_a_model_with_three_labels_is_no_reranker(tmp_path: Path) -> None:
     with pytest.raises(ft.core.InputError, match="gives 3 labels"):
         ours(save_cross_encoder(tmp_path, labels=3)).scores(pairs(1))
+
+
+@pytest.mark.parametrize(
+    ("saved", "problem"),
+    [
+        ({"architecture": "BertModel"}, "no cross-encoder: its architecture is BertModel, which has no layer for scores"),
+        ({"labels": 3}, "gives 3 labels a pair"),
+    ],
+)
+def test_a_model_that_cannot_rerank_is_told_before_anything_is_searched(
+    tmp_path: Path, saved: dict[str, Any], problem: str
+) -> None:
+    searches: list[str] = []
+
+    @dataclass(frozen=True)
+    class Search(ft.Stage[ft.Topics, ft.Run]):
+        def apply(self, topics: ft.Topics, progress: Any, /) -> ft.Run:
+            searches.extend(topics)
+            return ft.Run.of({topic: {"d1": 1.0} for topic in topics}, topics)
+
+    reranker = ours(save_cross_encoder(tmp_path, **saved))
+    for pipeline in (Search() >> reranker, Search() + 2 * (Search() >> reranker.interpolate(0.5)), Search() % 3 >> reranker):
+        with pytest.raises(ft.core.InputError, match=problem):
+            pipeline({"1": "a word"})
+        with pytest.raises(ft.core.InputError, match=problem):
+            pipeline.search("a word")
+    assert not searches
 
 
 def test_a_cross_encoder_is_no_t5(cross_encoder: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 from support.tunings import GIVEN, VALUES, tuning
 
+from fontes.core.expression import pipeline
+from fontes.experiments.problems import NOTHING
 from fontes.tuning.result import TunedFold
 from fontes.tuning.space import Choices, Range
 
@@ -52,7 +54,8 @@ def edges(name, axis, *best):
     trials = {((name, value),): good for value in best}
     others = axis.values if isinstance(axis, Choices) else (axis.low, (axis.low + axis.high) / 2, axis.high)
     trials |= {((name, value),): bad for value in others if value not in best}
-    return tuning(trials, {name: axis}).warnings
+    stage = pipeline("bm25() >> rm3() >> bm25()", NOTHING)  # whose parameters have limits
+    return tuning(trials, {name: axis}, stage=stage).warnings
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from ..core import FontesError, InputError, Ranking
+from ..formats.decoding import REMEDY, as_utf8, reading_of
 from ..index import Index
 from ..rewrite import Conversation
 from ..storage.files import reading
@@ -77,6 +78,8 @@ class ChatPrompt:
         """Read standard input; print each line before its answer. Raises FontesError on Ctrl-C."""
         try:
             with interruptible(), reading("-") as source:
+                source.file, _ = as_utf8(source.file, source.name, reading_of())
+                source.remedy = REMEDY
                 for _, line in source.texts():
                     if not self.json:
                         say(PROMPT + line)

@@ -123,7 +123,7 @@ def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Comman
     """Add an option for each field of a dataclass, or for the fields named; the command gets them as `settings`.
 
     Default and help come from the field's default and description. A boolean becomes a flag, a tuple a repeatable option.
-    `metadata["options"]` renames an option, or leaves it out if empty; `metadata["range"]` bounds a number.
+    `metadata["options"]` renames an option, or leaves it out if empty; `metadata["limits"]` bounds a number.
     """
     help_of, kinds = descriptions(settings), get_type_hints(settings)
     options: dict[str, tuple[Any, Any]] = {}
@@ -132,7 +132,7 @@ def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Comman
         if flags and (not names or field.name in names):
             repeated = kinds[field.name] == tuple[str, ...]
             kind = list[str] | None if repeated else kinds[field.name]
-            low, high = field.metadata.get("range", (None, None))
+            low, high = field.metadata.get("limits", (None, None))
             shown = not repeated and field.default != ""
             option = typer.Option(*flags, help=help_of[field.name], show_default=shown, min=low, max=high)
             options[field.name] = Annotated[kind, option], None if repeated else field.default

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError, PipelineError
+from ..core.parameters import tuned
 from ..core.progress import Progress, Report, silent
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
@@ -206,7 +207,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     """
 
     encoder: Encoder | str | None = field(default=None, metadata={"string": "sentence_encoder"})
-    weight: float = field(default=0.5, metadata={"range": (0.0, 1.0, 0.1)})
+    weight: float = tuned(0.5, (0.0, 1.0, 0.1))
     pool: str = "max"
     near: float | None = None
     depth: int | None = None

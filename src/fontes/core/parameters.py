@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class Parameter:
         description: Its description in the docstring.
         string: Name of the part made from a plain string; empty for none.
         range: Search range of `tune()`: (low, high, step), (low, high) or a list; None if unknown.
+        limits: Least and greatest valid value.
+        usual: Whether `tune` searches its range if no space is given.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Parameter:
     description: str
     string: str = ""
     range: Any = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    usual: bool = False
 
     @property
     def required(self) -> bool:
@@ -78,11 +83,16 @@ def parameters(cls: type[Any]) -> dict[str, Parameter]:
             field.default if field.default_factory is dataclasses.MISSING else field.default_factory(),
             described.get(field.name, ""),
             field.metadata.get("string", ""),
-            field.metadata.get("range"),
+            **{key: field.metadata[key] for key in ("range", "limits", "usual") if key in field.metadata},
         )
         for field in fields(cls)
         if field.name != "index"
     }
+
+
+def tuned(default: Any, range: Any, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False) -> Any:
+    """Return the field of a parameter that can be tuned; `Parameter` describes the arguments."""
+    return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual})
 
 
 def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:

@@ -7,9 +7,17 @@ frequency in each document, a document frequency and a collection frequency of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeAlias
+
+from .errors import InputError
+from .registry import nearest
+
+MAX_DEPTH = 50  # of groups within each other
+MAX_WEIGHT = 1e6  # of a clause
+MAX_PLACE = 1_000_000  # offset of a term, slop and width
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,111 @@ class Group:
             elif not isinstance(clause, Condition):
                 yield clause
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as JSON values: an object a clause with the names of its class's arguments, without defaults."""
+        return _dict_of(self)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Group:
+        """Make a query from the values that `to_dict` returns; an object with other keys than a group's is its only clause.
+
+        Raises:
+            InputError: The values are no query; the message gives the place, such as `must[0].phrase`.
+        """
+        query = _clause_of(values, "query", 0)
+        return query if isinstance(query, Group) else Group(should=(query,))
+
 
 Leaf: TypeAlias = Term | AnyOf | Phrase | Window
 Clause: TypeAlias = Leaf | Condition | Group
+
+
+_KINDS: tuple[tuple[set[str], type[Any]], ...] = (
+    ({"where"}, Condition),
+    ({"term"}, Term),
+    ({"terms", "width"}, Window),
+    ({"terms", "offsets"}, Phrase),
+    ({"terms"}, AnyOf),
+)
+"""The classes of clauses by the keys that tell them from others; the first that fits is meant, else a group."""
+
+
+def _dict_of(clause: Clause) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for field in fields(clause):
+        value = getattr(clause, field.name)
+        if field.default is not MISSING and value == field.default:
+            continue
+        if isinstance(clause, Group) and field.name != "weight":
+            value = [_dict_of(inner) for inner in value]
+        values[field.name] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def _clause_of(values: Any, place: str, depth: int) -> Clause:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{place}: a clause is an object, not {_short(values)}")
+    if depth > MAX_DEPTH:
+        raise InputError(f"{place}: groups are nested more than {MAX_DEPTH} deep")
+    kind = next((kind for keys, kind in _KINDS if keys <= values.keys()), Group)
+    known = {field.name: field for field in fields(kind)}
+    for key in values:
+        if key not in known:
+            raise InputError(f"{place}: {_article(kind)} has no '{str(key)[:40]}'; {nearest(str(key), known)}")
+    arguments: dict[str, Any] = {}
+    for key, value in values.items():
+        where = f"{place}.{key}"
+        if kind is Group and key != "weight":
+            if not isinstance(value, list | tuple):
+                raise InputError(f"{where}: a list of clauses is needed, not {_short(value)}")
+            value = tuple(_clause_of(inner, f"{where}[{i}]", depth + 1) for i, inner in enumerate(value))
+        else:
+            value = _CHECKS[key](value, where)
+        arguments[key] = value
+    if kind is Phrase and len(arguments["terms"]) != len(arguments["offsets"]):
+        raise InputError(f"{place}: the phrase has {len(arguments['terms'])} terms and {len(arguments['offsets'])} offsets")
+    clause: Clause = kind(**arguments)
+    return clause
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{place}: a string is needed, not {_short(value)}")
+    return value
+
+
+def _texts(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{place}: a list of strings is needed, not {_short(value)}")
+    return tuple(_text(item, f"{place}[{i}]") for i, item in enumerate(value))
+
+
+def _whole(value: Any, place: str) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_PLACE:
+        raise InputError(f"{place}: a whole number from 0 to {MAX_PLACE:,} is needed, not {_short(value)}")
+    return value
+
+
+def _offsets(value: Any, place: str) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{place}: a list of whole numbers is needed, not {_short(value)}")
+    return tuple(_whole(item, f"{place}[{i}]") for i, item in enumerate(value))
+
+
+def _weight(value: Any, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT or math.isnan(value):
+        raise InputError(f"{place}: a weight is a number from 0 to {MAX_WEIGHT:,.0f}, not {_short(value)}")
+    return float(value)
+
+
+_CHECKS = {"where": _text, "term": _text, "terms": _texts, "offsets": _offsets, "slop": _whole, "width": _whole}
+_CHECKS |= {"field": _text, "weight": _weight}
+
+
+def _article(kind: type[Any]) -> str:
+    return f"{'an' if kind is AnyOf else 'a'} {kind.__name__}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:40]}…"

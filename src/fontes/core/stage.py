@@ -14,7 +14,7 @@ from .checks import check_whole
 from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
-from .part import Names, Part, fields, indexes_of
+from .part import Names, Part, fields, indexes_of, walk
 from .progress import Report, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
@@ -74,9 +74,14 @@ class Stage(Part, ABC, Generic[A, B]):
         Returns:
             The output. A run's `provenance` has the text of the stage under "system", the fingerprints of its indexes, by their
             names in the text, under "indexes", and the duration under "seconds".
+
+        Raises:
+            FontesError: A parameter of an inner part is invalid, or a model, library or file that it needs is missing; this is
+                checked before any work.
         """
         taken: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
+        self._checked  # noqa: B018
         result: Any = self.apply(taken, progress)
         if isinstance(result, Run):
             result = result.with_(
@@ -108,6 +113,14 @@ class Stage(Part, ABC, Generic[A, B]):
     def _cuts(self) -> dict[int, Stage[A, Any]]:
         """Last stage cut by `search`, by k, whose cached values serve the next query."""
         return {}
+
+    @cached_property
+    def _checked(self) -> None:
+        """Checks inner parts once, so that a long first step does not precede an error of the second."""
+        for inner in self.parts():
+            for part in walk(inner):
+                part.check()
+                part.check_needs()
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the score of the document.

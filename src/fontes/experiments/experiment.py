@@ -26,6 +26,7 @@ from ..core.registry import nearest
 from ..core.work import work
 from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
+from ..formats.decoding import ERRORS, Reading, reading_as
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
@@ -73,6 +74,8 @@ class CollectionTable(TomlTable):
     topics: str | None = Text
     qrels: str | None = Text
     format: str | None = Text
+    encoding: str | None = Text
+    errors: str = Field(default=ERRORS[0], min_length=1)
 
 
 class IndexTable(TomlTable):
@@ -144,6 +147,7 @@ class ExperimentFile:
             raise _one_sentence(self.path, self.raw, error) from None
         systems = self._systems()
         self.sources = self._sources(self._table.collection)
+        self.reading = self._reading()
         self.index = self._checked_index()
         self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
         self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
@@ -209,6 +213,12 @@ class ExperimentFile:
             files = qrels_files(source)
             return beir_file(source, QUERIES) if part == "topics" else files[split_of(source, files, split)]
         except FontesError as error:
+            raise self._error("collection", str(error)) from None
+
+    def _reading(self) -> Reading:
+        try:
+            return Reading(self._table.collection.encoding, self._table.collection.errors)
+        except ParameterError as error:
             raise self._error("collection", str(error)) from None
 
     def _checked_index(self) -> IndexTable:
@@ -404,9 +414,8 @@ class Experiment:
             FontesError: A file, model or library is missing or unusable. All are checked before anything is built, and
                 reported together.
         """
-        plan = self._plan(Problems())
-        with work(ray=ray):
-            report = run(plan, self.output, progress).report
+        with reading_as(self._file.reading), work(ray=ray):
+            report = run(self._plan(Problems()), self.output, progress).report
         assert report is not None
         return report
 
@@ -420,9 +429,8 @@ class Experiment:
         locked: dict[str, Any] = {}
         with problems.collected():
             locked = read_lock(self.output / LOCK)
-        plan = self._plan(problems)
-        with tempfile.TemporaryDirectory(prefix="fontes-check-") as folder:
-            plan = replace(plan, indexes=Path(folder) / "indexes", forms=())
+        with reading_as(self._file.reading), tempfile.TemporaryDirectory(prefix="fontes-check-") as folder:
+            plan = replace(self._plan(problems), indexes=Path(folder) / "indexes", forms=())
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
     def _plan(self, problems: Problems) -> Plan:

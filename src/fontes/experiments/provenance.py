@@ -70,7 +70,7 @@ def hash_of_qrels(qrels: Qrels) -> str:
 
 def topic_facts(topic: Topic) -> dict[str, Any]:
     """Return all of a topic as JSON values."""
-    query = {} if topic.query is None else {"query": repr(topic.query)}
+    query = {} if topic.query is None else {"query": topic.query.to_dict()}
     return {
         "id": topic.id,
         "text": topic.text,

@@ -93,9 +93,8 @@ def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], st
     Raises:
         InputError: While reading, for undecodable bytes.
     """
-    buffered = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER)
-    start = cast(io.BufferedReader, buffered).peek(BUFFER)
-    file = buffered
+    file = cast(io.BufferedReader, file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER))
+    start = file.peek(BUFFER)
     encoding = reading.encoding
     if start.startswith(BINARY) or (encoding is None and DECLARED.match(start)):
         return file, UTF8
@@ -148,7 +147,7 @@ def _known(encoding: str) -> str:
 
 
 class _Decoded(io.RawIOBase):
-    def __init__(self, file: IO[bytes], name: str, encoding: str, errors: str) -> None:
+    def __init__(self, file: io.BufferedReader, name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
         # An undecodable byte becomes a lone surrogate, counted and replaced afterwards.
         wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
@@ -170,7 +169,7 @@ class _Decoded(io.RawIOBase):
         return size
 
     def _more(self) -> bytes:
-        chunk = self._file.read(BUFFER)
+        chunk = self._file.read1(BUFFER)  # what is there: lines of a pipe are answered one by one
         self._ended = not chunk
         try:
             text = self._decoder.decode(chunk, self._ended)

@@ -17,7 +17,8 @@ class Jsonl(Format, name="jsonl"):
     """Documents or topics as JSON objects, one a line.
 
     Documents are BEIR's (`_id`, `title`, `text`) or Pyserini's (`id`, `contents`); other keys are metadata. Topics have `_id`
-    and `text`, and optionally `description`, `narrative`, `turns`, `weights` and `metadata`, an object.
+    and `text`, and optionally `description`, `narrative`, `turns`, `weights`, and the objects `metadata` and `query`, a
+    structured query.
     """
 
     endings = (".jsonl", ".ndjson", ".json")
@@ -118,6 +119,8 @@ def _topic_row(topic: Topic) -> dict[str, Any]:
         row["turns"] = [{name: text for name in Turn.__slots__ if (text := getattr(turn, name))} for turn in topic.turns]
     if topic.weights is not None:
         row["weights"] = dict(topic.weights)
+    if topic.query is not None:
+        row["query"] = topic.query.to_dict()
     if topic.metadata:
         row["metadata"] = dict(topic.metadata)
     return row

@@ -16,6 +16,7 @@ from typing import Any
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import real, string_of
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed, plain
+from ..core.query import Group
 from ..core.table import Cell
 from ..storage.files import Source, decode
 from .decoding import REMEDY
@@ -196,9 +197,14 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> T
         weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
+    try:
+        # A table's column of that name, or the text itself, is a string.
+        query = Group.from_dict(row["query"]) if isinstance(row.get("query"), dict) else None
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
     metadata = row["metadata"] if isinstance(row.get("metadata"), dict) else {}
-    return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, metadata=metadata)
+    return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, None, metadata, query)
 
 
 def json_value(source: Source) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, TypedDict, Unpack, overload
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.pairs import Floats, Ints, Pairs
+from ..core.parameters import tuned
 from ..core.progress import Report
 from ..core.registry import nearest
 from ..core.stage import topic_of
@@ -407,9 +408,9 @@ class Fusion(Stage[Any, Run], name="fuse"):
     variadic = "stages"
     stages: tuple[Stage[Any, Run], ...]
     method: str = "rrf"
-    normalize: str | None = field(default="min-max", metadata={"range": [*NORMALIZATIONS]})
+    normalize: str | None = tuned("min-max", [*NORMALIZATIONS])
     weights: Sequence[float] | None = None
-    k: float = field(default=60, metadata={"range": (10, 100, 10)})
+    k: float = tuned(60, (10, 100, 10))
     missing: float | str | None = None
 
     @staticmethod

@@ -25,13 +25,13 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
     heapq.heapify(pool)  # the two shortest first, so that the strings of a long one are seen once
     while len(pool) > 1:
         (_, first, one, left), (_, _, other, right) = heapq.heappop(pool), heapq.heappop(pool)
-        blob, offsets, one_to, other_to = _union(*_arrays(one), *_arrays(other))
+        blob, offsets, one_to, other_to = _union(*arrays_of(one), *arrays_of(other))
         for own, to in ((left, one_to), (right, other_to)):
             for i in own:
                 maps[i] = to[maps[i]]
         table = _ascending(blob, offsets)
         heapq.heappush(pool, (len(table), first, table, left + right))
-    return (pool[0][2] if pool else _ascending(*_arrays(Strings.of([])))), maps
+    return (pool[0][2] if pool else _ascending(*arrays_of(Strings.of([])))), maps
 
 
 def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
@@ -84,7 +84,7 @@ def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: N
 
 def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
     """Position in `table` of each of `queries`, int64; -1 for an absent one."""
-    return _located(*_arrays(queries), *_arrays(table), _fixed(table.order))  # type: ignore[no-any-return]
+    return _located(*arrays_of(queries), *arrays_of(table), _fixed(table.order))  # type: ignore[no-any-return]
 
 
 def _taken(table: Strings, places: NDArray[Any]) -> Strings:
@@ -100,7 +100,8 @@ def _ascending(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> Strings:
     return Strings(blob, offsets, np.arange(len(offsets) - 1, dtype=np.uint32))
 
 
-def _arrays(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Bytes and offsets of a table, for compiled loops."""
     return _fixed(table.blob), _fixed(table.offsets.astype(np.int64))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..core.parameters import tuned
 from ..core.registry import nearest
 from ..core.values import Explanation
 from .retriever import Lexical
@@ -88,6 +89,12 @@ class Variant:
     delta: float | None = None
     floored: bool = False
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Defaults of the parameters that the variant has."""
+        names = (field.name for field in fields(BM25Weighting))
+        return {name: value for name in names if (value := getattr(self, name, None)) is not None}
+
 
 VARIANTS: dict[str, Variant] = {
     "lucene": Variant(idf_lucene, tf_lucene, "Lucene's BM25Similarity, with the defaults of Anserini"),
@@ -116,16 +123,14 @@ class BM25Weighting(Weighting):
     lengths: str = "exact"
 
     @classmethod
-    def of(
-        cls, variant: str, k1: float | None = None, b: float | None = None, *, delta: float | None = None, **others: Any
-    ) -> BM25Weighting:
+    def of(cls, variant: str, **parameters: Any) -> BM25Weighting:
         """Return the weighting of a variant, with its defaults in place of None."""
         known = _variant(variant)
-        if delta is not None and known.delta is None:
+        if parameters.get("delta") is not None and known.delta is None:
             having = " and ".join(name for name, other in VARIANTS.items() if other.delta is not None)
             raise ParameterError(f"BM25 {variant} has no delta; {having} have")
-        delta = (known.delta or 0.0) if delta is None else delta
-        return cls(variant, known.k1 if k1 is None else k1, known.b if b is None else b, delta=delta, **others)
+        chosen = {name: value for name, value in parameters.items() if value is not None}
+        return cls(variant, **{**known.defaults, **chosen})
 
     def __post_init__(self) -> None:
         _variant(self.variant)
@@ -222,10 +227,10 @@ class BM25(Lexical, name="bm25"):
 
     index: Index = field(repr=False)
     variant: str = "lucene"
-    k1: float | None = field(default=None, metadata={"range": (0.1, 4.5, 0.2)})
-    b: float | None = field(default=None, metadata={"range": (0.0, 1.0, 0.1)})
-    k3: float | None = field(default=None, metadata={"range": [None, 0.0, 2.0, 8.0]})
-    delta: float | None = field(default=None, metadata={"range": (0.0, 1.5, 0.1)})
+    k1: float | None = tuned(None, (0.1, 4.5, 0.2), (0.0, np.inf), usual=True)
+    b: float | None = tuned(None, (0.0, 1.0, 0.1), (0.0, 1.0), usual=True)
+    k3: float | None = tuned(None, [None, 0.0, 2.0, 8.0], (0.0, np.inf), usual=True)
+    delta: float | None = tuned(None, (0.0, 1.5, 0.1), (0.0, np.inf))
     epsilon: float = 0.25
     lengths: str = "exact"
     k: int = 1000
@@ -235,32 +240,26 @@ class BM25(Lexical, name="bm25"):
     @cached_property
     def weighting(self) -> BM25Weighting:
         """Model with its parameters, defaults filled in."""
-        return BM25Weighting.of(
-            self.variant, self.k1, self.b, delta=self.delta, k3=self.k3, epsilon=self.epsilon, lengths=self.lengths
-        )
+        return BM25Weighting.of(**self._parameters_of(BM25Weighting))
 
     def shown(self) -> dict[str, Any]:
-        """Return k1 and b always; delta if it is not the variant's default."""
-        complete = self._complete
-        shown = super().shown() | {"k1": complete.k1, "b": complete.b}
-        if self.variant in VARIANTS and complete.delta == VARIANTS[self.variant].delta:
-            shown.pop("delta", None)
-        return {name: shown[name] for name in self.params() if name in shown}
+        """Return parameters whose defaults all variants have always; others if they are not the variant's default."""
+        complete, always = self._complete, VARIANTS["lucene"].defaults
+        shown = super().shown() | {name: getattr(complete, name) for name in always}
+        usual = {} if self.variant not in VARIANTS else VARIANTS[self.variant].defaults
+        return {
+            name: shown[name]
+            for name in self.params()
+            if name in shown and (name in always or name not in usual or shown[name] != usual[name])
+        }
 
     def key(self) -> str | None:
         return super(BM25, self._complete).key()
 
     @property
     def _complete(self) -> BM25:
-        known = VARIANTS.get(self.variant)
-        if known is None:
-            return self
-        return replace(
-            self,
-            k1=known.k1 if self.k1 is None else self.k1,
-            b=known.b if self.b is None else self.b,
-            delta=known.delta if self.delta is None else self.delta,
-        )
+        known = {} if self.variant not in VARIANTS else VARIANTS[self.variant].defaults
+        return replace(self, **{name: value for name, value in known.items() if getattr(self, name) is None})
 
     def __eq__(self, other: object) -> bool:
         """Compare parameters after filling in the variant's defaults."""

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..core.errors import ParameterError
+from ..core.parameters import tuned
 from ..core.progress import Report
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
@@ -44,9 +45,9 @@ class RM3(Stage[Run, Topics], name="rm3"):
     """
 
     index: Index = field(repr=False)
-    fb_docs: int = field(default=10, metadata={"range": [5, 10, 20]})
-    fb_terms: int = field(default=10, metadata={"range": [5, 10, 20, 50]})
-    original_weight: float = field(default=0.5, metadata={"range": (0.1, 0.9, 0.1)})
+    fb_docs: int = tuned(10, [5, 10, 20])
+    fb_terms: int = tuned(10, [5, 10, 20, 50])
+    original_weight: float = tuned(0.5, (0.1, 0.9, 0.1), (0.0, 1.0))
     max_df: float = 0.1
 
     def check(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..core.parameters import tuned
 from ..core.values import Explanation
 from .retriever import Lexical
 from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
@@ -79,8 +80,8 @@ class QueryLikelihood(Lexical, name="ql"):
 
     index: Index = field(repr=False)
     smoothing: str = "dirichlet"
-    mu: float = field(default=1000.0, metadata={"range": (100, 3000, 100)})
-    lambda_: float = field(default=0.1, metadata={"range": (0.05, 0.95, 0.05)})
+    mu: float = tuned(1000.0, (100, 3000, 100), usual=True)
+    lambda_: float = tuned(0.1, (0.05, 0.95, 0.05), usual=True)
     lengths: str = "exact"
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
@@ -89,7 +90,7 @@ class QueryLikelihood(Lexical, name="ql"):
     @property
     def weighting(self) -> LikelihoodWeighting:
         """Model with its parameters."""
-        return LikelihoodWeighting(self.smoothing, self.mu, self.lambda_, self.lengths)
+        return LikelihoodWeighting(**self._parameters_of(LikelihoodWeighting))
 
     def shown(self) -> dict[str, Any]:
         """Return the parameter of the smoothing always."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError
+from ..core.part import fields
 from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
@@ -62,6 +63,10 @@ class Lexical(Stage[Topics, Run]):
         Raises:
             ParameterError: A parameter is out of range.
         """
+
+    def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
+        """Return the parameters that are fields of a weighting."""
+        return {field.name: getattr(self, field.name) for field in fields(weighting)}
 
     @property
     def searched(self) -> Searchable:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.errors import ParameterError
+from ..core.parameters import tuned
 from ..core.values import Explanation
 from .retriever import Lexical
 from .weighting import Floats, Postings, Statistics, Weighting
@@ -95,9 +96,9 @@ class TFIDF(Lexical, name="tfidf"):
     """
 
     index: Index = field(repr=False)
-    sublinear_tf: bool = field(default=False, metadata={"range": [False, True]})
-    smooth_idf: bool = field(default=False, metadata={"range": [False, True]})
-    norm: str | None = field(default="l2", metadata={"range": ["l2", None]})
+    sublinear_tf: bool = tuned(False, [False, True])
+    smooth_idf: bool = tuned(False, [False, True])
+    norm: str | None = tuned("l2", ["l2", None])
     relative_tf: bool = False
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
@@ -106,4 +107,4 @@ class TFIDF(Lexical, name="tfidf"):
     @property
     def weighting(self) -> TFIDFWeighting:
         """Model with its parameters."""
-        return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, self.norm, self.relative_tf)
+        return TFIDFWeighting(**self._parameters_of(TFIDFWeighting))

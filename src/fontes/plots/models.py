@@ -122,7 +122,7 @@ def bm25(
     if tf < 2:
         raise ParameterError(f"the curves need tf from 1 to 2 or more, not {tf}")
     dl, names, avgdl, unit = _lengths(index, lengths)
-    weighting = BM25Weighting.of(variant, k1, b, delta=delta)
+    weighting = BM25Weighting.of(variant, k1=k1, b=b, delta=delta)
     tfs = np.arange(1, tf + 1, dtype=np.float64)
     some = np.array([n for n in OCCURRENCES if n <= tf], dtype=np.float64)
     across = np.linspace(0, max(float(dl.max()), 2 * avgdl * (unit == AVGDL)), POINTS)[1:]

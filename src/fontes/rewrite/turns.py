@@ -9,13 +9,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.expression import pipeline
+from ..core.parameters import tuned
 from ..core.part import walk
 from ..core.progress import Report
 from ..core.run import Run
@@ -152,7 +153,9 @@ def joined(*texts: str, by: str = " ") -> str:
 
 def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
     """Topics with new texts, each with the old topic as its `origin`."""
-    return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in topics.values())
+    return Topics(
+        dataclasses.replace(topic, text=text(topic), weights=None, query=None, origin=topic) for topic in topics.values()
+    )
 
 
 def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
@@ -197,7 +200,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
 
     index: Index
     k: int = 1
-    weight: float = field(default=0.3, metadata={"range": (0.1, 0.9, 0.1)})
+    weight: float = tuned(0.3, (0.1, 0.9, 0.1))
     first: bool = True
 
     def apply(self, topics: Topics, progress: Report, /) -> Topics:

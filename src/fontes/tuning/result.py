@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import ParameterError, Run, Stage, Topics
+from ..core.parameters import parameters
+from ..core.part import walk
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, drawn
 from .space import Choices
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Limits of the parameters' valid values.
-LIMITS = {"b": (0.0, 1.0), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
 NEAR_EDGE = 0.02  # as a fraction of a range without steps
 
 
@@ -144,13 +144,14 @@ class Tuning:
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each parameter whose best values all lie at an edge of the space."""
         best = [trial for trial in self.trials if trial.score == self.best.score]
+        limits = {name: known.limits for part in walk(self.stage) for name, known in parameters(type(part)).items()}
         sentences = []
         for name, axis in self.space.items():
             if axis.ends is None:
                 continue
             low, high = axis.ends
             slack = 0.0 if hasattr(axis, "values") else NEAR_EDGE * (high - low)
-            least, most = LIMITS.get(name.rpartition("__")[2], (-math.inf, math.inf))
+            least, most = limits.get(name.rpartition("__")[2], (-math.inf, math.inf))
             values = [trial.params[name] for trial in best]
             shown = f"{name}={_short(self.params[name])}"
             if all(value <= low + slack for value in values) and low > least:

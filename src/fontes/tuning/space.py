@@ -146,9 +146,6 @@ Setting: TypeAlias = dict[str, Any]
 Retriever: TypeAlias = Stage[Topics, Run]
 Tunable: TypeAlias = Retriever | Callable[..., Retriever] | str
 
-USUAL = {"bm25": ("k1", "b", "k3"), "ql": ("mu", "lambda_")}
-"""By name of a stage, what is tuned of it where no space is given."""
-
 
 @dataclass(frozen=True)
 class Maker:
@@ -200,18 +197,17 @@ def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, 
 
 
 def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
-    """Return the usual parameters of the lexical models in a stage, with their classes' ranges.
+    """Return the usual parameters of a stage's parts, with their classes' ranges.
 
     Raises:
-        ParameterError: The stage has no such model, or `tunable` is a function.
+        ParameterError: The stage has no such part, or `tunable` is a function.
     """
     space: dict[str, object] = {}
     for part in walk(tunable) if isinstance(tunable, Stage) else ():
         shown = part.shown()
-        for name in USUAL.get(part.name, ()):
-            known = parameters(type(part))[name].range
-            if known is not None and (name in shown or getattr(part, name) is None):
-                space[name] = known
+        for name, parameter in parameters(type(part)).items():
+            if parameter.usual and (name in shown or getattr(part, name) is None):
+                space[name] = parameter.range
     if not space:
         what = repr(tunable) if isinstance(tunable, Stage) else "a function"
         raise ParameterError(f"there is no default space for {what}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")

@@ -53,7 +53,7 @@ class ServerSettings:
         log_queries: Write queries into the log.
     """
 
-    port: int = field(default=8080, metadata={"range": (0, 65_535)})
+    port: int = field(default=8080, metadata={"limits": (0, 65_535)})
     host: str = "127.0.0.1"
     hosts: tuple[str, ...] = _setting((), "--name")
     root_path: str = ""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -199,10 +198,7 @@ def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
     if not (alone and usual and _architecture(folder).endswith("ForSequenceClassification")):
         return None
     parts = plain(folder, "sequence-classification", max_length)
-    if parts is None:
-        return None
-    labels = len(parts.config.get("id2label") or ()) or int(parts.config.get("num_labels", 2))
-    return (parts, classifier(parts.weights, parts.shape, labels)) if labels <= 2 else None
+    return None if parts is None else (parts, classifier(parts.weights, parts.shape, _labels(parts.config)))
 
 
 def _read(folder: Path, max_length: int | None) -> Any:
@@ -214,9 +210,6 @@ def _read(folder: Path, max_length: int | None) -> Any:
         model = sentence_transformers.CrossEncoder(
             str(folder), device="cpu", max_length=max_length, activation_fn=torch.nn.Identity(), **NO_CODE
         )
-    labels = int(model.num_labels)
-    if labels > 2:
-        raise InputError(f"{folder} gives {labels} labels a pair; a reranker has one, or two of which the second is 'relevant'")
     positions = getattr(model.model.config, "max_position_embeddings", None)
     if max_length is not None and positions and max_length > positions:
         raise ParameterError(f"max_length is {max_length}, but {folder.name} reads {positions} tokens at most")
@@ -229,9 +222,11 @@ def is_headless(folder: Path) -> bool:
 
 
 def _architecture(folder: Path) -> str:
-    file = folder / "config.json"
-    architectures = json.loads(file.read_text(encoding="utf-8")).get("architectures") if file.is_file() else None
-    return str((architectures or [""])[0])
+    return str((read_json(folder / "config.json", {}).get("architectures") or [""])[0])
+
+
+def _labels(config: Mapping[str, Any]) -> int:
+    return len(config.get("id2label") or ()) or int(config.get("num_labels", 2))
 
 
 def _check_architecture(folder: Path) -> None:
@@ -241,3 +236,5 @@ def _check_architecture(folder: Path) -> None:
             f"{folder} is no cross-encoder: its architecture is {_architecture(folder)}, which has no layer for scores; "
             "take a model for sequence classification, or train one from it: fontes train cross-encoder"
         )
+    if (labels := _labels(read_json(folder / "config.json", {}))) > 2:
+        raise InputError(f"{folder} gives {labels} labels a pair; a reranker has one, or two of which the second is 'relevant'")

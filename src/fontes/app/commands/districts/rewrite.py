@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import ParameterError
-from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, reads_files
 
 if TYPE_CHECKING:
     from ....core import Topics
@@ -18,6 +18,7 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
+@reads_files()
 def chat(
     index: IndexPath,
     with_: Annotated[
@@ -44,6 +45,7 @@ def chat(
     """Hold a conversation: each question is searched in the context of the earlier ones."""
     from ....core import Topic
     from ....core.stage import steps
+    from ....formats.decoding import reading_of
     from ....rewrite import Conversation
     from ....rewrite.turns import turns_rewriter
     from ...chat import ChatPrompt, answer_of
@@ -60,7 +62,8 @@ def chat(
     warm(stage)
     name = last.id.rpartition("_")[0] or last.id
     conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
-    whole = at is None and dict(conversation.topics()) == dict(topics)  # only then saving to the same file loses nothing
+    # Only a whole file that is read as UTF-8 again loses nothing if it is saved to.
+    whole = at is None and reading_of().encoding is None and dict(conversation.topics()) == dict(topics)
     prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json
     if at_terminal:

@@ -1,0 +1,145 @@
+"""Terms of an ascending table by their beginning, and by edit distance: the table is walked as the tree of its prefixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.strings import Strings, utf8
+from ..storage.compiled import inner, kernel
+from .tables import arrays_of
+
+
+def prefixed(terms: Strings, prefix: str) -> tuple[int, int]:
+    """Return the first position of the terms that begin with `prefix`, and the position after the last.
+
+    Args:
+        terms: Terms, ascending.
+        prefix: Their beginning.
+    """
+    begin = utf8(prefix)
+    return _place(terms, begin), _place(terms, begin + b"\xff")
+
+
+def near(
+    terms: Strings, word: str, edits: int, *, prefix: int = 0, complete: bool = False
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Find the terms within an edit distance of a word.
+
+    An edit inserts, deletes or replaces a character, or swaps two neighbours (optimal string alignment, as Lucene counts).
+
+    Args:
+        terms: Terms, ascending.
+        word: The word.
+        edits: Greatest distance.
+        prefix: Number of characters at the beginning that must be the same.
+        complete: Whether terms count whose beginning is that near; the distance is that of the nearest beginning.
+
+    Returns:
+        Positions of the terms, ascending, int32; and the distance of each, uint8.
+    """
+    first, last = prefixed(terms, word[:prefix]) if prefix else (0, len(terms))
+    letters = np.frombuffer(utf8(word).decode().encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
+    places, distances = np.empty(last - first, dtype=np.int32), np.empty(last - first, dtype=np.uint8)
+    count = _walk(*arrays_of(terms), first, last, letters, edits, complete, places, distances)
+    return places[:count].copy(), distances[:count].copy()
+
+
+def _place(terms: Strings, begin: bytes) -> int:
+    """Position of the first term that is not below some bytes."""
+    blob, offsets = terms.blob, terms.offsets
+    low, high = 0, len(terms)
+    while low < high:
+        middle = (low + high) // 2
+        if blob[int(offsets[middle]) : int(offsets[middle + 1])].tobytes() < begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner()
+def _letter(text: Any, at: Any) -> Any:
+    """Code point at a byte of valid UTF-8, and its number of bytes."""
+    lead = np.int64(text[at])
+    if lead < 0x80:
+        return lead, 1
+    size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    letter = lead & (0x7F >> size)
+    for i in range(1, size):
+        letter = letter << 6 | np.int64(text[at + i]) & 0x3F
+    return letter, size
+
+
+@inner()
+def _shares(text: Any, one: Any, other: Any, end: Any, size: int) -> bool:
+    """Whether the string from `other` to `end` begins with the `size` bytes at `one`."""
+    if end - other < size:
+        return False
+    for i in range(size):
+        if text[one + i] != text[other + i]:
+            return False
+    return True
+
+
+@kernel(steps=lambda text, bounds, first, last, letters, *rest: 8 * len(letters) * min(last - first, 10_000))
+def _walk(
+    text: Any, bounds: Any, first: int, last: int, letters: Any, edits: int, complete: bool, places: Any, distances: Any
+) -> int:
+    """Rows of the table of distances are kept for the prefix that a term shares with the one before it.
+
+    Terms below a prefix that no edits mend are skipped together.
+    """
+    length = len(letters)
+    deepest = length + edits + 1  # where every row is above `edits`
+    rows = np.full((deepest + 1, length + 1), edits + 1, dtype=np.int64)  # row d, column j: distance of d and j characters
+    own = np.zeros(deepest + 1, dtype=np.int64)  # characters of the prefix, from 1
+    ends = np.zeros(deepest + 1, dtype=np.int64)  # its bytes up to each
+    lowest = np.zeros(deepest + 1, dtype=np.int64)  # least value of each row
+    nearest = np.zeros(deepest + 1, dtype=np.int64)  # least distance of the whole word and a prefix up to here
+    for j in range(min(length, edits) + 1):
+        rows[0, j] = j
+    nearest[0] = rows[0, length]
+    depth, before, count, place = 0, first, 0, first
+    while place < last:
+        start, end = bounds[place], bounds[place + 1]
+        shared = 0
+        while shared < ends[depth] and start + shared < end and text[start + shared] == text[bounds[before] + shared]:
+            shared += 1
+        while ends[depth] > shared:
+            depth -= 1
+        before = place
+        while start + ends[depth] < end and lowest[depth] <= edits:
+            letter, size = _letter(text, start + ends[depth])
+            depth += 1
+            own[depth], ends[depth] = letter, ends[depth - 1] + size
+            rows[depth, 0] = min(depth, edits + 1)
+            low = rows[depth, 0]
+            for j in range(max(1, depth - edits), min(length, depth + edits) + 1):  # all others are above `edits`
+                best = rows[depth - 1, j - 1] + (letter != letters[j - 1])
+                best = min(best, rows[depth - 1, j] + 1, rows[depth, j - 1] + 1)
+                if depth > 1 and j > 1 and letter == letters[j - 2] and own[depth - 1] == letters[j - 1]:
+                    best = min(best, rows[depth - 2, j - 2] + 1)
+                rows[depth, j] = min(best, edits + 1)
+                low = min(low, rows[depth, j])
+            lowest[depth] = low
+            nearest[depth] = min(nearest[depth - 1], rows[depth, length])
+        distance = nearest[depth] if complete else rows[depth, length]
+        if start + ends[depth] < end and (lowest[depth] > edits) and not (complete and nearest[depth] <= edits):
+            step, place = 1, place + 1
+            while place < last and _shares(text, start, bounds[place], bounds[place + 1], ends[depth]):
+                beyond = place + step
+                if beyond < last and _shares(text, start, bounds[beyond], bounds[beyond + 1], ends[depth]):
+                    place, step = beyond, 2 * step
+                elif step > 1:
+                    step = 1
+                else:
+                    place += 1
+            continue
+        if distance <= edits and (complete or start + ends[depth] == end):
+            places[count], distances[count] = place, distance
+            count += 1
+        place += 1
+    return count

@@ -1,0 +1,81 @@
+"""Structured queries as JSON values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from support.queries import QUERY
+from support.small_collections import PROPERTY
+
+from fontes.core import InputError
+from fontes.core.query import MAX_DEPTH, AnyOf, Condition, Group, Phrase, Term, Window
+
+WHOLE = Group(
+    must=(Term("water", "title", 2.0),),
+    should=(Phrase(("hot", "spring"), (0, 2), 3), Window(("hot", "spring"), 8), AnyOf(("spa", "spas"))),
+    must_not=(Group(should=(Condition("year < 2020"), Term("desert"))),),
+)
+JSON = {
+    "must": [{"term": "water", "field": "title", "weight": 2.0}],
+    "should": [
+        {"terms": ["hot", "spring"], "offsets": [0, 2], "slop": 3},
+        {"terms": ["hot", "spring"], "width": 8},
+        {"terms": ["spa", "spas"]},
+    ],
+    "must_not": [{"should": [{"where": "year < 2020"}, {"term": "desert"}]}],
+}
+
+
+def test_a_query_is_written_with_the_names_of_its_arguments_and_without_defaults() -> None:
+    assert WHOLE.to_dict() == JSON
+    assert Group.from_dict(JSON) == WHOLE
+
+
+def test_a_single_clause_is_read_as_a_group_of_it() -> None:
+    assert Group.from_dict({"term": "water"}) == Group(should=(Term("water"),))
+
+
+@PROPERTY
+@given(QUERY)
+def test_any_query_is_read_back_from_its_json(query: Group) -> None:
+    assert Group.from_dict(json.loads(json.dumps(query.to_dict()))) == query
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([], "query: a clause is an object, not []"),
+        ({"must": {"term": "a"}}, "query.must: a list of clauses is needed, not {'term': 'a'}"),
+        ({"must": ["a"]}, "query.must[0]: a clause is an object, not 'a'"),
+        ({"should": [{"term": 7}]}, "query.should[0].term: a string is needed, not 7"),
+        ({"should": [{"terms": "ab"}]}, "query.should[0].terms: a list of strings is needed, not 'ab'"),
+        ({"term": "a", "wieght": 2}, "query: a Term has no 'wieght'; did you mean 'weight'?"),
+        ({"term": "a", "weight": -1}, "query.weight: a weight is a number from 0 to 1,000,000, not -1"),
+        ({"term": "a", "weight": float("nan")}, "query.weight: a weight is a number from 0 to 1,000,000, not nan"),
+        ({"term": "a", "weight": True}, "query.weight: a weight is a number from 0 to 1,000,000, not True"),
+        ({"terms": ["a", "b"], "offsets": [0]}, "query: the phrase has 2 terms and 1 offsets"),
+        ({"terms": ["a"], "offsets": [-1]}, "query.offsets[0]: a whole number from 0 to 1,000,000 is needed, not -1"),
+        ({"terms": ["a"], "offsets": 0}, "query.offsets: a list of whole numbers is needed, not 0"),
+        ({"terms": ["a"], "width": 1.5}, "query.width: a whole number from 0 to 1,000,000 is needed, not 1.5"),
+        ({"musst": []}, "query: a Group has no 'musst'; did you mean 'must'?"),
+    ],
+)
+def test_values_that_are_no_query_are_refused_with_their_place(values: Any, sentence: str) -> None:
+    with pytest.raises(InputError) as error:
+        Group.from_dict(values)
+    assert str(error.value) == sentence
+
+
+def test_groups_within_each_other_are_bounded() -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {"term": "a"}
+        for _ in range(depth):
+            values = {"must": [values]}
+        return values
+
+    assert Group.from_dict(nested(MAX_DEPTH)).must
+    with pytest.raises(InputError, match="groups are nested more than 50 deep"):
+        Group.from_dict(nested(5000))
