@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -228,6 +229,11 @@ class ServedIndex:
         for stage in self.state.pipelines.values():
             warm(stage)
 
+    def warm_suggestions(self) -> None:
+        """Count the words that suggestions are made of, so that no request waits for it."""
+        with contextlib.suppress(FontesError, OSError):  # requests for suggestions say what is wrong
+            self.state.index.suggest("")
+
     def refresh(self, now: bool = False) -> bool:
         """Change to the newest state once it is warm; return whether there was one.
 
@@ -247,6 +253,7 @@ class ServedIndex:
                 with in_memory(lists=True):
                     for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
                         warm(part)
+                state.index.suggest("")
             except (FontesError, OSError) as error:
                 self.trouble = str(error)
                 return False
