@@ -18,7 +18,7 @@ import numpy as np
 
 from ..core import Doc, Documents, InputError, ParameterError, Run
 from ..core.checks import check_whole
-from ..measures.agreement import check_agreement, judgments_of
+from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
 from ..measures.names import COMMA, parse_all

@@ -28,7 +28,7 @@ from ..core.stage import Cut, Scaled, Sum, steps as steps_of
 from ..core.values import Documents
 from ..core.work import cluster
 from ..fusion import Fusion
-from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
+from ..measures.evaluation import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT, parse_all
 from ..storage.caches import DiskCache
