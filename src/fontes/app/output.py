@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..core import Doc, Explanation, Ranking, Topic
+from ..core.errors import FontesError
 from ..core.part import Part, walk
 from ..index.columns import filter_of
 from ..lexical import Lexical
@@ -46,6 +48,15 @@ def counted(number: int, noun: str) -> str:
 def size(number: int) -> str:
     """Format bytes as kB or MB."""
     return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.1f} kB"
+
+
+def payload_sizes(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The name and size of each component of payloads that an index has."""
+    sizes = []
+    for name, noun in (("separate", "posting"), ("positions", "token")):
+        if name in facts:
+            sizes.append((name, f"{size(facts[name]['bytes'])} ({facts[name][f'bytes_per_{noun}']:.1f} bytes a {noun})"))
+    return sizes
 
 
 def print_json(value: Any) -> None:
@@ -115,7 +126,11 @@ def print_change(path: Path, change: Change, done: str, seconds: float, json: bo
 def print_info(facts: dict[str, Any]) -> None:
     """Print a description of an index."""
     table = Table(show_header=False, box=None)
+    sizes = dict(payload_sizes(facts))
     for name, value in facts.items():
+        if name in sizes:
+            table.add_row(name, Text(sizes[name]))
+            continue
         if line := {"vectors": _vectors, "weights": _weights, "token_vectors": _token_vectors}.get(name):
             for of_encoder in value:
                 table.add_row(name.replace("_", " "), Text(line(of_encoder)))
@@ -138,6 +153,9 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
     if topic.weights is None and not index.analyzer(topic.text):
         unstopped = replace(index.analyzer, stopwords=())(topic.text)
         return "All words of the query are stop words, which are not searched." if unstopped else "The query has no words."
+    with suppress(FontesError):  # texts may be damaged
+        if (correction := index.suggest(topic.text, 1).correction) is not None:
+            return f"No document{passing} holds any of these words; did you mean {correction!r}?"
     return f"No document{passing} holds any of these words."
 
 

@@ -18,7 +18,9 @@ from ..core.errors import FontesError, IndexFormatError
 from ..core.progress import Report
 from ..core.run import Run
 from ..core.work import resources, work
+from ..index.field_statistics import FieldStatistics, NumberedFields
 from ..index.files import complete, shard_of
+from ..index.positions import NumberedPositions, Positions
 from ..index.postings import Searchable
 from ..index.state import State
 from ..index.tables import union
@@ -216,7 +218,17 @@ class PartOfIndex(State):
 
     @cached_property
     def _lists(self) -> Any:
-        return PartLists(super()._lists, self.whole)
+        return PartLists(self._own_lists, self.whole)
+
+    @cached_property
+    def field_statistics(self) -> FieldStatistics:
+        """Field statistics of its own documents, for the terms of the whole."""
+        return NumberedFields(super().field_statistics, self._lists.numbers)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Positions in its own documents, for the terms of the whole."""
+        return NumberedPositions(super().positions, self._lists.numbers)
 
     @property
     def tokens(self) -> int:
@@ -241,6 +253,7 @@ class PartLists:
         terms: Terms of the whole, ascending.
         df: Local document frequency per term, possibly 0.
         cf: Local collection frequency per term.
+        numbers: Number of each term among the documents' own, int32; -1 for none.
     """
 
     def __init__(self, own: Any, whole: Searchable) -> None:
@@ -248,14 +261,14 @@ class PartLists:
         terms, (_, places) = union([whole.terms, own.terms])  # type: ignore[list-item]
         if len(terms) != len(whole.terms):
             raise IndexFormatError(f"{whole!r} is damaged: a shard has terms that the whole has not, or not in order; {REMEDY}")
-        self._number = np.full(len(whole.terms), -1, dtype=np.int32)
-        self._number[places] = np.arange(len(places), dtype=np.int32)
+        self.numbers = np.full(len(whole.terms), -1, dtype=np.int32)
+        self.numbers[places] = np.arange(len(places), dtype=np.int32)
         self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)
         self.df[places], self.cf[places] = own.df, own.cf
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """See `Index.postings`."""
-        numbers = self._number[terms]
+        numbers = self.numbers[terms]
         postings: tuple[NDArray[np.int32], NDArray[np.int32]] = self._own.postings(numbers[numbers >= 0])
         return postings
 

@@ -202,10 +202,17 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 
-@lru_cache(None)
 def fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
     """Return the constructor's fields of a part's class in order, keyword-only ones last."""
+    known: tuple[dataclasses.Field[Any], ...] = _fields_of(cls)
+    return known
+
+
+def _sorted_fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
     return tuple(sorted((field for field in dataclasses.fields(cls) if field.init), key=lambda field: bool(field.kw_only)))
+
+
+_fields_of: Any = lru_cache(None)(_sorted_fields)
 
 
 def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:

@@ -16,7 +16,7 @@ from ..core.strings import utf8
 from ..core.values import Doc
 from ..formats.corpus import Corpus, IterableCorpus, Portion
 from ..formats.packed import Packed, Packing, join_packed, packed
-from .kernels import join_fields
+from .kernels import join_fields, take_fields
 
 Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # texts end to end, and where each starts
 PLAIN = ("title", "text")  # the fields that packed documents hold apart
@@ -35,6 +35,11 @@ class Indexed(Protocol):
         """Key of the term weights that are indexed in place of texts; None indexes texts."""
         ...
 
+    @property
+    def apart(self) -> bool:
+        """Whether each field is analysed by itself."""
+        ...
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -42,7 +47,7 @@ class Batch:
 
     Args:
         docs: Their ids, titles, texts and metadata.
-        contents: What is indexed of each: text, or its term weights.
+        contents: What is indexed of each: text, or its term weights; where fields are analysed apart, one text after another.
     """
 
     docs: Packed
@@ -88,8 +93,13 @@ def batches(
 
 def content(doc: Doc, fields: Sequence[str]) -> str:
     """Indexed text of a document: its non-empty fields, joined by spaces."""
+    return " ".join(filter(None, field_contents(doc, fields)))
+
+
+def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
+    """Text of each indexed field of a document; "" where it has none."""
     values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
-    return " ".join(str(value) for value in values if value not in (None, ""))
+    return ["" if value is None else str(value) for value in values]
 
 
 def end_to_end(texts: Sequence[bytes]) -> Contents:
@@ -102,10 +112,12 @@ def end_to_end(texts: Sequence[bytes]) -> Contents:
 def _batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
     whole = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
     if plain:
-        return Batch(whole, _plain_contents(whole, form.fields))
+        return Batch(whole, (_plain_fields if form.apart else _plain_contents)(whole, form.fields))
     docs = [doc for part in parts if not isinstance(part, Packing) for doc in part]
     if form.weights is not None:
         return Batch(whole, [form.weights.of(doc) for doc in docs])
+    if form.apart:
+        return Batch(whole, end_to_end([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
     return Batch(whole, end_to_end([utf8(content(doc, form.fields)) for doc in docs]))
 
 
@@ -117,6 +129,14 @@ def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
         return docs.text, bounds
     text = np.empty(len(docs.text) + len(docs), dtype=np.uint8)
     join_fields(docs.text, docs.sizes, "title" in fields, "text" in fields, text, bounds)
+    return text[: bounds[-1]], bounds
+
+
+def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
+    """Texts of several fields, each by itself."""
+    bounds = np.zeros(len(docs) * len(fields) + 1, dtype=np.int64)
+    text = np.empty(len(docs.text), dtype=np.uint8)
+    take_fields(docs.text, docs.sizes, np.array(["title" in fields, "text" in fields, False]), text, bounds)
     return text[: bounds[-1]], bounds
 
 

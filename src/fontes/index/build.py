@@ -29,6 +29,8 @@ SOME = 256  # documents that are looked at together
 BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
 MIN_BATCH = 1 << 18  # and where there is little memory
 IN_FLIGHT = 32  # parts of the memory, of which each thread works on batches of one
+FIELDS, POSITIONS = "fields", "positions"  # components that are built with the postings
+MOST_FIELDS = 100  # that can be kept apart
 SCALE = 100  # of term weights that come with the documents, which are stored as whole numbers
 
 
@@ -77,16 +79,52 @@ class IndexSettings:
     components: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, analyzer: Any, fields: Sequence[str], vectors: str | None, further: Sequence[str] = ()) -> IndexSettings:
+    def of(
+        cls,
+        analyzer: Any,
+        fields: Sequence[str],
+        vectors: str | None,
+        further: Sequence[str] = (),
+        separate: bool = False,
+        positions: bool = False,
+    ) -> IndexSettings:
         """From the arguments of `Index.build`.
 
         Raises:
-            ParameterError: The fields are no list of names, or there is no such analyzer or component.
+            ParameterError: The fields are no list of names, there is no such analyzer or component, or they do not go together.
         """
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        names = tuple(components[name].name for name in further)
-        return cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
+        every = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
+        names = tuple(components[name].name for name in dict.fromkeys(every))
+        settings = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        if self.weights is not None and (self.separate or self.positions):
+            raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
+        if self.separate and (len(set(self.fields)) < len(self.fields) or len(self.fields) > MOST_FIELDS):
+            raise ParameterError(
+                f"fields that are kept apart (separate) must differ from each other, and be {MOST_FIELDS} at most"
+            )
+        if self.positions and (self.analyzer.words != (1, 1) or self.analyzer.chars is not None):
+            raise ParameterError("positions need an analyzer of one term for each token; leave out its n-grams, or positions")
+
+    @property
+    def separate(self) -> bool:
+        """Whether frequencies and lengths of each field are kept."""
+        return FIELDS in self.components
+
+    @property
+    def positions(self) -> bool:
+        """Whether positions are kept."""
+        return POSITIONS in self.components
+
+    @property
+    def apart(self) -> bool:
+        """Whether each field is analysed by itself, so that nothing crosses from one to the next."""
+        return len(self.fields) > 1 and (self.separate or self.positions)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
         *(("CIFF", text) for text in [info.get("ciff", {}).get("description")] if text),
         ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
+        *((name, f"{info[name]['bytes']:,} bytes") for name in ("separate", "positions") if name in info),
         *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
         *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
         ("fingerprint", info["fingerprint"][:16]),

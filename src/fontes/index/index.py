@@ -52,6 +52,8 @@ class Index(_State):
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
+        separate: bool = False,
+        positions: bool = False,
         columns: Mapping[str, str] | None = None,
         components: Sequence[str] = (),
         shards: int = 1,
@@ -74,6 +76,9 @@ class Index(_State):
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals.
+            separate: Keep the frequencies and lengths of each field beside those of all together. Each field is then analysed
+                by itself, so that word n-grams end with it.
+            positions: Keep where each term stands in its document, which phrases need; the analyzer must have no n-grams.
             columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
                 "keywords", a list of them, by key; strings are then read as these. None: every key with values of one type.
             components: Names of further components that are built with the documents; packages bring some.
@@ -91,7 +96,7 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
-        form = IndexSettings.of(analyzer, fields, vectors, components)
+        form = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
         with work(threads=threads, memory=memory, ray=ray):
             build(
                 docs,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,22 @@ from ..core.strings import Strings
 from ..core.threads import Queue, Workers, in_order
 from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter
-from ..text import Analyzer
 from .batches import Batch, Contents
-from .component import Building, Writer
+from .component import Building, Writer, components
 from .kernels import MOST_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
+from .payload_kernels import invert_rows, merge_rows
+from .payloads import Occurrences, Payload, PayloadWriter, Rows
+
+if TYPE_CHECKING:
+    from .build import IndexSettings
 
 CHUNK = 1 << 19  # postings that are merged at a time
 IDS = 8  # parts of the memory of a build, of which ids take one
 KEPT = 4  # parts of a worker's memory, of which its vocabulary may have one when it begins another run
 POSTING = 16  # bytes of memory that a posting takes at most until its run is complete
 MERGED = 24  # bytes of memory that a posting takes at most while it is merged
+PAYLOAD = 12  # bytes of memory that a row of a posting takes at most, besides twice its own
+BLOCK = 8  # bytes of memory that a posting with a payload takes at most besides, while runs are merged
 TERM = 64  # bytes of memory that a term takes while terms are sorted
 SAMPLES = 8  # terms of a run that are looked at for each chunk of postings
 Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
@@ -51,6 +57,8 @@ class Chunk:
         cf: The occurrences of each term.
         postings: The postings, packed.
         sizes: The bytes of each term's.
+        payloads: Of each component of payloads the rows of the postings, and the bytes of each term's.
+        tables: What it keeps of these terms.
     """
 
     terms: NDArray[np.uint8]
@@ -59,31 +67,42 @@ class Chunk:
     cf: NDArray[np.int64]
     postings: NDArray[np.uint8]
     sizes: NDArray[np.int64]
+    payloads: Mapping[str, Rows] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[NDArray[np.integer[Any]]]] = field(default_factory=dict)
 
 
 class PostingRuns:
     """The runs of a build, in memory until one must go to the disk; then all do.
 
     A run has the arrays "terms" (bytes, end to end), "term_ends" (in "terms"), "ends" (of each term's postings), "docs" and
-    "tfs" (int32). The arrays of all runs are end to end.
+    "tfs" (int32); and for each component of payloads "rows-NAME" (bytes) and "row_ends-NAME" (of each term's). The arrays of
+    all runs are end to end.
+
+    Args:
+        folder: Where runs go that do not stay in memory.
+        payloads: Names of the components of payloads.
     """
 
     TYPES: ClassVar = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
+    PARTS: ClassVar = {"term_ends": "terms", "ends": "docs"}  # arrays of ends, and what they are the ends of
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, payloads: Sequence[str] = ()) -> None:
+        self._folder, self._payloads = folder, payloads
+        self._types = {**self.TYPES, **{f"rows-{name}": np.uint8 for name in payloads}}
+        self._types |= {f"row_ends-{name}": np.int64 for name in payloads}
+        self._parts = {**self.PARTS, **{f"row_ends-{name}": f"rows-{name}" for name in payloads}}
         self._lock = threading.Lock()
         self._pending: list[dict[str, NDArray[Any]]] = []
         self._counts: list[int] = [0]  # terms up to each run
-        self._ends = [0, 0]  # bytes of terms, and postings, of all runs
+        self._ends = dict.fromkeys(self._parts, 0)  # of all runs
         self._spilled = False
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
         """Appends a run, whose ends count from its own start; `spill` writes all runs to the disk."""
         with self._lock:
-            run["term_ends"] += self._ends[0]
-            run["ends"] += self._ends[1]
-            self._ends = [self._ends[0] + len(run["terms"]), self._ends[1] + len(run["docs"])]
+            for ends, part in self._parts.items():
+                run[ends] += self._ends[ends]
+                self._ends[ends] += len(run[part])
             self._counts.append(self._counts[-1] + len(run["ends"]))
             self._pending.append(run)
             if spill:
@@ -113,11 +132,31 @@ class PostingRuns:
         size = int(np.sum(_before(a["term_ends"], last) - _before(a["term_ends"], first)))
         text, out = np.empty(size, np.uint8), np.empty(10 * postings, np.uint8)
         counts = np.empty((4, terms), dtype=np.int64)  # bytes of each term, df, cf, bytes of its postings
+        blocks = np.empty((2, postings if self._payloads else 0), dtype=np.int32)  # runs of blocks of postings, their sizes
         filled, used, length = merge_runs(
-            a["terms"], a["term_ends"], a["ends"], a["docs"], a["tfs"], first.copy(), last, text, counts, out
+            a["terms"], a["term_ends"], a["ends"], a["docs"], a["tfs"], first.copy(), last, text, counts, out, blocks
         )
         sizes, df, cf, packed = counts[:, :filled].copy()
-        return Chunk(text[:used].copy(), sizes, df, cf, out[:length].copy(), packed)
+        rows = {name: self._merged_rows(name, edges, blocks, df) for name in self._payloads}
+        return Chunk(text[:used].copy(), sizes, df, cf, out[:length].copy(), packed, rows)
+
+    def row_bytes(self) -> int:
+        """Bytes of payloads of all runs."""
+        return sum(size for ends, size in self._ends.items() if ends not in self.PARTS)
+
+    def postings(self) -> int:
+        """Postings of all runs."""
+        return self._ends["ends"]
+
+    def _merged_rows(
+        self, name: str, edges: tuple[NDArray[np.int64], NDArray[np.int64]], blocks: NDArray[np.int32], df: NDArray[np.int64]
+    ) -> Rows:
+        """The rows of a chunk's postings, and the bytes of each term's."""
+        a = self.arrays()
+        starts, ends = (_before(a[f"row_ends-{name}"], places) for places in edges)
+        rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
+        merge_rows(a[f"rows-{name}"], starts, *blocks, df, rows, sizes)
+        return rows, sizes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of all runs, after the last one was appended."""
@@ -130,12 +169,12 @@ class PostingRuns:
                         name: _readonly(
                             np.memmap(self._file(name), dtype, "r") if self._file(name).stat().st_size else np.empty(0, dtype)
                         )
-                        for name, dtype in self.TYPES.items()
+                        for name, dtype in self._types.items()
                     }
                 return self._mapped
             if len(self._pending) != 1:
                 whole = {}
-                for name, dtype in self.TYPES.items():
+                for name, dtype in self._types.items():
                     whole[name] = np.concatenate([np.empty(0, dtype), *(run.pop(name) for run in self._pending)])
                 self._pending = [whole]
             return {name: _readonly(array) for name, array in self._pending[0].items()}
@@ -145,7 +184,7 @@ class PostingRuns:
 
     def _spill(self) -> None:
         self._spilled = True
-        for name in self.TYPES:
+        for name in self._types:
             with self._file(name).open("ab") as file:
                 for run in self._pending:
                     file.write(run[name].data)
@@ -165,11 +204,17 @@ class Inverter:
         self.vocabulary = vocabulary
         self._runs = runs
         self._memory = memory
-        self._pending: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
-        self._size = 0
+        self._pending: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Mapping[str, Rows]]] = []
+        self._size, self._bytes = 0, 0
 
     def append(
-        self, first: int, terms: NDArray[np.int32], counts: NDArray[np.int32], bounds: NDArray[np.int64], more: int = 0
+        self,
+        first: int,
+        terms: NDArray[np.int32],
+        counts: NDArray[np.int32],
+        bounds: NDArray[np.int64],
+        more: int = 0,
+        payloads: Mapping[str, Rows] | None = None,
     ) -> bool:
         """Appends documents. Returns whether all went to the disk.
 
@@ -179,10 +224,13 @@ class Inverter:
             counts: The frequency of each, from 1.
             bounds: The offset of each document's first term, one entry more.
             more: Bytes that the vocabulary takes.
+            payloads: Of each component of payloads the rows of the terms, and the bytes of each.
         """
-        self._pending.append((first, terms, counts, bounds))
+        payloads = payloads or {}
+        self._pending.append((first, terms, counts, bounds, payloads))
         self._size += len(terms)
-        if POSTING * self._size + TERM * len(self.vocabulary) + more < self._memory:
+        self._bytes += sum(2 * len(rows) + PAYLOAD * len(sizes) for rows, sizes in payloads.values())
+        if POSTING * self._size + self._bytes + TERM * len(self.vocabulary) + more < self._memory:
             return False
         self.close(spill=True)
         return True
@@ -193,7 +241,7 @@ class Inverter:
             return
         self._pending.sort(key=lambda batch: batch[0])
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for _, terms, _, _ in self._pending:
+        for _, terms, *_ in self._pending:
             sizes += np.bincount(terms, minlength=len(sizes))
         own = np.flatnonzero(sizes)
         table = self.vocabulary.table()
@@ -203,12 +251,27 @@ class Inverter:
         cursor = np.zeros(len(sizes), dtype=np.int64)
         cursor[order] = ends - sizes[order]
         docs, tfs = np.empty(self._size, dtype=np.int32), np.empty(self._size, dtype=np.int32)
-        for batch in self._pending:
-            invert(*batch, cursor, docs, tfs)
-        self._pending, self._size = [], 0
+        for first, terms, counts, bounds, _ in self._pending:
+            invert(first, terms, counts, bounds, cursor, docs, tfs)
         ascending = table.reordered(table.order)
         run = {"terms": ascending.blob, "term_ends": ascending.offsets[1:].copy(), "ends": ends, "docs": docs, "tfs": tfs}
+        for name in self._pending[0][-1]:
+            run[f"rows-{name}"], run[f"row_ends-{name}"] = self._inverted_rows(name, order)
+        self._pending, self._size, self._bytes = [], 0, 0
         self._runs.append(run, spill)
+
+    def _inverted_rows(self, name: str, order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The rows of the pending documents by terms in this order, and where those of each end."""
+        sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
+        for _, terms, _, _, payloads in self._pending:
+            sizes += np.bincount(terms, payloads[name][1], len(sizes)).astype(np.int64)
+        ends = np.cumsum(sizes[order])
+        cursor = np.zeros(len(sizes), dtype=np.int64)
+        cursor[order] = ends - sizes[order]
+        rows = np.empty(int(sizes.sum()), dtype=np.uint8)
+        for _, terms, _, _, payloads in self._pending:
+            invert_rows(terms, payloads[name][0], cursor, rows)
+        return rows, ends
 
 
 def chunks(df: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]:
@@ -253,34 +316,74 @@ def _readonly(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+@dataclass(frozen=True)
+class _Analysed:
+    """Documents of which one thread made postings.
+
+    Args:
+        lengths: The terms of each.
+        payloads: What each component of payloads keeps of each.
+    """
+
+    lengths: NDArray[np.int64]
+    payloads: Mapping[str, NDArray[np.integer[Any]]] = field(default_factory=dict)
+
+
 class _Worker:
     """A vocabulary and the runs of the batches that one thread analyses."""
 
-    def __init__(self, analyzer: Analyzer, runs: PostingRuns, memory: int) -> None:
-        self._analyzer, self._memory = analyzer, memory
-        self._vocabulary = analyzer.vocabulary()
+    def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[Any]], runs: PostingRuns, memory: int) -> None:
+        self._analyzer = settings.analyzer
+        self._fields, self._placed = len(settings.fields), settings.positions
+        self._payloads, self._memory = payloads, memory
+        self._vocabulary = self._analyzer.vocabulary()
         self._inverter = Inverter(runs, self._vocabulary, memory)
         self._scratch = np.zeros(0, dtype=np.int32)
 
-    def add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> NDArray[np.int64]:
-        terms, counts, bounds, lengths = self._counted(*contents) if isinstance(contents, tuple) else self._weighted(contents)
-        spilled = self._inverter.append(first, terms, counts, bounds, self._vocabulary.nbytes)
+    def add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
+        rows: Mapping[str, Rows] = {}
+        if not isinstance(contents, tuple):
+            terms, counts, bounds, lengths = self._weighted(contents)
+            analysed = _Analysed(lengths)
+        elif self._payloads:
+            occurrences = self._occurrences(*contents)
+            terms, counts, bounds = occurrences.terms, occurrences.counts, occurrences.term_bounds
+            rows = {payload.name: payload.packed(occurrences) for payload in self._payloads}
+            of_documents = {payload.name: payload.of_documents(occurrences) for payload in self._payloads}
+            analysed = _Analysed(occurrences.lengths.sum(axis=1), of_documents)
+        else:
+            numbers, text_bounds = self._vocabulary.encode_table(*contents)
+            terms, counts, bounds = self._counted(numbers, text_bounds)
+            analysed = _Analysed(np.diff(text_bounds))
+        spilled = self._inverter.append(first, terms, counts, bounds, self._vocabulary.nbytes, rows)
         if spilled and self._vocabulary.nbytes > self._memory // KEPT:
             self._vocabulary = self._inverter.vocabulary = self._analyzer.vocabulary()
-        return lengths
+        return analysed
 
     def close(self) -> None:
         self._inverter.close()
 
-    def _counted(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Distinct terms of each text, their frequencies, their offsets, and the text lengths."""
-        numbers, bounds = self._vocabulary.encode_table(text, text_bounds)
+    def _counted(
+        self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Distinct terms of each text, their frequencies, their offsets."""
         if len(self._scratch) < len(self._vocabulary):
             self._scratch = np.zeros(2 * len(self._vocabulary), dtype=np.int32)
         terms, counts = np.empty_like(numbers), np.empty_like(numbers)
         term_bounds = count_terms(numbers, bounds, self._scratch, terms, counts)
         filled = int(term_bounds[-1])
-        return terms[:filled].copy(), counts[:filled].copy(), term_bounds, np.diff(bounds)
+        return terms[:filled].copy(), counts[:filled].copy(), term_bounds
+
+    def _occurrences(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> Occurrences:
+        """Documents whose fields come one after another."""
+        positions, spans = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        if self._placed:
+            numbers, bounds, positions, spans = self._vocabulary.encode_positions(text, text_bounds)
+        else:
+            numbers, bounds = self._vocabulary.encode_table(text, text_bounds)
+        postings = self._counted(numbers, np.ascontiguousarray(bounds[:: self._fields]))
+        slots = np.empty(len(self._vocabulary), dtype=np.int32)
+        return Occurrences(numbers, bounds, positions, spans.reshape(-1, self._fields), *postings, self._fields, slots)
 
     def _weighted(self, weights: Sequence[Mapping[str, int]]) -> tuple[NDArray[Any], ...]:
         terms = self._vocabulary.numbers([term for bag in weights for term in bag])
@@ -366,14 +469,19 @@ class PostingsWriter:
 
 
 class InvertedWriter(Writer):
-    """Analyses batches of documents, several at a time, and writes their inverted index."""
+    """Analyses batches of documents, several at a time, and writes their inverted index with the payloads of its postings."""
 
     def __init__(self, building: Building) -> None:
         self._building, self._workers = building, building.workers
-        self._runs, self._lists = PostingRuns(building.folder.parent), ListsWriter(building.folder)
+        every = (components[name] for name in building.settings.components)
+        self._payloads = [component for component in every if isinstance(component, Payload)]
+        self._runs = PostingRuns(building.folder.parent, [payload.name for payload in self._payloads])
+        self._lists = ListsWriter(building.folder)
+        fields = len(building.settings.fields)
+        self._writers = {payload.name: payload.payload_writer(building.folder, fields) for payload in self._payloads}
         memory = resources().memory
         self._memory = (memory - memory // IDS) // building.workers.threads  # of each thread
-        self._queue = Queue(self._workers, self._lists.lengths)
+        self._queue = Queue(self._workers, self._write_documents)
         self._idle: list[_Worker] = []
         self._closing: list[Callable[[], None]] = []
 
@@ -387,28 +495,50 @@ class InvertedWriter(Writer):
     def close(self) -> dict[str, int]:
         for wait in self._closing:
             wait()
-        write_runs(self._runs, self._lists, self._workers)
+        write_runs(self._runs, self._lists, self._workers, self._writers)
+        for writer in self._writers.values():
+            writer.close()
         return self._lists.close()
 
     def abandon(self) -> None:
         self._lists.abandon()
+        for writer in self._writers.values():
+            writer.abandon()
 
-    def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> NDArray[np.int64]:
-        """Analyses a batch. Returns the documents' lengths."""
+    def _write_documents(self, analysed: _Analysed) -> None:
+        self._lists.lengths(analysed.lengths)
+        for name, numbers in analysed.payloads.items():
+            self._writers[name].documents(numbers)
+
+    def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
+        """Analyses a batch."""
         try:
             worker = self._idle.pop()  # the last one to be idle, so that there are few vocabularies
         except IndexError:
-            worker = _Worker(self._building.settings.analyzer, self._runs, self._memory)
+            worker = _Worker(self._building.settings, self._payloads, self._runs, self._memory)
         try:
             return worker.add(first, contents)
         finally:
             self._idle.append(worker)
 
 
-def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers) -> None:
-    """Merges runs by terms into the files of an inverted index."""
-    for chunk in workers.in_order(runs.merged, runs.chunks(_chunk_size(workers.threads))):
+def write_runs(
+    runs: PostingRuns, lists: ListsWriter, workers: Workers, payloads: Mapping[str, PayloadWriter] | None = None
+) -> None:
+    """Merges runs by terms into the files of an inverted index, and those of the payloads of its postings."""
+    writers = payloads or {}
+
+    def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
+        chunk = runs.merged(edges)
+        tables = {name: writer.tables(chunk.payloads[name], chunk.df) for name, writer in writers.items()}
+        return replace(chunk, tables=tables) if tables else chunk
+
+    carried = BLOCK + runs.row_bytes() // max(1, runs.postings()) if writers else 0
+    carried += sum(writer.memory for writer in writers.values())
+    for chunk in workers.in_order(merged, runs.chunks(chunk_size(workers.threads, carried))):
         lists.write(chunk)
+        for name, writer in writers.items():
+            writer.write(chunk.payloads[name], chunk.tables[name])
 
 
 def write_lists(
@@ -443,7 +573,7 @@ def write_lists(
     lists = ListsWriter(folder)
     try:
         lists.lengths(lengths)
-        edges: Iterable[tuple[int, int]] = chunks(df, _chunk_size(thread_count()))
+        edges: Iterable[tuple[int, int]] = chunks(df, chunk_size(thread_count()))
         for chunk in in_order(part, edges):
             lists.write(chunk)
         return lists.close()
@@ -451,8 +581,9 @@ def write_lists(
         lists.abandon()
 
 
-def _chunk_size(threads: int) -> int:
-    return max(1, min(CHUNK, resources().memory // (MERGED * (threads + 1))))
+def chunk_size(threads: int, carried: int = 0) -> int:
+    """Postings that are merged at a time, which carry so many bytes each."""
+    return max(1, min(CHUNK, resources().memory // ((MERGED + carried) * (threads + 1))))
 
 
 class _Table:

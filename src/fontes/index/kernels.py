@@ -209,6 +209,22 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
 
 
 @kernel()
+def take_fields(text: Any, sizes: Any, taken: Any, out: Any, bounds: Any) -> None:
+    """Fields of packed documents, each by itself: of title, text and metadata those that are `taken`."""
+    at, filled, count = np.int64(0), np.int64(0), 0
+    for i in range(len(sizes)):
+        for field in range(sizes.shape[1]):
+            size = np.int64(sizes[i, field])
+            if taken[field]:
+                for place in range(size):
+                    out[filled + place] = text[at + place]
+                filled += size
+                count += 1
+                bounds[count] = filled
+            at += size
+
+
+@kernel()
 def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: Any, tfs: Any) -> None:
     """From the terms of each document to the documents of each term.
 
@@ -240,12 +256,23 @@ def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, edges: Any)
 
 @kernel()
 def merge_runs(
-    terms: Any, term_ends: Any, ends: Any, docs: Any, tfs: Any, at: Any, last: Any, text: Any, counts: Any, out: Any
+    terms: Any,
+    term_ends: Any,
+    ends: Any,
+    docs: Any,
+    tfs: Any,
+    at: Any,
+    last: Any,
+    text: Any,
+    counts: Any,
+    out: Any,
+    blocks: Any,
 ) -> Any:
     """The terms from at[r] to last[r] of all runs, each once, ascending, with the postings of all, packed, in `out`.
 
-    `text` takes the bytes of the terms, `counts` of each its bytes, df, cf and the bytes of its postings. Returns how many
-    terms there are, and how much of `text` and `out` is filled. Moves `at`.
+    `text` takes the bytes of the terms, `counts` of each its bytes, df, cf and the bytes of its postings. Of each block of
+    postings that come from one run after another, `blocks` takes the run and their number, unless it has no room. Returns how
+    many terms there are, and how much of `text` and `out` is filled. Moves `at`.
     """
     runs = len(at)
     heads = np.zeros(runs, dtype=np.uint64)
@@ -253,7 +280,7 @@ def merge_runs(
         heads[run] = _head(terms, term_ends, at[run], last[run])
     same = np.empty(runs, dtype=np.int64)  # the runs that have the term
     place, stop = np.empty(runs, dtype=np.int64), np.empty(runs, dtype=np.int64)
-    filled, used, length = 0, 0, 0
+    filled, used, length, block = 0, 0, 0, 0
     while True:
         tied = 0
         for run in range(runs):
@@ -299,10 +326,13 @@ def merge_runs(
                 before = np.int64(docs[posting])
                 cf += tfs[posting]
                 posting += 1
+            if blocks.shape[1]:
+                blocks[0, block], blocks[1, block] = same[least], posting - place[least]
+                block += 1
             place[least] = posting
             if posting == final:
                 tied -= 1
-                place[least], stop[least] = place[tied], stop[tied]
+                place[least], stop[least], same[least] = place[tied], stop[tied], same[tied]
         counts[0, filled], counts[1, filled], counts[2, filled], counts[3, filled] = end - start, df, cf, length - begun
         filled += 1
 

@@ -24,6 +24,8 @@ from .segment import Deletions, Leaf
 from .tables import union
 
 if TYPE_CHECKING:
+    from .field_statistics import FieldStatistics
+    from .positions import Positions
     from .segment import Segment
     from .state import State
 
@@ -82,6 +84,26 @@ class Searchable(Protocol):
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Postings of terms, end to end: ordinals of documents, frequencies."""
+        ...
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Names of the fields whose frequencies and lengths are kept apart; () where none are."""
+        ...
+
+    @property
+    def field_statistics(self) -> FieldStatistics:
+        """Frequencies and lengths of each field; ParameterError where they are not kept apart."""
+        ...
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether positions of terms are kept."""
+        ...
+
+    @property
+    def positions(self) -> Positions:
+        """Positions of terms in documents; ParameterError where none are kept."""
         ...
 
     def __len__(self) -> int: ...
@@ -206,10 +228,13 @@ class JoinedLists:
     Args:
         parts: One for each leaf.
         leaves: The leaves, with their deletions counted in `parts`.
+
+    Attributes:
+        numbers: For each leaf the number of each term in its part, int32; -1 for none.
     """
 
     def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
-        self._parts, self._leaves = parts, leaves
+        self.parts, self.leaves = parts, leaves
         self._df = [part.df.astype(np.int64) for part in parts]  # of one type, as the loop is compiled for one
         self.lengths: NDArray[np.integer[Any]] = np.concatenate(
             [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
@@ -224,7 +249,7 @@ class JoinedLists:
         self.terms = terms if len(kept) == len(terms) else _ascending(terms.reordered(kept))
         self.df: NDArray[np.integer[Any]] = df[kept]
         self.cf: NDArray[np.integer[Any]] = cf[kept]
-        self._numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
+        self.numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
         self._number = lru_cache(TERMS)(self.terms.find)
 
     def term_number(self, term: str) -> int:
@@ -241,14 +266,14 @@ class JoinedLists:
         np.cumsum(self.df[terms], out=cursor[1:])
         ends = cursor[1:].copy()
         docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
-        for part, leaf, of_part, of_union in zip(self._parts, self._leaves, self._df, self._numbers, strict=True):
+        for part, leaf, of_part, of_union in zip(self.parts, self.leaves, self._df, self.numbers, strict=True):
             numbers = of_union[terms]
             own = part.postings(numbers[numbers >= 0])
             fit = append_postings(numbers, of_part, *own, leaf.ordinals, cursor, docs, tfs)
             if not fit:
                 break
         if not np.array_equal(cursor[:-1], ends):
-            folders = " or ".join(str(leaf.segment.folder) for leaf in self._leaves if leaf.deletions is not None)
+            folders = " or ".join(str(leaf.segment.folder) for leaf in self.leaves if leaf.deletions is not None)
             raise IndexFormatError(f"{folders} is damaged: deletions do not fit the postings; {REMEDY}")
         return docs, tfs
 

@@ -23,7 +23,7 @@ from ..storage.files import write
 from ..storage.hashes import hash_json
 from ..text import Analyzer, Snippet
 from ..text.snippets import snippets
-from .batches import content
+from .batches import content, field_contents
 from .build import IndexSettings, TermWeights
 from .ciff import ciff_messages
 from .columns import Schema, facets_of
@@ -32,10 +32,13 @@ from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
 from .factory import StageMethod, stage_method, stage_methods
 from .facts import facts_of
+from .field_statistics import FIELDS, FieldStatistics
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
+from .positions import POSITIONS, Positions
 from .postings import POSTINGS, JoinedLists, PostingLists
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable
+from .suggestions import SUGGESTER, Suggestions
 from .tables import joined, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
@@ -43,6 +46,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
+    from ..lexical.language import QueryLanguage
     from ..neural.dense.dense import Dense
     from ..neural.dense.settings import encoder_of
     from ..neural.encode import encode as encode_documents
@@ -170,6 +174,7 @@ class State:
         tfidf = StageMethod(TFIDF)
         ql = StageMethod(QueryLikelihood)
         learned_sparse = StageMethod(LearnedSparse)
+        query = StageMethod(QueryLanguage)
         rm3 = StageMethod(RM3)
         causal_feedback = StageMethod(CausalFeedback)
         dense = StageMethod(Dense)
@@ -213,8 +218,12 @@ class State:
         )
 
     @cached_property
-    def _lists(self) -> PostingLists | JoinedLists:
+    def _own_lists(self) -> PostingLists | JoinedLists:
         return POSTINGS.join(self.leaves, [leaf.segment.lists for leaf in self.leaves], {})
+
+    @property
+    def _lists(self) -> PostingLists | JoinedLists:
+        return self._own_lists
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
@@ -242,6 +251,45 @@ class State:
         if self.ciff is None or self.ciff["surplus"] is None:
             return self.count("tokens")
         return int(self.lengths.sum(dtype=np.int64)) + int(self.ciff["surplus"])
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Names of the fields whose frequencies and lengths are kept apart; () where none are."""
+        return self.fields if self._has(FIELDS.name) else ()
+
+    @cached_property
+    def field_statistics(self) -> FieldStatistics:
+        """Frequencies and lengths of each field.
+
+        Raises:
+            ParameterError: The index does not keep its fields apart.
+        """
+        if not self._has(FIELDS.name):
+            raise ParameterError(f"{self.path} keeps no separate fields; build it with separate=True (--separate)")
+        parts = [FIELDS.of(leaf.segment) for leaf in self.leaves]
+        return FIELDS.join(self.leaves, parts, {"postings": self._own_lists, "names": self.fields})
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether positions of terms are kept, which phrases need."""
+        return self._has(POSITIONS.name)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Positions of terms in documents.
+
+        Raises:
+            ParameterError: The index keeps none.
+        """
+        if not self.has_positions:
+            raise ParameterError(f"{self.path} keeps no positions; build it with positions=True (--positions)")
+        return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
+
+    def _has(self, component: str) -> bool:
+        """Whether all documents have a component that is built with them."""
+        return component in self.manifest.get("components", ()) and all(
+            component in leaf.segment.opened for leaf in self.leaves
+        )
 
     def term_number(self, term: str) -> int:
         """Position of a term in `terms`; -1 for an unknown one."""
@@ -287,7 +335,11 @@ class State:
         Raises:
             InputError: An id is not in the index.
         """
-        return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
+        docs = self.docs(ids)
+        if not self.form.apart:
+            return self.analyzer.many([content(doc, self.fields) for doc in docs])
+        terms = iter(self.analyzer.many([text for doc in docs for text in field_contents(doc, self.fields)]))
+        return [[term for _ in self.fields for term in next(terms)] for _ in docs]
 
     def ordinal(self, doc_id: str) -> int:
         """Position of a document in `ids`.
@@ -430,6 +482,18 @@ class State:
         """Title and best passage of a document as HTML, with the query terms in bold."""
         title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
         return title + self.snippet(query, doc).html("<b>", "</b>")
+
+    def suggest(self, query: str, k: int = 8) -> Suggestions:
+        """Suggest completions of the last word of a query, and corrections of misspelt words.
+
+        Words are those of the documents before stemming, by their number of occurrences; the first call counts them in the
+        stored texts. An index without texts suggests its terms.
+
+        Args:
+            query: The query, as far as it was typed.
+            k: Maximum number of completions.
+        """
+        return SUGGESTER.of(self).suggest(query, k)
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k)`."""

@@ -72,19 +72,19 @@ def merged_orders(
         size, number = len(one) + len(other), number + 1
         path = None if spool is None else spool.with_name(f"{spool.name}{number}")
         merged = np.empty(size, np.uint32) if path is None else np.memmap(path, np.uint32, "w+", shape=size)
-        _merge_orders(_fixed(blob), _fixed(offsets), _fixed(one), _fixed(other), merged.view(np.ndarray))
+        _merge_orders(fixed(blob), fixed(offsets), fixed(one), fixed(other), merged.view(np.ndarray))
         heapq.heappush(pool, (size, min(first, second), merged))
     return pool[0][2] if pool else np.zeros(0, dtype=np.uint32)
 
 
 def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.uint32]) -> int:
     """Index into `order` of the first string that the next one equals; -1 for none."""
-    return int(_first_repeated(_fixed(blob), _fixed(offsets), _fixed(order)))
+    return int(_first_repeated(fixed(blob), fixed(offsets), fixed(order)))
 
 
 def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
     """Position in `table` of each of `queries`, int64; -1 for an absent one."""
-    return _located(*arrays_of(queries), *arrays_of(table), _fixed(table.order))  # type: ignore[no-any-return]
+    return _located(*arrays_of(queries), *arrays_of(table), fixed(table.order))  # type: ignore[no-any-return]
 
 
 def _taken(table: Strings, places: NDArray[Any]) -> Strings:
@@ -102,10 +102,10 @@ def _ascending(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> Strings:
 
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Bytes and offsets of a table, for compiled loops."""
-    return _fixed(table.blob), _fixed(table.offsets.astype(np.int64))
+    return fixed(table.blob), fixed(table.offsets.astype(np.int64))
 
 
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
     """The array, read-only as a memory map is: compiled loops have one version for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False

@@ -107,6 +107,8 @@ def build(
     ciff = ciff_file(documents)
     if ciff is not None and (form.weights is not None or columns is not None):
         raise ParameterError(f"{ciff} holds no metadata, so that there are no vectors and no columns to choose of them")
+    if ciff is not None and (form.separate or form.positions):
+        raise ParameterError(f"{ciff} holds neither fields nor positions; make an index of the documents for what needs them")
     with building(path, overwrite, drop_vectors) as stage:
         folder = stage / "segment"
         folder.mkdir()

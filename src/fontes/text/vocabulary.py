@@ -86,6 +86,22 @@ class Vocabulary:
                 return self._add_ngrams(numbers, bounds)
             return numbers, bounds
 
+    def encode_positions(
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+        """Like `encode_table`, with the position of each term; the analyzer must have no n-grams.
+
+        Returns:
+            What `encode_table` returns; the position of each term, counted in tokens from the start of its text, dropped ones
+            too, int32; and the number of tokens of each text.
+        """
+        with self._lock:
+            text, starts, ends, bounds = self._tokenize(text, text_bounds)
+            tokens = self._tokens.intern(text, starts, ends)
+            self._analyze_new()
+            numbers, term_bounds, positions = _expand_positions(tokens, bounds, self._term_bounds, self._term_numbers)
+            return numbers, term_bounds, positions, np.diff(bounds)
+
     def numbers(self, terms: list[str]) -> NDArray[np.int32]:
         """Return the numbers of terms, without analysing them."""
         with self._lock:
@@ -270,3 +286,19 @@ def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tu
                 count += 1
         new_bounds[i + 1] = count
     return numbers, new_bounds
+
+
+@kernel(steps=lambda tokens, *rest: len(tokens))
+def _expand_positions(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any, Any]:
+    """Map token numbers to the numbers of their terms, and tell which token of its text each is from."""
+    numbers, positions = np.empty(len(tokens), dtype=np.int32), np.empty(len(tokens), dtype=np.int32)
+    new_bounds = np.zeros(len(bounds), dtype=np.int64)
+    count = 0
+    for i in range(len(bounds) - 1):
+        for at in range(bounds[i], bounds[i + 1]):
+            first = term_bounds[tokens[at]]
+            if term_bounds[tokens[at] + 1] > first:
+                numbers[count], positions[count] = term_numbers[first], at - bounds[i]
+                count += 1
+        new_bounds[i + 1] = count
+    return numbers[:count], new_bounds, positions[:count]

@@ -23,6 +23,10 @@ def index(
         typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
+    separate: Annotated[
+        bool, typer.Option("--separate", help="Keep frequencies and lengths of each field, for weights of fields.")
+    ] = False,
+    positions: Annotated[bool, typer.Option("--positions", help="Keep the positions of terms, for phrases.")] = False,
     format: Format = None,
     id_prefix: IdPrefixes = None,
     columns: Annotated[
@@ -46,7 +50,7 @@ def index(
     from ...formats.corpus import with_prefixes
     from ...index import Index
     from ...text.analyzer import typed_analyzer
-    from ..output import counted, print_json, say, size
+    from ..output import counted, payload_sizes, print_json, say, size
     from ..progress import reporting
 
     start = time.perf_counter()
@@ -57,6 +61,8 @@ def index(
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
+            separate=separate,
+            positions=positions,
             columns=_columns(columns),
             shards=shards,
             ray=ray_of(ray),
@@ -76,7 +82,8 @@ def index(
         say(
             f"{output}: {counted(info['documents'], 'document')}, {counted(info['terms'], 'term')}, "
             f"{counted(info['tokens'], 'token')} in {seconds:.1f} s; "
-            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}{guessed}"
+            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}"
+            f"{''.join(f', {name} {part}' for name, part in payload_sizes(info))}{guessed}"
         )
 
 

@@ -29,6 +29,8 @@ from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
 
 if TYPE_CHECKING:
+    from ..field_statistics import FieldStatistics
+    from ..positions import Positions
     from ..state import State
 
 SCALE = 10_000  # weights are stored as whole numbers: to four decimals
@@ -73,6 +75,18 @@ class ScaledWeights:
 
     meta: dict[str, Any]
     cf: NDArray[np.integer[Any]]
+    separate: tuple[str, ...] = ()
+    has_positions = False
+
+    @property
+    def field_statistics(self) -> FieldStatistics:
+        """Raises ParameterError: weights are of whole documents."""
+        raise ParameterError("an encoder's weights of terms have no fields")
+
+    @property
+    def positions(self) -> Positions:
+        """Raises ParameterError: weights are of whole documents."""
+        raise ParameterError("an encoder's weights of terms have no positions")
 
     @property
     def scale(self) -> float:

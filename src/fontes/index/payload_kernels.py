@@ -1,0 +1,327 @@
+"""The compiled loops of payloads: the numbers that each posting carries, to bytes and back.
+
+The payload of a posting is a row of variable-length integers as in `kernels`, each a number times two, plus one on the last of
+the row, so that rows end to end are told apart without knowing how long they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..storage.compiled import inner, kernel
+
+MOST_BYTES = 6  # of a number
+LARGEST = 0x7FFFFFFF  # of a position or frequency
+
+
+@kernel()
+def group_by_posting(
+    numbers: Any, bounds: Any, values: Any, terms: Any, counts: Any, term_bounds: Any, slots: Any, out: Any
+) -> None:
+    """A value of each token, put in the order of postings.
+
+    `numbers[bounds[i]:bounds[i+1]]` are the terms of document i; `terms`, `counts` and `term_bounds` are what `count_terms`
+    made of them. `slots` is scratch, a number a term.
+    """
+    for i in range(len(bounds) - 1):
+        at = bounds[i]
+        for posting in range(term_bounds[i], term_bounds[i + 1]):
+            slots[terms[posting]] = at
+            at += counts[posting]
+        for token in range(bounds[i], bounds[i + 1]):
+            number = numbers[token]
+            out[slots[number]] = values[token]
+            slots[number] += 1
+
+
+@kernel()
+def pack_positions(positions: Any, counts: Any, out: Any, sizes: Any) -> int:
+    """Positions of each posting to rows of distances, the first from 0. Fills the bytes of each row; returns their sum."""
+    at, token = 0, 0
+    for posting in range(len(counts)):
+        begun, before, final = at, np.int64(0), token + counts[posting]
+        while token < final:
+            at = _put(out, at, np.int64(positions[token]) - before, token + 1 == final)
+            before = np.int64(positions[token])
+            token += 1
+        sizes[posting] = at - begun
+    return at
+
+
+@kernel()
+def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, sizes: Any) -> int:
+    """Fields of each posting's tokens, ascending, to rows: see `unpack_frequencies`. Fills and returns as `pack_positions`."""
+    at, token = 0, 0
+    for posting in range(len(counts)):
+        begun, final = at, token + counts[posting]
+        if fields[token] == fields[final - 1]:
+            at = _put(out, at, np.int64(counts[posting] - 1) << bits | fields[token], True)
+            token = final
+        else:
+            for field in range(width):
+                frequency = np.int64(0)
+                while token < final and fields[token] == field:
+                    frequency += 1
+                    token += 1
+                at = _put(out, at, frequency, field == width - 1)
+        sizes[posting] = at - begun
+    return at
+
+
+@kernel()
+def invert_rows(terms: Any, data: Any, cursor: Any, out: Any) -> None:
+    """From the rows of each document's terms to those of each term's documents, whose next one goes to `cursor[term]`."""
+    at = np.int64(0)
+    for posting in range(len(terms)):
+        at, cursor[terms[posting]] = _copied(data, at, len(data), out, cursor[terms[posting]])
+
+
+@kernel()
+def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: Any, sizes: Any) -> Any:
+    """The rows of several runs by terms.
+
+    The next `blocks[b]` rows are those at `cursors[runs[b]]`; term i has `df[i]` of all. Fills the bytes of each term; returns
+    their sum.
+    """
+    length, block, left = np.int64(0), -1, 0
+    at = np.int64(0)
+    for i in range(len(df)):
+        begun = length
+        for _ in range(df[i]):
+            if left == 0:
+                block += 1
+                left, at = blocks[block], cursors[runs[block]]
+            at, length = _copied(data, at, len(data), out, length)
+            left -= 1
+            if left == 0:
+                cursors[runs[block]] = at
+        sizes[i] = length - begun
+    return length
+
+
+@kernel(steps=lambda data, starts, ends, *rest: 2 * int((ends - starts).sum()))
+def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, places: Any, cursor: Any, out: Any) -> bool:
+    """Appends the rows of some terms of a segment to those of the segments before it.
+
+    Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[places[i]]. `alive` tells of each row whether
+    its document lives; it is empty where all do. False where the bytes do not hold as many rows as `df` says.
+    """
+    row = 0
+    for i in range(len(df)):
+        at, end, to = starts[i], ends[i], cursor[places[i]]
+        if len(alive) == 0:
+            for byte in range(at, end):
+                out[to] = data[byte]
+                to += 1
+        else:
+            for _ in range(df[i]):
+                after, further = _copied(data, at, end, out, to)
+                if after < 0:
+                    return False
+                at = after
+                if alive[row]:
+                    to = further
+                row += 1
+            if at != end:
+                return False
+        cursor[places[i]] = to
+    return True
+
+
+@kernel(steps=lambda data, *rest: 2 * len(data))
+def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> int:
+    """Fills where every row of a term begins whose number is a multiple of `block`, but for 0, from the term's first byte.
+
+    Returns how many there are; -1 where the bytes do not hold as many rows as `df` says.
+    """
+    filled = 0
+    for i in range(len(df)):
+        at, end = bounds[i], bounds[i + 1]
+        for row in range(df[i]):
+            if row and row % block == 0:
+                offsets[filled] = at - bounds[i]
+                filled += 1
+            at = _skipped(data, at, end)
+            if at < 0:
+                return -1
+        if at != end:
+            return -1
+    return filled
+
+
+@kernel(steps=lambda data, starts, ends, *rest: 3 * int((ends - starts).sum()))
+def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, out: Any) -> bool:
+    """The frequencies by field of some terms' postings, end to end, into `out`, which is zeros.
+
+    A row of one number has the frequency less one, shifted by `bits`, and the one field that holds the term; a row of several
+    has the frequency in each field. False where the bytes do not hold as many rows as `df` says, or others.
+    """
+    filled, width = 0, out.shape[1]
+    for i in range(len(df)):
+        at, end = np.int64(starts[i]), np.int64(ends[i])
+        for _ in range(df[i]):
+            value, at = _number(data, at, end)
+            if at < 0:
+                return False
+            if value & 1:
+                field, frequency = value >> 1 & (1 << bits) - 1, (value >> 1 + bits) + 1
+                if field >= width or frequency > LARGEST:
+                    return False
+                out[filled, field] = frequency
+            else:
+                total = np.int64(0)
+                for field in range(width):
+                    if field:
+                        value, at = _number(data, at, end)
+                        if at < 0 or (value & 1) != (field == width - 1):
+                            return False
+                    total += value >> 1
+                    if total > LARGEST:
+                        return False
+                    out[filled, field] = value >> 1
+            filled += 1
+        if at != end:
+            return False
+    return True
+
+
+@kernel(steps=lambda frequencies, df, of_df, of_cf: 2 * frequencies.size)
+def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None:
+    """Adds up the postings, and the frequencies, of each term in each field."""
+    row = 0
+    for i in range(len(df)):
+        for _ in range(df[i]):
+            for field in range(frequencies.shape[1]):
+                of_df[i, field] += frequencies[row, field] > 0
+                of_cf[i, field] += frequencies[row, field]
+            row += 1
+
+
+@kernel(steps=lambda data, offsets, starts, ends, df, firsts, bounds, places, whole, block: 3 * _rows(df, places, whole, block))
+def unpack_positions(
+    data: Any,
+    offsets: Any,
+    starts: Any,
+    ends: Any,
+    df: Any,
+    firsts: Any,
+    bounds: Any,
+    places: Any,
+    whole: bool,
+    block: int,
+) -> Any:
+    """The positions of some postings of some terms.
+
+    Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as `measure_rows` makes them, from
+    firsts[i] on. Of its rows those are taken that `places[bounds[i]:bounds[i+1]]` number; all where `whole`. Returns whether
+    the bytes hold such rows, where the positions of each posting start, and the positions.
+    """
+    row_bounds = np.zeros(bounds[len(df)] + 1, dtype=np.int64)
+    out = np.empty(max(64, 2 * len(row_bounds)), dtype=np.int32)
+    filled, rows = 0, 0
+    for i in range(len(df)):
+        row, at, end = np.int64(0), np.int64(starts[i]), np.int64(ends[i])
+        for j in range(bounds[i + 1] - bounds[i]):
+            place = np.int64(j) if whole else np.int64(places[bounds[i] + j])
+            if place < 0 or place >= df[i]:
+                return False, row_bounds, out
+            if place < row or place // block > row // block:
+                row = place // block * block
+                at = np.int64(starts[i])
+                if row:
+                    at += np.int64(offsets[firsts[i] + row // block - 1])
+            while row < place:
+                at = _skipped(data, at, end)
+                if at < 0:
+                    return False, row_bounds, out
+                row += 1
+            position, value, first = np.int64(0), np.int64(0), True
+            while not value & 1:
+                value, at = _number(data, at, end)
+                if at < 0 or (value < 2 and not first):
+                    return False, row_bounds, out
+                position += value >> 1
+                if position > LARGEST:
+                    return False, row_bounds, out
+                if filled == len(out):
+                    more = np.empty(2 * filled, dtype=np.int32)
+                    more[:filled] = out
+                    out = more
+                out[filled] = position
+                filled += 1
+                first = False
+            row += 1
+            rows += 1
+            row_bounds[rows] = filled
+        if whole and at != end:
+            return False, row_bounds, out
+    return True, row_bounds, out[:filled]
+
+
+def _rows(df: Any, places: Any, whole: bool, block: int) -> int:
+    return int(df.sum()) if whole else len(places) * (block // 2 + 1)
+
+
+@inner(inline="always")
+def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
+    """Writes a number; returns where it ends."""
+    value = np.int64(number) << 1 | last
+    while value >= 128:
+        out[at] = value & 127 | 128
+        at += 1
+        value >>= 7
+    out[at] = value
+    return at + 1
+
+
+@inner()
+def _copied(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
+    """Copies the row at `at`; returns where it ends in both, -1 for the first where the bytes end too early."""
+    while at < end:
+        byte = data[at]
+        last = byte & 1
+        out[to] = byte
+        at += 1
+        to += 1
+        while byte >= 128:
+            if at >= end:
+                return np.int64(-1), to
+            byte = data[at]
+            out[to] = byte
+            at += 1
+            to += 1
+        if last:
+            return np.int64(at), to
+    return np.int64(-1), to
+
+
+@inner()
+def _skipped(data: Any, at: Any, end: Any) -> Any:
+    """The end of the row at `at`; -1 where the bytes end too early."""
+    while 0 <= at < end:
+        byte = data[at]
+        last = byte & 1
+        at += 1
+        while byte >= 128:
+            if at >= end:
+                return np.int64(-1)
+            byte = data[at]
+            at += 1
+        if last:
+            return np.int64(at)
+    return np.int64(-1)
+
+
+@inner()
+def _number(data: Any, at: Any, end: Any) -> Any:
+    """The integer at `at` and the place after it, which is -1 where the bytes end too early or make too large a number."""
+    value, shift = np.int64(0), 0
+    while 0 <= at < end and shift < 7 * MOST_BYTES:
+        value |= np.int64(data[at] & 127) << shift
+        if data[at] < 128:
+            return value, np.int64(at + 1)
+        shift += 7
+        at += 1
+    return value, np.int64(-1)

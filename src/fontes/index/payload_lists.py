@@ -1,0 +1,114 @@
+"""Payloads of the postings of segments: read from disk, and merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.threads import in_order
+from ..core.work import thread_count
+from ..storage.arrays import Arrays
+from .inversion import chunk_size, chunks
+from .payload_kernels import append_rows
+from .payloads import PayloadWriter, Rows
+from .postings import JoinedLists, PostingLists
+from .segment import Leaf
+
+if TYPE_CHECKING:
+    from .state import State
+
+
+class RowLists:
+    """The rows of a segment's postings, in a folder.
+
+    Args:
+        folder: The folder.
+        name: Name of the component.
+        lists: The segment's inverted index.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, name: str, lists: PostingLists) -> None:
+        self.folder, self.name, self.lists = folder, name, lists
+        self.arrays = Arrays(folder)
+        self.rows = self.arrays.array(f"{name}.rows", "|u1", None)
+        self.bounds = self.arrays.bounds(f"{name}.bounds", len(self.rows), len(lists.df))
+        if np.any(lists.df > self.bounds[1:] - self.bounds[:-1]):  # a row takes a byte at least
+            raise self.arrays.damaged(f"{name}.bounds", "it leaves no room for the postings of a term")
+
+    def spans(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Where the bytes of each term start and end, and its number of rows."""
+        return (
+            self.bounds[:-1][terms].astype(np.int64),
+            self.bounds[1:][terms].astype(np.int64),
+            self.lists.df[terms].astype(np.int64),
+        )
+
+    def damaged(self) -> IndexFormatError:
+        """An error about the rows."""
+        return self.arrays.damaged(f"{self.name}.rows", "its bytes do not fit the postings")
+
+
+def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last: int) -> Rows:
+    """The rows of the living postings of the terms from one number up to another, and the bytes of each term.
+
+    Raises:
+        IndexFormatError: The bytes are no rows of the postings.
+    """
+    sizes = np.zeros(last - first, dtype=np.int64)
+    own = []
+    for part, numbers in zip(parts, lists.numbers, strict=True):
+        places = np.flatnonzero(numbers[first:last] >= 0)
+        terms = numbers[first:last][places]
+        starts, ends, df = part.spans(terms)
+        sizes[places] += ends - starts
+        own.append((places, terms, starts, ends, df))
+    begins = np.cumsum(sizes) - sizes
+    cursor, out = begins.copy(), np.empty(int(sizes.sum()), dtype=np.uint8)
+    for part, leaf, (places, terms, starts, ends, df) in zip(parts, lists.leaves, own, strict=True):
+        alive = np.zeros(0, dtype=np.bool_)
+        if leaf.dead is not None:
+            alive = leaf.ordinals[part.lists.postings(terms)[0]] >= 0
+            if not len(alive):
+                continue
+        if not append_rows(part.rows, starts, ends, df, alive, places, cursor, out):
+            raise part.damaged()
+    used = cursor - begins
+    if not np.array_equal(used, sizes):
+        out = out[np.arange(len(out)) - np.repeat(begins, sizes) < np.repeat(used, sizes)]
+    return out, used
+
+
+def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: PayloadWriter) -> None:
+    """Writes the payloads of the living documents of several segments; what is kept of documents is written already.
+
+    Raises:
+        IndexFormatError: A segment is damaged.
+    """
+    lists = JoinedLists([leaf.segment.lists for leaf in leaves], leaves)
+    carried = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
+
+    def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[NDArray[np.integer[Any]]]]:
+        first, last = edges
+        rows = merged_rows(lists, parts, first, last)
+        return rows, writer.tables(rows, lists.df[first:last].astype(np.int64))
+
+    try:
+        for rows, tables in in_order(merged, chunks(lists.df, chunk_size(thread_count(), carried))):
+            writer.write(rows, tables)
+        writer.close()
+    finally:
+        writer.abandon()
+
+
+def bytes_of(name: str, state: State) -> int:
+    """Bytes of a component's files in a state."""
+    files = [file for segment in state.manifest["segments"] for file in segment["files"].items()]
+    return sum(facts["bytes"] for file, facts in files if file.startswith(f"{name}."))

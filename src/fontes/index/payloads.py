@@ -1,0 +1,156 @@
+"""Payloads: numbers that each posting carries beside its frequency, built with the postings and kept in files of their own.
+
+A component of payloads packs the numbers of a batch's postings; runs carry the bytes to where the postings go. What a posting
+carries is a row; see `payload_kernels`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.arrays import ByteWriter, NumberWriter
+from .component import Building, Component, Writer
+from .payload_kernels import group_by_posting
+
+if TYPE_CHECKING:
+    from .batches import Batch
+
+T = TypeVar("T")
+Rows = tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]  # rows end to end, and the bytes of each, or of each term's
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Analysed documents: their tokens and the postings made of them.
+
+    Args:
+        numbers: The term of each token.
+        bounds: Where the tokens of each field of each document start, one entry more.
+        positions: The position of each token in its field; empty where nobody asks for it.
+        spans: (documents, fields): tokens of each field, with those that were dropped; empty where nobody asks for it.
+        terms: The term of each posting.
+        counts: Its frequency.
+        term_bounds: Where the postings of each document start, one entry more.
+        fields: Number of fields.
+        slots: Scratch, int32, a number a term.
+    """
+
+    numbers: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+    positions: NDArray[np.int32]
+    spans: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    term_bounds: NDArray[np.int64]
+    fields: int
+    slots: NDArray[np.int32]
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(documents, fields): terms of each field."""
+        return np.diff(self.bounds).reshape(-1, self.fields)
+
+    def by_posting(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """A value of each token, in the order of the postings and, within one, of the tokens."""
+        out = np.empty(len(self.numbers), dtype=np.int32)
+        bounds = np.ascontiguousarray(self.bounds[:: self.fields])
+        group_by_posting(self.numbers, bounds, values, self.terms, self.counts, self.term_bounds, self.slots, out)
+        return out
+
+
+class Payload(Component[T]):
+    """A component of numbers that postings carry."""
+
+    @abstractmethod
+    def packed(self, occurrences: Occurrences) -> Rows:
+        """The rows of a batch's postings, in their order, and the bytes of each."""
+
+    @abstractmethod
+    def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer[Any]]:
+        """(documents, fields): what is kept of each document."""
+
+    @abstractmethod
+    def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
+        """The writer of a segment's files."""
+
+    def writer(self, building: Building) -> Writer:
+        return _WithPostings()
+
+
+class _WithPostings(Writer):
+    """Nothing to write: the writer of postings analyses each document once, and writes their payloads."""
+
+    def write(self, batch: Batch, first: int) -> None:
+        pass
+
+    def close(self) -> dict[str, int]:
+        return {}
+
+
+class PayloadWriter:
+    """Writes NAME.rows, NAME.bounds and what a component keeps of documents and of terms.
+
+    Args:
+        folder: Where the files go.
+        name: Name of the component.
+        of_documents: Name of what is kept of documents.
+        of_terms: Names of what is kept of terms, with the numbers of each in a row; None is no row.
+        tables: Works these out of some consecutive terms' rows, the bytes of each term, and df.
+        fields: Number of fields.
+        memory: Bytes that a posting takes at most while these are worked out, besides its row.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        of_documents: str,
+        of_terms: dict[str, int | None],
+        tables: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], Sequence[NDArray[np.integer[Any]]]],
+        fields: int,
+        memory: int,
+    ) -> None:
+        self.memory = memory
+        self._rows, self._bounds = ByteWriter(folder, f"{name}.rows"), NumberWriter(folder, f"{name}.bounds")
+        self._documents = NumberWriter(folder, f"{name}.{of_documents}", fields)
+        self._tables = [NumberWriter(folder, f"{name}.{table}", width) for table, width in of_terms.items()]
+        self._made = tables
+        self._bounds.write(np.zeros(1, dtype=np.int64))
+
+    def documents(self, numbers: NDArray[np.integer[Any]]) -> None:
+        """Appends what is kept of documents."""
+        self._documents.write(numbers)
+
+    def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
+        """What is kept of consecutive terms, for `write`; may be called in any thread."""
+        data, sizes = rows
+        return self._made(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), df)
+
+    def write(self, rows: Rows, tables: Sequence[NDArray[np.integer[Any]]]) -> None:
+        """Appends the rows of terms."""
+        data, sizes = rows
+        self._bounds.write(self._rows.length + np.cumsum(sizes))
+        self._rows.write(data)
+        for writer, table in zip(self._tables, tables, strict=True):
+            writer.write(table)
+
+    def close(self) -> None:
+        """Completes the files."""
+        for file in self._files():
+            file.close()
+
+    def abandon(self) -> None:
+        """Closes the files as they are."""
+        for file in self._files():
+            file.abandon()
+
+    def _files(self) -> tuple[ByteWriter | NumberWriter, ...]:
+        return self._rows, self._bounds, self._documents, *self._tables

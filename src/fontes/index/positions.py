@@ -1,0 +1,288 @@
+"""The component of positions: where in its document each term of each posting stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.progress import Report
+from ..storage.arrays import REMEDY, UNSIGNED
+from . import postings
+from .component import components
+from .inversion import chunks
+from .payload_kernels import MOST_BYTES, measure_rows, pack_positions, unpack_positions
+from .payload_lists import RowLists, bytes_of, merge_payload
+from .payloads import Occurrences, Payload, PayloadWriter, Rows
+from .postings import JoinedLists, PostingLists
+from .tables import fixed
+
+if TYPE_CHECKING:
+    from .field_statistics import FieldLists
+    from .segment import Leaf, Segment
+    from .state import State
+
+Integers = NDArray[np.integer[Any]]
+Rowed = tuple[NDArray[np.int64], NDArray[np.int32]]
+GAP = 100  # positions between two fields, as in Lucene between two values of a field
+BLOCK = 32  # postings of a term between two offsets into their positions
+
+
+class Positions(Protocol):
+    """Positions of the terms of documents, for terms numbered as in the postings beside them.
+
+    Positions count the tokens of a document from 0. Dropped ones, such as stop words, count, and GAP between two fields.
+    """
+
+    @property
+    def field_starts(self) -> NDArray[np.int32]:
+        """(documents, fields + 1): the first position of each field, and the one after the last token."""
+        ...
+
+    def of(self, term: int, places: Integers | None = None) -> Rowed:
+        """Positions in some documents with a term.
+
+        Args:
+            term: Number of the term.
+            places: Indices into its postings, best ascending; None: all.
+
+        Returns:
+            int64, where the positions of each posting start, one entry more; and the positions, ascending in each, int32.
+
+        Raises:
+            IndexFormatError: The bytes are no positions of the postings.
+        """
+        ...
+
+    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
+        """Positions of several terms, as `of` gives them, end to end: those of term i at `places[bounds[i]:bounds[i+1]]`."""
+        ...
+
+
+class PositionLists(RowLists):
+    """The positions of a segment, as `Positions`.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, lists: PostingLists) -> None:
+        super().__init__(folder, POSITIONS.name, lists)
+        self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
+        offsets = self.arrays.array("positions.offsets", UNSIGNED, None)
+        self._offsets = fixed(
+            offsets.astype(np.uint32) if offsets.itemsize < 4 else offsets
+        )  # the loop is compiled for one type
+        if len(self._offsets) != int(((lists.df.astype(np.int64) - 1) // BLOCK).sum()):
+            raise self.arrays.damaged("positions.offsets", "it has another number of offsets than the postings need")
+        if np.any(self.tokens.sum(axis=1, dtype=np.uint64) < lists.lengths):
+            raise self.arrays.damaged("positions.tokens", "it has fewer tokens than the documents have terms")
+
+    @cached_property
+    def field_starts(self) -> NDArray[np.int32]:
+        return field_starts(self.tokens)
+
+    def of(self, term: int, places: Integers | None = None) -> Rowed:
+        whole = places is None
+        terms, count = np.array([term]), int(self.lists.df[term]) if places is None else len(places)
+        return self._unpacked(terms, np.array([0, count]), np.zeros(0, np.int64) if places is None else places, whole)
+
+    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
+        return self._unpacked(terms, bounds, places, False)
+
+    def all_of(self, terms: Integers) -> Rowed:
+        """All positions of several terms."""
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lists.df[terms], dtype=np.int64)])
+        return self._unpacked(terms, bounds, np.zeros(0, np.int64), True)
+
+    def check(self, fields: FieldLists | None) -> None:
+        """Raises IndexFormatError unless the positions fit the postings, and frequencies by field where there are some."""
+        starts = self.field_starts
+        done = 0
+        for first, last in chunks(self.lists.df, postings.CHUNK):
+            terms = np.arange(first, last)
+            docs, tfs = self.lists.postings(terms)
+            bounds, positions = self.all_of(terms)
+            if not np.array_equal(np.diff(bounds), tfs):
+                raise self.arrays.damaged("positions.rows", "postings have more or fewer positions than their frequency")
+            of_field = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
+            of_doc = np.repeat(docs, tfs)
+            for field, size in enumerate(self.tokens.T):
+                after = positions - starts[of_doc, field]
+                inside = ((after >= 0) & (after < size[of_doc])).astype(np.int64)
+                before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
+                of_field[:, field] = before[bounds[1:]] - before[bounds[:-1]]
+            if not np.array_equal(of_field.sum(axis=1), tfs):
+                raise self.arrays.damaged("positions.rows", "positions are outside of their document's fields")
+            if fields is not None and not np.array_equal(of_field, fields.frequencies(terms)):
+                raise self.arrays.damaged("positions.rows", "positions do not fit the frequencies by field")
+            data = self.rows[int(self.bounds[first]) : int(self.bounds[last])]
+            edges = self.bounds[first : last + 1].astype(np.int64) - int(self.bounds[first])
+            (offsets,) = row_offsets(data, edges, self.lists.df[first:last].astype(np.int64))
+            if not np.array_equal(offsets, self._offsets[done : done + len(offsets)]):
+                raise self.arrays.damaged("positions.offsets", "it does not fit the positions")
+            done += len(offsets)
+
+    @cached_property
+    def _firsts(self) -> NDArray[np.int64]:
+        """The first offset of each term."""
+        counts = (self.lists.df.astype(np.int64) - 1) // BLOCK
+        return np.asarray(np.cumsum(counts) - counts)
+
+    def _unpacked(self, terms: Integers, bounds: Integers, places: Integers, whole: bool) -> Rowed:
+        starts, ends, df = self.spans(terms)
+        places, bounds = np.ascontiguousarray(places, dtype=np.int64), np.asarray(bounds, dtype=np.int64)
+        if len(places) and not whole and np.any((places < 0) | (places >= np.repeat(df, np.diff(bounds)))):
+            raise IndexError("a place is not among the postings of its term")
+        fit, row_bounds, positions = unpack_positions(
+            fixed(self.rows), self._offsets, starts, ends, df, self._firsts[terms], bounds, places, whole, BLOCK
+        )
+        if not fit:
+            raise self.damaged()
+        return row_bounds, positions
+
+
+class JoinedPositions:
+    """The positions of the living documents of several leaves, as `Positions`.
+
+    Args:
+        lists: Their postings.
+        parts: The positions of each leaf.
+    """
+
+    def __init__(self, lists: JoinedLists, parts: Sequence[PositionLists]) -> None:
+        self._lists, self._parts = lists, parts
+
+    @cached_property
+    def field_starts(self) -> NDArray[np.int32]:
+        own = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
+        return np.concatenate(own) if own else np.zeros((0, 1), np.int32)
+
+    def of(self, term: int, places: Integers | None = None) -> Rowed:
+        first = 0  # of the leaf's postings among all
+        counts, positions = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
+            number = int(numbers[term])
+            if number < 0:
+                continue
+            alive: NDArray[np.intp] | None = None
+            size = int(part.lists.df[number])
+            if leaf.dead is not None:
+                alive = np.flatnonzero(leaf.ordinals[part.lists.postings(np.array([number]))[0]] >= 0)
+                size = len(alive)
+            own: Integers | None = alive
+            if places is not None:
+                low, high = np.searchsorted(places, (first, first + size))
+                own = places[low:high] - first
+                own = own if alive is None else alive[own]
+            bounds, of_part = part.of(number, own)
+            counts.append(np.diff(bounds))
+            positions.append(of_part)
+            first += size
+        sizes = np.concatenate(counts)
+        if len(sizes) != (int(self._lists.df[term]) if places is None else len(places)):
+            raise IndexError("a place is not among the postings of its term, or places do not ascend")
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), np.concatenate(positions)
+
+    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
+        return _each(self, terms, bounds, places)
+
+
+class NumberedPositions:
+    """`Positions` of documents under other numbers of terms.
+
+    Args:
+        own: The positions of the documents.
+        numbers: Of each term its number there; -1 for none.
+    """
+
+    def __init__(self, own: Positions, numbers: Integers) -> None:
+        self._own, self._numbers = own, numbers
+
+    @property
+    def field_starts(self) -> NDArray[np.int32]:
+        return self._own.field_starts
+
+    def of(self, term: int, places: Integers | None = None) -> Rowed:
+        number = int(self._numbers[term])
+        return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._own.of(number, places)
+
+    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
+        return _each(self, terms, bounds, places)
+
+
+class TermPositions(Payload[PositionLists], name="positions"):
+    """Positions of the terms of each posting."""
+
+    def open(self, segment: Segment) -> PositionLists:
+        return PositionLists(segment.folder, segment.lists)
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[PositionLists], facts: dict[str, Any]) -> Positions:
+        """Positions of the living documents; `facts` has their "postings"."""
+        lists = facts["postings"]
+        return JoinedPositions(lists, parts) if isinstance(lists, JoinedLists) else parts[0]
+
+    def packed(self, occurrences: Occurrences) -> Rows:
+        starts = field_starts(occurrences.spans)[:, :-1].reshape(-1)
+        positions = occurrences.by_posting(occurrences.positions + np.repeat(starts, np.diff(occurrences.bounds)))
+        out = np.empty(MOST_BYTES * len(positions), dtype=np.uint8)
+        sizes = np.empty(len(occurrences.terms), dtype=np.int32)
+        length = pack_positions(positions, occurrences.counts, out, sizes)
+        return out[:length].copy(), sizes
+
+    def of_documents(self, occurrences: Occurrences) -> Integers:
+        return occurrences.spans
+
+    def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
+        return PayloadWriter(folder, self.name, "tokens", {"offsets": None}, row_offsets, fields, 1)
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+        parts = [self.of(leaf.segment) for leaf in leaves]
+        writer = self.payload_writer(folder, parts[0].tokens.shape[1])
+        for part, leaf in zip(parts, leaves, strict=True):
+            writer.documents(part.tokens[leaf.live])
+        merge_payload(leaves, parts, writer)
+        return {}
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            self.of(leaf.segment).check(leaf.segment.opened.get("fields"))
+
+    def facts(self, state: State) -> dict[str, Any]:
+        size = bytes_of(self.name, state)
+        return {"positions": {"bytes": size, "bytes_per_token": size / max(1, state.tokens)}}
+
+
+POSITIONS: TermPositions = components["positions"]  # type: ignore[assignment]
+
+
+def field_starts(tokens: Integers) -> NDArray[np.int32]:
+    """(documents, fields + 1): first positions of fields with so many tokens, (documents, fields), and the end of the last."""
+    starts = np.zeros((tokens.shape[0], tokens.shape[1] + 1), dtype=np.int32)
+    np.cumsum(tokens.astype(np.int64), axis=1, out=starts[:, 1:])
+    starts[:, :-1] += GAP * np.arange(tokens.shape[1], dtype=np.int32)
+    starts[:, -1] += GAP * (tokens.shape[1] - 1)
+    return starts
+
+
+def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[NDArray[np.int64]]:
+    """Where every row of a term begins whose number is a multiple of BLOCK, but for 0: see `measure_rows`.
+
+    Raises:
+        IndexFormatError: The bytes are no rows of so many postings.
+    """
+    offsets = np.empty(int(((df - 1) // BLOCK).sum()), dtype=np.int64)
+    if measure_rows(data, bounds, df, BLOCK, offsets) != len(offsets):
+        raise IndexFormatError(f"the positions of a segment do not fit its postings; {REMEDY}")
+    return (offsets,)
+
+
+def _each(positions: Positions, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
+    parts = [positions.of(int(term), places[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
+    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(own) for own, _ in parts)])
+    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(own for _, own in parts)])

@@ -1,0 +1,155 @@
+"""Positions of terms: those of a plain analysis, with gaps for dropped words and between fields."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from support.occurrences import agrees
+from support.small_collections import PROPERTY, files
+
+from fontes.core import Doc, IndexFormatError, ParameterError
+from fontes.index import Index, build, inversion, positions as places_of, postings
+from fontes.text import Analyzer
+
+WORDS = st.lists(st.sampled_from(["a", "the", "fox", "foxes", "é", "東", "jumps", "z's", "–"]), max_size=14).map(" ".join)
+DOCS = st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=14)
+FIELDS = st.sampled_from([("text",), ("title", "text"), ("text", "title"), ("title", "note", "text")])
+FOXES = [
+    Doc("d1", "The fox jumps over the lazy dog, and the fox sleeps.", "Fox and dog"),
+    Doc("d2", "A dog sleeps."),
+    Doc("d3", "", "Foxes"),
+    Doc("d4", "Of the fox"),
+]
+
+
+def docs_of(texts: list[tuple[str, str, str]]) -> list[Doc]:
+    return [Doc(f"d{n}", text, title, {"note": note} if note else {}) for n, (text, title, note) in enumerate(texts)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@PROPERTY
+@given(DOCS, FIELDS, st.sampled_from(["standard", "english", "whitespace", "cjk", "simple"]), st.booleans())
+def test_positions_and_frequencies_by_field_are_those_of_a_plain_analysis(
+    tmp_path_factory: Any, texts: Any, fields: Any, analyzer: str, separate: bool
+) -> None:
+    docs = docs_of(texts)
+    folder = tmp_path_factory.mktemp("i")
+    index = Index.build(docs, folder / "x", analyzer=analyzer, fields=fields, separate=separate, positions=True, threads=1)
+    agrees(index, docs, fields)
+    index.check(deep=True)
+
+
+def test_dropped_words_and_the_ends_of_fields_leave_gaps(tmp_path: Path) -> None:
+    index = Index.build(FOXES, tmp_path / "x", positions=True)
+    bounds, positions = index.positions.of(index.term_number("fox"))
+    # d1: fox(0) and dog(2) | the fox(104) jumps over the lazy dog and the fox(112); d3: foxes(0) |; d4: | of the fox(102)
+    assert (bounds.tolist(), positions.tolist()) == ([0, 3, 4, 5], [0, 104, 112, 0, 102])
+    assert index.positions.field_starts.tolist() == [[0, 103, 114], [0, 100, 103], [0, 101, 101], [0, 100, 103]]
+    assert index.separate == ()
+
+
+@PROPERTY
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=150),
+    st.lists(st.integers(0, 149), max_size=20, unique=True).map(sorted),
+    st.sampled_from([1, 2, 32]),
+    st.booleans(),
+)
+def test_positions_of_some_postings_are_read_alone(
+    tmp_path_factory: Any, counts: list[int], chosen: list[int], block: int, several: bool
+) -> None:
+    """Over blocks, in one segment or two with deletions."""
+    docs = [(f"d{n}", "x " * (n % 5) + "a b " * count) for n, count in enumerate(counts)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places_of, "BLOCK", block)
+        index = Index.build(docs[: 40 if several else None], tmp_path_factory.mktemp("i") / "x", positions=True, threads=1)
+        if several and len(docs) > 40:
+            index.add(docs[40:], threads=1)
+            index.delete([docs[n][0] for n in range(0, len(docs), 7)])
+        number = index.term_number("b")
+        if number < 0:
+            return
+        bounds, positions = index.positions.of(number)
+        places = np.array([place for place in chosen if place < len(bounds) - 1], dtype=np.int64)
+        expected = [positions[bounds[place] : bounds[place + 1]].tolist() for place in places]
+        own_bounds, own = index.positions.of(number, places)
+        assert [own[a:b].tolist() for a, b in pairwise(own_bounds)] == expected
+        terms, edges = np.array([number, number]), np.array([0, len(places), 2 * len(places)])
+        twice, both = index.positions.of_terms(terms, edges, np.concatenate([places, places]))
+        assert both.tolist() == [*own.tolist(), *own.tolist()]
+        assert np.diff(twice).tolist() == [*np.diff(own_bounds), *np.diff(own_bounds)]
+        with pytest.raises(IndexError, match="not among the postings"):
+            index.positions.of(number, np.array([len(bounds) - 1]))
+
+
+@PROPERTY
+@given(DOCS, st.integers(1, 200), st.sampled_from([1, 24 * 3, 24 * 20]), st.integers(1, 9))
+def test_runs_that_were_spilled_and_merged_give_the_same_files(
+    tmp_path_factory: Any, texts: Any, batch: int, memory: int, chunk: int
+) -> None:
+    docs, folder = docs_of(texts), tmp_path_factory.mktemp("i")
+    kept: dict[str, Any] = {"analyzer": "standard", "separate": True, "positions": True, "threads": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "BATCH", batch)
+        Index.build(docs, folder / "whole", **kept)
+        patch.setattr(inversion, "CHUNK", chunk)
+        patch.setattr(postings, "CHUNK", chunk)
+        index = Index.build(docs, folder / "spilled", memory=memory, **kept)
+        agrees(index, docs, ("title", "text"))
+        index.check(deep=True)
+    assert files(folder / "spilled") == files(folder / "whole")
+
+
+def test_the_other_files_of_an_index_are_those_of_one_without(tmp_path: Path) -> None:
+    """Word n-grams aside, which end with a field that is kept apart."""
+    Index.build(FOXES, tmp_path / "plain")
+    for name, options in {"fields": {"separate": True}, "positions": {"positions": True}}.items():
+        Index.build(FOXES, tmp_path / name, **options)
+        plain, other = (
+            {Path(file).name: content for file, content in files(tmp_path / folder).items() if file != "manifest.json"}
+            for folder in ("plain", name)
+        )
+        assert {file: content for file, content in other.items() if not file.startswith(f"{name}.")} == plain
+
+
+@pytest.mark.parametrize("analyzer", ["english+words:1-2", "english+chars:3-5"])
+def test_n_grams_have_no_positions(tmp_path: Path, analyzer: str) -> None:
+    with pytest.raises(ParameterError, match="positions need an analyzer of one term for each token; leave out its n-grams"):
+        Index.build(FOXES, tmp_path / "x", analyzer=analyzer, positions=True)
+
+
+def test_an_index_without_positions_says_how_to_make_one_with_them(tmp_path: Path) -> None:
+    index = Index.build(FOXES, tmp_path / "x", separate=True)
+    assert not index.has_positions
+    with pytest.raises(ParameterError, match=r"keeps no positions; build it with positions=True \(--positions\)"):
+        _ = index.positions
+
+
+def test_an_analyzer_of_ones_own_has_positions(tmp_path: Path) -> None:
+    index = Index.build(FOXES, tmp_path / "x", analyzer=Analyzer.of(str.split), positions=True)
+    agrees(index, FOXES, ("title", "text"))
+
+
+def test_damaged_positions_are_refused(tmp_path: Path) -> None:
+    docs = [(f"d{n}", "a " * (n % 3 + 1)) for n in range(300)]
+    index = Index.build(docs, tmp_path / "x", positions=True, analyzer="standard")
+    (file,) = (tmp_path / "x").glob("segment-*/positions.rows.npy")
+    sound = file.read_bytes()
+    for change in (lambda a: a.__setitem__(slice(None), 0), lambda a: a.__setitem__(slice(None), 255)):
+        array = np.load(file)
+        change(array)
+        np.save(file, array)
+        for places in (None, np.array([5]), np.array([299])):
+            with pytest.raises(IndexFormatError, match=r"positions\.rows\.npy is damaged"):
+                Index.open(index.path).positions.of(0, places)
+        file.write_bytes(sound)
