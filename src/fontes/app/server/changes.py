@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from ...core.values import Doc
 from ...formats.records import Fields, doc_from, json_rows
-from ...storage.files import Source
+from ...storage.files import InputFile
 from .answers import JSON, Body, DocumentId, IndexName, RefusedError, invalid_in, json_response, service_of, unauthorized
 from .guard import has_secret
 
@@ -81,7 +81,7 @@ async def add(
 
 
 def _parsed_lines(content: bytes) -> list[Doc]:
-    source = Source("the body", io.BytesIO(content))
+    source = InputFile("the body", io.BytesIO(content))
     docs = [doc_from(row, Fields(), source.name, number) for number, row in json_rows(source)]
     if not docs:
         raise RefusedError(422, 'the body has no documents; send one JSON object a line, such as {"_id": "1", "text": "…"}')
