@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ LEXICAL: dict[str, type[Part]] = {name: stages[name] for name in ("bm25", "tfidf
 OWN = tuple(dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__))
 """Parameters that these models do not share with all lexical retrievers."""
 DENSE = ("dense", "hybrid")
+SHOWN_REMARKS = 5  # on topics in the query language
+READ_AHEAD = 100  # topics that remarks are sought in
 
 
 def retriever(
@@ -89,6 +92,42 @@ def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]
         if "where" in part.params():
             part.check()
     return filtered  # type: ignore[no-any-return]
+
+
+def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> Stage[Topics, Run]:
+    """Return the stage over topics in the query language, and say on standard error what was understood.
+
+    Args:
+        stage: A stage from topics to a run.
+        index: The index that is searched.
+        texts: The texts of the topics. Of several the first remarks are shown.
+    """
+    language = index.query()
+    if len(texts) == 1:
+        parsed = language.parse(texts[0])
+        lines = [f"understood as {parsed.canonical or 'nothing'}", *parsed.remarks]
+    else:
+        remarks = (
+            f"topic {number} of {len(texts):,}: {remark}"
+            for number, text in enumerate(texts[:READ_AHEAD], 1)
+            for remark in language.parse(text).remarks
+        )
+        lines = list(islice(remarks, SHOWN_REMARKS))
+    for line in lines:
+        print(f"fontes: {line}", file=sys.stderr)
+    return language >> stage
+
+
+def hint_query_language(index: Index, texts: Sequence[str]) -> None:
+    """Say on standard error that texts have operators of the query language, if a tenth of them has."""
+    from ..lexical.hints import has_operators
+
+    having = sum(has_operators(text, index.state) for text in texts)
+    if having and having * 10 >= len(texts):
+        subject = "the query has" if len(texts) == 1 else f"{having:,} of {len(texts):,} topics have"
+        print(
+            f"fontes: {subject} operators of the query language, read as plain text here; --query reads them", file=sys.stderr
+        )
 
 
 def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics]:

@@ -47,6 +47,10 @@ def search(
     model: Model = None,
     encoder: Encoder = None,
     where: Where = None,
+    language: Annotated[
+        bool,
+        typer.Option("--query", help='Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.'),
+    ] = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
     partial: Partial = False,
@@ -61,7 +65,7 @@ def search(
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
     from ..output import print_hits, print_json
-    from ..pipelines import applied, open_index, retriever, say_missing
+    from ..pipelines import applied, hint_query_language, in_query_language, open_index, retriever, say_missing
     from ..progress import reporting
     from ..results import ranking_as_json
     from ..usage import refuse_exchanged
@@ -79,6 +83,10 @@ def search(
         raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
     stage = retriever(opened, pipeline, model, encoder, where, **parameters)
     if topics is None:
+        if language:
+            stage = in_query_language(stage, opened, [query or ""])
+        else:
+            hint_query_language(opened, [query or ""])
         ranking = stage.search(query or "", k or SHOWN)
         if json:
             print_json(ranking_as_json(ranking, text=True))
@@ -90,8 +98,14 @@ def search(
 
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
+    needs = topics_of(topics, split=split)
+    texts = [topic.text for topic in needs.values()]
+    if language:
+        stage = in_query_language(stage, opened, texts)
+    else:
+        hint_query_language(opened, texts)
     with reporting(json) as report:
-        run = applied(stage, topics_of(topics, split=split), None if actors else ray, report)
+        run = applied(stage, needs, None if actors else ray, report)
     say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.state.missing])
     if json:
         for ranking in run.values():
