@@ -126,6 +126,14 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
     return models.get(key, lambda: _impacts(index, key))
 
 
+def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
+    """Return the ordinals of the documents with a term, ascending; without decoding where impacts have decoded all postings."""
+    lists = _LISTS.get(index)
+    if lists is None:
+        return index.postings(np.array([term]))[0]
+    return lists.docs[lists.bounds[term] : lists.bounds[term + 1]]
+
+
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
     lists = _LISTS.of(index)
     shapes = _impact_shapes(index, lists)
