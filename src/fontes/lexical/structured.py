@@ -106,9 +106,8 @@ class StructuredQuery:
 
     def matches(self, where: Filter | None) -> NDArray[np.int32]:
         """Ordinals of all documents that match, ascending."""
-        required = [clause for clause in self.query.must if not isinstance(clause, (Condition, Group))]
-        if required:
-            docs = meeting([self.docs(clause) for clause in required])[0]
+        if leaves := self._required():
+            docs = meeting([self.docs(clause) for clause in leaves])[0]
             kept = self._kept(docs, where)
             return docs if kept is None else docs[kept]
         if self.is_bag and where is None:
@@ -138,6 +137,11 @@ class StructuredQuery:
             return counts_of(self._index, _unweighted(clause)).docs
         return documents_of(self._index, number) if number >= 0 else np.zeros(0, np.int32)
 
+    def _required(self) -> list[Leaf]:
+        """The leaves that every document which matches has."""
+        alone = self.query.should if len(self.query.should) == 1 else ()
+        return [clause for clause in self.query.must or alone if not isinstance(clause, (Condition, Group))]
+
     def _kept(self, docs: NDArray[np.int32], where: Filter | None) -> Mask | None:
         """Which documents that match the leaves of `must` match the query, too, and pass the filter; None for all."""
         kept = None if where is None else where.mask[docs]
@@ -158,8 +162,7 @@ class StructuredQuery:
         """The documents that match, ascending, and the sum of their clauses."""
         lists, weights = self._lists(weighting), self.weights(weighting)
         places = {part.clause: i for i, part in enumerate(self.known) if not part.guards}
-        leaves = [clause for clause in self.query.must if not isinstance(clause, (Condition, Group))]
-        if not leaves:
+        if not (leaves := self._required()):
             return self._summed_in_all(lists, weights, where)
         required = list(dict.fromkeys(places.get(_unweighted(clause), -1) for clause in leaves))
         if -1 in required:  # a clause that no document matches
