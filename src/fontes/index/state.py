@@ -46,6 +46,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
+    from ..lexical.language import QueryLanguage
     from ..neural.dense.dense import Dense
     from ..neural.dense.settings import encoder_of
     from ..neural.encode import encode as encode_documents
@@ -173,6 +174,7 @@ class State:
         tfidf = StageMethod(TFIDF)
         ql = StageMethod(QueryLikelihood)
         learned_sparse = StageMethod(LearnedSparse)
+        query = StageMethod(QueryLanguage)
         rm3 = StageMethod(RM3)
         causal_feedback = StageMethod(CausalFeedback)
         dense = StageMethod(Dense)
