@@ -23,7 +23,8 @@ from ..core.ranking import order_keys
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.compiled import affordable, is_loaded
-from .impacts import documents_of, impacts_of, weighted_postings
+from .impacts import documents_of, documents_of_any, impacts_of, weighted_postings
+from .kernel import SORTED, best_first, search_all
 from .proximity import meeting
 from .pseudo_terms import counts_of, shown, statistics_of, weights_of
 from .searching import CALLS, LOOKS, QUICK, search_topic
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ..index.state import State
 
 DEEPEST = 100  # greatest nesting of groups
-SPARSE = 32  # documents for a posting, above which lists are sorted together, not marked among all documents
 MOST_WEIGHT = 1e30  # keeps scores within float32
 Mask = NDArray[np.bool_]
 Results: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores, best first
@@ -110,10 +110,9 @@ class StructuredQuery:
             docs = meeting([self.docs(clause) for clause in leaves])[0]
             kept = self._kept(docs, where)
             return docs if kept is None else docs[kept]
-        if self.is_bag and where is None:
-            lists = [self.docs(part.clause) for part in self.parts]
-            if sum(map(len, lists)) * SPARSE < len(self._index):
-                return np.unique(np.concatenate([np.zeros(0, np.int32), *lists]))
+        if self.is_bag:
+            docs = documents_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
+            return docs if where is None else docs[where.mask[docs]]
         mask = self.mask(self.query)
         return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
 
@@ -123,12 +122,39 @@ class StructuredQuery:
             terms = np.array([part.number for part in self.known], dtype=np.int32)
             bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
             return search_topic(self._index, weighting, bag, k, where)
+        if where is None and is_loaded() and self._is_conjunction:
+            return self._search_all(weighting, k)
         matching, sums = self._summed(weighting, where)
         scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
         keys = order_keys(scores, self._index.ids.rank[matching])
         best = np.argpartition(keys, -k)[-k:] if k < len(keys) else np.arange(len(keys))
         best = best[np.argsort(keys[best])[::-1]]
         return matching[best], scores[best]
+
+    @property
+    def _is_conjunction(self) -> bool:
+        """Whether a document matches if it has all of some terms, each of which scores."""
+        query = self.query
+        plain = all(type(clause) is Term and not clause.field for clause in query.must)
+        return bool(query.must) and not (query.should or query.must_not) and plain
+
+    def _search_all(self, weighting: Weighting, k: int) -> Results:
+        """`search` for a conjunction of terms, by one compiled loop."""
+        index = self._index
+        if len(self.parts) < len({clause.term for clause in self.query.must if isinstance(clause, Term)}):  # one is unknown
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        terms = np.array([part.number for part in self.parts], dtype=np.int32)
+        impacts, ids = impacts_of(index, weighting, terms), (index.ids.rank, index.ids.order)
+        keys = np.empty(int(index.df[terms].min()), dtype=np.uint64)
+        sorted_by_loop = min(k, len(keys)) if k <= SORTED else 0
+        docs, scores = np.empty(sorted_by_loop, dtype=np.int32), np.empty(sorted_by_loop, dtype=np.float32)
+        size = search_all(terms, self.weights(weighting), impacts.postings, ids, sorted_by_loop, keys, docs, scores)
+        if sorted_by_loop:
+            return docs[:size], scores[:size]
+        keys = np.sort(keys[:size])[-k:]
+        docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
+        best_first(keys[None], np.array([len(keys)]), ids[1], docs, scores)
+        return docs, scores
 
     def docs(self, clause: Leaf) -> NDArray[np.int32]:
         """Ordinals of the documents that match a clause, ascending."""
