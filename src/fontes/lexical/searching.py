@@ -138,7 +138,7 @@ def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: 
     """Call a kernel for one topic.
 
     Args:
-        loop: The kernel, `search_any` or `search_all`.
+        loop: The kernel, `search_any` or `search_with`.
         arguments: Its arguments before `ids`.
         index: Holder of the ids.
         k: Greatest number of documents.
