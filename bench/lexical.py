@@ -60,12 +60,15 @@ def folder_of(given: str, work: Path) -> tuple[Path, int | None, Path]:
     return path, int(count) if count else None, work / (f"{stem}-{count}" if count else stem)
 
 
-def documents(path: Path, count: int | None) -> Iterator[tuple[str, str]]:
+def records(path: Path, count: int | None) -> Iterator[dict[str, Any]]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as file:
-        for line in islice(file, count):
-            doc = json.loads(line)
-            yield doc["_id"], " ".join(filter(None, (doc.get("title"), doc["text"])))
+        yield from map(json.loads, islice(file, count))
+
+
+def documents(path: Path, count: int | None) -> Iterator[tuple[str, str]]:
+    for doc in records(path, count):
+        yield doc["_id"], " ".join(filter(None, (doc.get("title"), doc["text"])))
 
 
 def write_terms(path: Path, docs: Iterator[tuple[str, str]]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..core import Doc, Explanation, Ranking, Topic
+from ..core.errors import FontesError
 from ..core.part import Part, walk
 from ..index.columns import filter_of
 from ..lexical import Lexical
@@ -151,6 +153,9 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
     if topic.weights is None and not index.analyzer(topic.text):
         unstopped = replace(index.analyzer, stopwords=())(topic.text)
         return "All words of the query are stop words, which are not searched." if unstopped else "The query has no words."
+    with suppress(FontesError):  # texts may be damaged
+        if (correction := index.suggest(topic.text, 1).correction) is not None:
+            return f"No document{passing} holds any of these words; did you mean {correction!r}?"
     return f"No document{passing} holds any of these words."
 
 

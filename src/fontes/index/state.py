@@ -38,6 +38,7 @@ from .positions import POSITIONS, Positions
 from .postings import POSTINGS, JoinedLists, PostingLists
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable
+from .suggestions import SUGGESTER, Suggestions
 from .tables import joined, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
@@ -45,6 +46,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
+    from ..lexical.language import QueryLanguage
     from ..neural.dense.dense import Dense
     from ..neural.dense.settings import encoder_of
     from ..neural.encode import encode as encode_documents
@@ -172,6 +174,7 @@ class State:
         tfidf = StageMethod(TFIDF)
         ql = StageMethod(QueryLikelihood)
         learned_sparse = StageMethod(LearnedSparse)
+        query = StageMethod(QueryLanguage)
         rm3 = StageMethod(RM3)
         causal_feedback = StageMethod(CausalFeedback)
         dense = StageMethod(Dense)
@@ -479,6 +482,18 @@ class State:
         """Title and best passage of a document as HTML, with the query terms in bold."""
         title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
         return title + self.snippet(query, doc).html("<b>", "</b>")
+
+    def suggest(self, query: str, k: int = 8) -> Suggestions:
+        """Suggest completions of the last word of a query, and corrections of misspelt words.
+
+        Words are those of the documents before stemming, by their number of occurrences; the first call counts them in the
+        stored texts. An index without texts suggests its terms.
+
+        Args:
+            query: The query, as far as it was typed.
+            k: Maximum number of completions.
+        """
+        return SUGGESTER.of(self).suggest(query, k)
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k)`."""

@@ -184,6 +184,11 @@ class DocumentStore:
             if not rises(self._blocks[:, column], end):
                 raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
 
+    @property
+    def size(self) -> int:
+        """Bytes of all titles, texts and metadata."""
+        return int(self._sizes.sum(dtype=np.int64))
+
     def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
         """The documents with these ordinals, which have these ids."""
         blocks = np.searchsorted(self._blocks[:, 0], np.asarray(ordinals, dtype=np.int64), side="right") - 1

@@ -164,7 +164,7 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
         if variant.floored:
-            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, statistics.df))), idf)
+            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, statistics.vocabulary.df))), idf)
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ..core.part import fields
 from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
+from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
@@ -26,6 +27,7 @@ from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
 from .impacts import chunks, weighted_postings
 from .searching import Bags, search_topic, search_topics
+from .structured import MOST_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
     from ..index.state import State
 
-MOST_WEIGHT = 1e30  # keeps scores within float32
-
 
 class Lexical(Stage[Topics, Run]):
     """A retriever whose model is a weighting. A document matches if it holds a term of the topic, whatever its score.
+
+    A topic with a structured query is searched by that, in place of its text and weights.
 
     Attributes:
         index: The index to search.
@@ -50,6 +52,7 @@ class Lexical(Stage[Topics, Run]):
     """
 
     depth_field = "k"
+    reads_queries: ClassVar[bool] = True  # whether the terms of structured queries are those that are searched
     index: Index
     k: int
     threads: int | None
@@ -91,6 +94,8 @@ class Lexical(Stage[Topics, Run]):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
+        if self.reads_queries and any(topic.query is not None for topic in topics.values()):
+            return self._with_queries(topics, progress)
         if (actors := self.index.actors) is not None:
             run = actors.run(self, "apply", (topics, silent), progress)
             return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
@@ -100,17 +105,39 @@ class Lexical(Stage[Topics, Run]):
             run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, self._filter)
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
+    def _with_queries(self, topics: Topics, progress: Report) -> Run:
+        """Search topics some of which have structured queries, which this process searches even where actors hold shards."""
+        plain = self.apply(Topics(topic for topic in topics.values() if topic.query is None), progress)
+        queries = [StructuredQuery(self.index, topic) for topic in topics.values() if topic.query is not None]
+        weighting, passed = self._ready
+        with work(threads=self.threads):
+            results = in_threads(lambda query: query.search(weighting, self.k, passed), queries)
+        edges = plain.bounds.tolist()
+        of_plain = ((plain.codes[a:b], plain.scores[a:b]) for a, b in itertools.pairwise(edges))
+        of_queries = iter(results)
+        rankings = [next(of_plain if topic.query is None else of_queries) for topic in topics.values()]
+        bounds = np.array([0, *itertools.accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
+        docs, scores = (np.concatenate(columns) for columns in zip(*rankings, strict=True))
+        run = Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=plain.provenance)
+        return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
+
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
-        """Return the ordinals of all documents that hold a term of the topic and pass the filter, ascending."""
+        """Return the ordinals of all documents that match the topic and pass the filter, ascending."""
+        if topic.query is not None and self.reads_queries:
+            return StructuredQuery(self.index, topic).matches(self._filter)
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
         docs, passed = np.unique(self.searched.postings(terms)[0]), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """Return the best `k` documents for one query, without building a run."""
+        topic = topic_of(query)
+        if topic.query is not None and self.reads_queries:
+            weighting, passed = self._ready
+            best = StructuredQuery(self.index, topic).search(weighting, min(check_depth(k), self.k), passed)
+            return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic))
         if self.index.actors is not None:
             return super().search(query, k)
-        topic = topic_of(query)
         weighting, passed = self._ready
         bag = _bag(weighting, self._counts([topic])[0])
         docs, scores = search_topic(self.searched, weighting, bag, min(check_depth(k), self.k), passed)
@@ -149,6 +176,8 @@ class Lexical(Stage[Topics, Run]):
         doc = self.index.ordinal(doc_id)
         if (absence := left_out(self.index, self.where, doc)) is not None:
             return absence
+        if topic.query is not None and self.reads_queries:
+            return StructuredQuery(self.index, topic).explain(weighting, doc, repr(self))
         counts = self._counts([topic])[0]
         _, terms, weights = _bag(weighting, counts)
         parts = []

@@ -100,6 +100,16 @@ class Statistics:
         """Return the cached statistics of an index."""
         return _STATISTICS.of(index)
 
+    @property
+    def vocabulary(self) -> Statistics:
+        """Statistics of the collection's own terms."""
+        return self
+
+    @property
+    def parts(self) -> Floats | None:
+        """Document frequencies of the terms of a phrase or window, where that is what is counted as a term."""
+        return None
+
     def over(self, lengths: Floats) -> Statistics:
         """Return statistics of the same collection for other texts with these lengths."""
         others = copy(self)
@@ -136,6 +146,55 @@ class Statistics:
         norms = np.sqrt(squares)
         norms[norms == 0] = 1.0
         return norms
+
+
+class ClauseStatistics(Statistics):
+    """Statistics of one clause of a structured query that counts as a term: number 0, with a df and cf of its own.
+
+    All else is the collection's; for a clause of one field, lengths and tokens are the field's.
+
+    Args:
+        vocabulary: Statistics of the collection.
+        df: Document frequency.
+        cf: Collection frequency.
+        parts: Document frequencies of the terms of a phrase or window.
+        lengths: Length of the field in each document; None: of the documents.
+        tokens: Number of terms of the field in all documents.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Statistics,
+        df: int,
+        cf: int,
+        parts: Floats | None = None,
+        lengths: Floats | None = None,
+        tokens: int = 0,
+    ) -> None:
+        self._vocabulary, self._parts, self._field_lengths = vocabulary, parts, lengths
+        self.documents = vocabulary.documents
+        self.tokens = vocabulary.tokens if lengths is None else tokens
+        self.lengths = vocabulary.lengths if lengths is None else lengths
+        self.df, self.cf = np.array([df], dtype=np.float64), np.array([cf], dtype=np.float64)
+
+    @property
+    def vocabulary(self) -> Statistics:
+        return self._vocabulary
+
+    @property
+    def parts(self) -> Floats | None:
+        return self._parts
+
+    @cached_property
+    def documents_with_terms(self) -> int:
+        """Number of documents with at least one term, or with the field."""
+        if self._field_lengths is None:
+            return self._vocabulary.documents_with_terms
+        return int(np.count_nonzero(self._field_lengths))
+
+    def norms(self, weighting: Weighting) -> Floats:
+        """Return the norms of whole documents."""
+        return self._vocabulary.norms(weighting)
 
 
 _STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))

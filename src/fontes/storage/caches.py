@@ -137,9 +137,10 @@ class Notes:
 
 
 class _Entry(Generic[V]):
-    __slots__ = ("lock", "value")
+    __slots__ = ("lock", "size", "value")
 
     def __init__(self) -> None:
+        self.size = 0
         self.lock: threading.Lock | None = threading.Lock()  # None once the value is there
         self.value: V | None = None
 
@@ -150,11 +151,13 @@ class Cached(Generic[K, V]):
     A thread waits only for the value that it asks for.
 
     Args:
-        limit: Maximum number of values; None keeps all.
+        limit: Maximum number of values, or of their sizes together; None keeps all. The latest value always stays.
+        size: Size of a value, such as its bytes; None counts each as 1.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, size: Callable[[V], int] | None = None) -> None:
         self.limit = limit
+        self._size, self._total = size, 0
         self._lock = threading.Lock()
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
         self._last: tuple[K, V] | None = None  # what was asked for last, which the same key gets without looking
@@ -169,7 +172,7 @@ class Cached(Generic[K, V]):
             if entry is None:
                 entry = self._entries[key] = _Entry()
             self._entries.move_to_end(key)
-            while self.limit is not None and len(self._entries) > self.limit:
+            while self._size is None and self.limit is not None and len(self._entries) > self.limit:
                 self._entries.popitem(last=False)
             lock = entry.lock
         if lock is not None:
@@ -181,6 +184,8 @@ class Cached(Generic[K, V]):
                         self._forget(key, entry)
                         raise
                     entry.lock = None
+                    if self._size is not None:
+                        self._weigh(key, entry, self._size)
         value = cast(V, entry.value)
         self._last = key, value
         return value
@@ -189,13 +194,14 @@ class Cached(Generic[K, V]):
         """Remove all values."""
         with self._lock:
             self._entries.clear()
-            self._last = None
+            self._last, self._total = None, 0
 
     def drop(self, key: K) -> None:
         """Remove the value of `key`."""
         with self._lock:
-            self._entries.pop(key, None)
+            entry = self._entries.pop(key, None)
             self._last = None
+            self._total -= 0 if entry is None else entry.size
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -203,6 +209,19 @@ class Cached(Generic[K, V]):
     def __contains__(self, key: object) -> bool:
         last = self._last
         return (last is not None and last[0] is key) or key in self._entries
+
+    def _weigh(self, key: K, entry: _Entry[V], size: Callable[[V], int]) -> None:
+        """Count the size of a new value, and evict the least recently used ones over the limit."""
+        with self._lock:
+            if self._entries.get(key) is not entry:
+                return
+            entry.size = size(cast(V, entry.value))
+            self._total += entry.size
+            for other in list(self._entries)[:-1] if self.limit is not None and self._total > self.limit else ():
+                if other != key:
+                    self._total -= self._entries.pop(other).size
+                if self._total <= self.limit:  # type: ignore[operator]
+                    break
 
     def _forget(self, key: K, entry: _Entry[V]) -> None:
         with self._lock:

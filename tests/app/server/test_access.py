@@ -75,7 +75,7 @@ def test_a_path_outside_the_prefix_is_as_it_stands_and_a_prefix_that_is_an_addre
 @pytest.mark.parametrize(
     "address",
     ["/", "/page/page.css", "/docs", "/openapi.json", "/search?q=water", "/documents/s1", "/documents?id=s1", "/indexes",
-     "/health", "/ready", "/metrics", "/explain?q=water&id=s2", "/search", "/documents/s9", "/nothing"],
+     "/health", "/ready", "/metrics", "/explain?q=water&id=s2", "/suggest?q=wat", "/search", "/documents/s9", "/nothing"],
 )  # fmt: skip
 def test_head_is_get_without_the_body(plain: Running, address: str) -> None:
     got, head = (plain.client.request(method, address) for method in ("GET", "HEAD"))

@@ -55,6 +55,18 @@ def test_snippets_are_left_out_where_nobody_wants_them(server: Running) -> None:
     assert server.post("/search", asked)["results"][0]["hits"] == with_snippets["hits"]
 
 
+def test_suggestions_are_those_of_the_index(server: Running, index: Index) -> None:
+    answer = server.get("/suggest", params={"q": "limstone  spr", "k": 1})
+    assert answer == {
+        "index": "springs",
+        "query": "limstone  spr",
+        "completions": ["limstone  spring"],
+        "correction": "limestone  spr",
+    }
+    assert tuple(answer["completions"]) == index.suggest("limstone  spr", 1).completions
+    assert server.get("/suggest?q=water")["correction"] is None
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_each_pipeline_gives_its_own_scores(server: Running, index: Index, pipeline: str) -> None:
     answer = server.get("/search", params={"q": "hot water", "pipeline": pipeline, "k": 4})

@@ -84,6 +84,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
     examples = {
         ("get", "/search"): [ExampleRequest({"q": query, "k": k})],
         ("post", "/search"): [ExampleRequest(body={"topics": topics, "k": k})],
+        ("get", "/suggest"): [ExampleRequest({"q": query[: max(3, len(query) - 2)].rstrip()})],
         ("get", "/explain"): [ExampleRequest({"q": query, "id": doc_id})],
         ("get", "/why"): [ExampleRequest({"event": query})],
         ("get", "/documents"): [ExampleRequest({"id": doc_id})],

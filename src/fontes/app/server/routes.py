@@ -1,7 +1,8 @@
-"""Routes that search: /search, /explain, /why, /rewrite, /documents and /indexes."""
+"""Routes that search: /search, /suggest, /explain, /why, /rewrite, /documents and /indexes."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -105,6 +106,15 @@ class SearchOut(ResultOut):
     pipeline: str
 
 
+class SuggestionsOut(BaseModel):
+    """Response to a query that is being typed."""
+
+    index: str
+    query: str = Field(description="The query as it was sent.")
+    completions: list[str] = Field(description="The query with its last word completed, the most frequent first.")
+    correction: str | None = Field(description="The query with misspelt words corrected; null if there are none.")
+
+
 class SearchesOut(BaseModel):
     """Response to several topics."""
 
@@ -173,6 +183,21 @@ async def _search(
         snippets=body.snippets,
     )
     return Response(await service.search(options, topics), media_type=JSON)
+
+
+@router.get("/suggest", responses=responses(SuggestionsOut), response_class=Response)
+async def suggest(
+    request: Request,
+    q: Annotated[str, Query(description="A query, as far as it was typed.")],
+    k: Annotated[int, Query(description="Maximum number of completions.", ge=1, le=100)] = 8,
+    index: IndexName = None,
+) -> Response:
+    """Complete the last word of a query, and correct misspelt words."""
+    service = service_of(request)
+    service.check_query(q)
+    served = service.served(index)
+    suggestions = await service.work(served.state.index.suggest, q, k)
+    return json_response({"index": served.name, "query": q, **asdict(suggestions)})
 
 
 @router.get("/explain", responses=responses(Explanation), response_class=Response)

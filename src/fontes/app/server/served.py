@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ CACHED_STAGES = 256  # pipelines with filters, or of requests, that a state keep
 PAUSE = 2  # after a change of state, in units of the time that it took
 FREE = frozenset(
     {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
-    | {"rm3", "weighted_turns"}
+    | {"query", "rm3", "weighted_turns"}
 )
 """Parts without a model or a file, which every expression may have."""
 
@@ -228,6 +229,11 @@ class ServedIndex:
         for stage in self.state.pipelines.values():
             warm(stage)
 
+    def warm_suggestions(self) -> None:
+        """Count the words that suggestions are made of, so that no request waits for it."""
+        with contextlib.suppress(FontesError, OSError):  # requests for suggestions say what is wrong
+            self.state.index.suggest("")
+
     def refresh(self, now: bool = False) -> bool:
         """Change to the newest state once it is warm; return whether there was one.
 
@@ -247,6 +253,7 @@ class ServedIndex:
                 with in_memory(lists=True):
                     for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
                         warm(part)
+                state.index.suggest("")
             except (FontesError, OSError) as error:
                 self.trouble = str(error)
                 return False

@@ -174,6 +174,8 @@ class Service:
         gc.collect()
         gc.freeze()  # objects that exist now stay: collecting garbage among them takes a fifth of the time
         self.ready = True
+        for served in self.indexes.values():
+            await self._in("states", served.warm_suggestions)
         while True:
             await asyncio.sleep(self.settings.refresh or 3600)
             if self.settings.refresh:

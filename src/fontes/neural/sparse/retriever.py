@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class SpladeRetriever(Lexical, name="splade"):
     """Learned sparse retrieval over the weights that `index.encode(splade)` stored: the inner product of query and document.
 
-    A topic is searched by its text, which is encoded by itself, a rewritten one too; weights that it brings beside a text, as
-    feedback does, are those of the index's terms and not of the model's, and do not count. A topic of weights alone is searched
-    by these, each of which is of a token of the model's vocabulary. The search is that of BM25 and gives the same run for the
-    same weights whatever the batch, k and threads.
+    A topic is searched by its text, which is encoded by itself, a rewritten one too; weights that it brings beside a text,
+    as feedback does, and structured queries are of the index's terms and not of the model's, and do not count. A topic of
+    weights alone is searched by these, each of which is of a token of the model's vocabulary. The search is that of BM25
+    and gives the same run for the same weights whatever the batch, k and threads.
 
     Args:
         index: The index that holds the weights.
@@ -43,6 +43,8 @@ class SpladeRetriever(Lexical, name="splade"):
         ParameterError: When it is called: the index holds no weights of this encoder, or a parameter is outside its range.
         InputError: When it is called: a topic has weights of other terms and no text.
     """
+
+    reads_queries = False  # their terms are the index's and not the model's
 
     index: Index = field(repr=False)
     encoder: SparseEncoder | str = field(metadata={"string": "splade_encoder"})

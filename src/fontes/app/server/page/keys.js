@@ -5,7 +5,7 @@ import { at, button, make } from "./dom.js";
 import { match, step } from "./reader.js";
 
 const KEYS = [
-  ["/", "go to the query"], ["j  ↓", "next result"], ["k  ↑", "previous result"], ["Enter", "open the document"],
+  ["/", "go to the query"], ["↓  ↑", "in the query: next, previous completion"], ["j  ↓", "next result"], ["k  ↑", "previous result"], ["Enter", "open the document"],
   ["w", "show or hide the explanation of the score"], ["←  →", "in a document: previous, next document"], ["n  p", "in a document: next, previous match"], ["Escape", "close the document, or go to the query"], ["?", "show this list"],
 ];
 const titles = () => [...document.querySelectorAll(".hit .title a")].filter(a => a.offsetParent);

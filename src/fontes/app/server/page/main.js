@@ -8,6 +8,7 @@ import { help, listen } from "./keys.js";
 import { close, narrow, read } from "./reader.js";
 import { read as address } from "./state.js";
 import * as searching from "./search.js";
+import { listen as suggestions } from "./suggest.js";
 import * as talking from "./talk.js";
 import * as asking from "./why.js";
 
@@ -211,5 +212,6 @@ document.querySelector(".name a").addEventListener("click", event => {
   at("q").focus();
 });
 listen();
+suggestions();
 try { keep(sessionStorage.secret ?? ""); } catch { /* there is no storage */ }
 start();

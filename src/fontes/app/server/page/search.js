@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 import { apart, at, button, count, link, make } from "./dom.js";
 import { drawFilter, facetColumns } from "./facets.js";
 import { listed } from "./hits.js";
+import { meant } from "./suggest.js";
 
 let shown = "", lists = [];
 
@@ -18,12 +19,13 @@ export async function search(say) {
   if (!q.trim()) return welcome(say);
   drawFilter(null, of);
   const columns = facetColumns();
-  const answers = await Promise.all(names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? {} : columns)));
+  const [correction, ...answers] = await Promise.all([meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? {} : columns))]);
   shown = key;
   lists = answers.map(({ hits }) => hits);
   drawFilter(answers[0], { ...of, pipeline: names[0] });
   if (names.length > 1) beside(names, say);
   else single(names[0], say);
+  if (correction) at("content").prepend(correction);
 }
 
 /** The answer with facets, or without them if this pipeline cannot count them. */

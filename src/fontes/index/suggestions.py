@@ -1,0 +1,167 @@
+"""Typing help: completions of the word being typed, and corrections of words that the index hardly knows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import check_whole
+from ..core.strings import Strings
+from ..storage.caches import Attached, Cached, weakly
+from .edits import near, prefixed
+from .surface_forms import is_gram, surface_forms, unstemmed, whole_words
+from .tables import arrays_of
+
+if TYPE_CHECKING:
+    from .state import State
+
+SHORTEST = 3  # characters of an unknown word that is corrected
+KNOWN = 5  # characters of a word of the index that is corrected
+LONG = 6  # characters of a word that may have two edits
+FUZZY = 4  # characters of a beginning that is completed despite an edit
+MORE = (0, 500, 5000)  # by distance: how many times as frequent as a word of the index its correction is
+EDIT, INITIAL = 4.0, 2.0  # logarithms of frequency that a second edit, and another first letter, cost a correction
+LONGEST = 64  # characters of a word that is corrected or completed
+WORDS = 64  # words of a query that are looked at, from its end
+CORRECTED = 4096  # corrections remembered
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Suggestions for a query.
+
+    Args:
+        completions: The query with its last word completed, the most frequent first.
+        correction: The query with its misspelt words corrected; None where there is nothing to correct.
+    """
+
+    completions: tuple[str, ...]
+    correction: str | None
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A word of a query: its place in characters, its surface form, and whether the index can have it."""
+
+    start: int
+    end: int
+    form: str
+    df: int
+    is_searched: bool
+
+
+class Suggester:
+    """Completions and corrections by the surface forms of a state's terms."""
+
+    def __init__(self, state: State) -> None:
+        self._state = weakly(state)
+        forms = surface_forms(state)
+        self._table = Strings(*arrays_of(forms.words), forms.words.order)
+        self._counts, self._terms = forms.counts, forms.terms
+        self._most = int(self._counts.max(initial=0))
+        self._corrections: Cached[str, str | None] = Cached(CORRECTED)
+
+    def suggest(self, query: str, k: int) -> Suggestions:
+        """Return suggestions for a query, `k` completions at most."""
+        check_whole("k", k)
+        words = self._words(query)
+        last = words[-1] if words and words[-1].end == len(query) else None
+        forms = [] if last is None else self._completions(last.form, k)
+        is_begun = last is not None and len(last.form) < KNOWN and any(form.startswith(last.form) for form in forms)
+        better = [
+            (word, form)
+            for word in words[-WORDS:]
+            if not (word is last and is_begun) and (form := self._correction(word)) is not None
+        ]
+        completions = tuple(_replaced(query, [(words[-1], form)]) for form in forms)
+        return Suggestions(completions, _replaced(query, better) if better else None)
+
+    def _words(self, query: str) -> list[_Word]:
+        analyzer = self._state.analyzer
+        terms = {start: own for start, _, own in whole_words(analyzer).spans(query)}
+        return [
+            _Word(start, end, own[0], self._df(own[0], terms[start]), bool(terms[start]))
+            for start, end, own in unstemmed(analyzer).spans(query)
+            if len(own) == 1 and start in terms
+        ]
+
+    def _df(self, form: str, terms: tuple[str, ...]) -> int:
+        """Documents with a word; its occurrences, where the index has no whole words as terms."""
+        if is_gram(self._state.analyzer):
+            place = self._table.find(form)
+            return 0 if place < 0 else int(self._counts[place])
+        numbers = [self._state.term_number(term) for term in terms]
+        return max((int(self._state.df[number]) for number in numbers if number >= 0), default=0)
+
+    def _completions(self, form: str, k: int) -> list[str]:
+        """The most frequent forms that begin with a form; one of each term, and not the form itself."""
+        if not 0 < len(form) <= LONGEST:
+            return []
+        first, last = prefixed(self._table, form)
+        places = np.arange(first, last)
+        if not len(places) and len(form) >= FUZZY:
+            places = near(self._table, form, 1, prefix=1, complete=True)[0].astype(np.int64)
+        chosen: dict[int, str] = {}
+        most = 4 * (k + 1)
+        while len(places):
+            frequent = self._frequent(places, most)
+            chosen = {}
+            for place in frequent.tolist():
+                term = int(self._terms[place])
+                chosen.setdefault(-1 - place if term < 0 else term, self._table[place])
+            if len(chosen) > k or len(frequent) == len(places):
+                break
+            most *= 8
+        return [completion for completion in chosen.values() if completion != form][:k]
+
+    def _frequent(self, places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """About `most` places of the most frequent forms, in this order; ties by the forms."""
+        counts = self._counts[places]
+        if most < len(places):
+            kept = counts >= np.partition(counts, -most)[-most]
+            places, counts = places[kept], counts[kept]
+        return places[np.argsort(-counts, kind="stable")]
+
+    def _correction(self, word: _Word) -> str | None:
+        shortest = KNOWN if word.df else SHORTEST
+        if not word.is_searched or not shortest <= len(word.form) <= LONGEST or any(map(str.isdigit, word.form)):
+            return None
+        if word.df * MORE[1] > self._most:
+            return None
+        return self._corrections.get(word.form, functools.partial(self._correct, word))
+
+    def _correct(self, word: _Word) -> str | None:
+        """The form near a word with the best frequency for its distance; None where none is frequent enough."""
+        form = word.form
+        places, distances = near(self._table, form, 1)
+        if len(form) >= LONG:
+            further = near(self._table, form, 2, prefix=1)
+            places, distances = np.concatenate([places, further[0]]), np.concatenate([distances, further[1]])
+        counts = self._counts[places]
+        kept = (distances > 0) & (counts >= np.array(MORE)[distances] * word.df)
+        if not kept.any():
+            return None
+        places, distances, counts = places[kept], distances[kept], counts[kept]
+        initials = np.array([self._table[place][:1] != form[:1] for place in places.tolist()])
+        return self._table[int(places[np.argmax(np.log(counts) - EDIT * (distances - 1.0) - INITIAL * initials)])]
+
+
+def _replaced(query: str, better: Iterable[tuple[_Word, str]]) -> str:
+    """The query with other forms of some words, in the case that was typed."""
+    pieces, at = [], 0
+    for word, form in better:
+        typed = query[word.start : word.end]
+        cased = (
+            form.upper() if len(typed) > 1 and typed.isupper() else form[:1].upper() + form[1:] if typed[:1].isupper() else form
+        )
+        pieces += [query[at : word.start], cased]
+        at = word.end
+    return "".join([*pieces, query[at:]])
+
+
+SUGGESTER: Attached[State, Suggester] = Attached("suggester", Suggester)

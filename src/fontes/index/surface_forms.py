@@ -1,0 +1,192 @@
+"""Surface forms: the words of documents before stemming and stop words, with their frequencies.
+
+They are counted in the stored texts at first use. Those of a large segment are kept in `words/` in the user's cache, by the
+hashes of its files, so that after additions only the new segments are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.strings import Strings, utf8
+from ..storage.arrays import UNSIGNED, smallest, write_array
+from ..storage.artifact import Artifact, ArtifactKind
+from ..storage.caches import Attached, Cached, DiskCache
+from ..storage.hashes import hash_json
+from ..text import Analyzer
+from ..text.tokenizers import TOKENIZERS
+from ..text.vocabulary import end_to_end
+from .batches import PLAIN, content
+from .tables import located, union
+
+if TYPE_CHECKING:
+    from .segment import Segment
+    from .state import State
+
+SAMPLE = 1 << 27  # bytes of a segment's stored texts that are read; of more, every second, third ... block
+PIECE = 1 << 22  # bytes analysed at a time
+DOCUMENTS = 1000  # documents decoded at a time, where fields of metadata are indexed
+KEPT = 1 << 22  # least bytes of texts for keeping forms on disk
+CACHE = DiskCache("words", 1 << 30)
+KIND = ArtifactKind("fontes-words", 1, "words", "they are counted again when they are needed")
+
+
+@dataclass(frozen=True)
+class SurfaceForms:
+    """Words as they stand in texts, lower-cased and normalised by the analyzer.
+
+    Args:
+        words: The words, ascending.
+        counts: int64; occurrences of each.
+        terms: int32; number of each word's index term, -1 where it has none, such as a stop word.
+    """
+
+    words: Strings
+    counts: NDArray[np.int64]
+    terms: NDArray[np.int32]
+
+    def where(self, kept: NDArray[np.bool_]) -> SurfaceForms:
+        """Those of a mask."""
+        places = np.flatnonzero(kept)
+        words = self.words.reordered(places)
+        order = np.arange(len(places), dtype=np.uint32)
+        return SurfaceForms(Strings(words.blob, words.offsets, order), self.counts[places], self.terms[places])
+
+
+def is_gram(analyzer: Analyzer) -> bool:
+    """Whether no term is a whole word: n-grams of characters, or of several words alone."""
+    return analyzer.chars is not None or analyzer.words[0] > 1
+
+
+def unstemmed(analyzer: Analyzer) -> Analyzer:
+    """The analyzer whose terms are surface forms; its own tokens where only a tokenizer of another package knows them."""
+    return replace(analyzer, words=(1, 1), chars=None, stemmer="", stopwords=())
+
+
+def whole_words(analyzer: Analyzer) -> Analyzer:
+    """The analyzer without n-grams."""
+    return replace(analyzer, words=(1, 1), chars=None)
+
+
+def surface_forms(state: State) -> SurfaceForms:
+    """Surface forms of the terms of a state's living documents; its terms, where these are words, or it has no texts."""
+    analyzer = state.analyzer
+    is_stemmed = analyzer.stemmer or is_gram(analyzer)
+    if not is_stemmed or analyzer.tokenizer not in TOKENIZERS or not state.has_texts or state.scale is not None:
+        forms = SurfaceForms(state.terms, state.cf.astype(np.int64), np.arange(len(state.terms), dtype=np.int32))
+        return forms if analyzer.words == (1, 1) else forms.where(_without_blanks(state.terms))
+    parts = [_FORMS.of(leaf.segment).get("", functools.partial(_forms, leaf.segment, state)) for leaf in state.leaves]
+    words, places = union([part.words for part in parts])
+    counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
+    for leaf, part, of_part in zip(state.leaves, parts, places, strict=True):
+        counts[of_part] += part.counts
+        numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)  # -1 is its last
+        terms[of_part] = np.maximum(terms[of_part], numbers[part.terms])
+    forms = SurfaceForms(words, counts, terms)
+    return forms if is_gram(analyzer) else forms.where(terms >= 0)
+
+
+def _without_blanks(terms: Strings) -> NDArray[np.bool_]:
+    blanks = np.concatenate([[0], np.cumsum(terms.blob == ord(" "))])
+    none: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
+    return none
+
+
+def _no_forms(segment: Segment) -> Cached[str, SurfaceForms]:
+    return Cached(1)
+
+
+_FORMS = Attached("surface_forms", _no_forms)
+
+
+def _forms(segment: Segment, state: State) -> SurfaceForms:
+    size = segment.texts.size
+    if size < KEPT:
+        return _counted(segment, state)
+    manifest = {name: state.manifest[name] for name in ("analyzer", "fields")}
+    folder = CACHE.folder / hash_json([segment.entry["files"], manifest, SAMPLE])[:32]
+    with contextlib.suppress(IndexFormatError):
+        return _stored(folder, len(segment.lists.terms))
+    forms = _counted(segment, state)
+    if state.is_sound:
+        with contextlib.suppress(OSError):
+            CACHE.put(folder, KIND, {}, lambda draft: _write(forms, draft))
+    return forms
+
+
+def _write(forms: SurfaceForms, folder: Path) -> None:
+    write_array(folder, "words.bytes", forms.words.blob)
+    write_array(folder, "words.bounds", smallest(forms.words.offsets))
+    write_array(folder, "counts", smallest(forms.counts))
+    write_array(folder, "terms", smallest(forms.terms + 1))
+
+
+def _stored(folder: Path, terms: int) -> SurfaceForms:
+    """Forms of a folder in the cache. Raises IndexFormatError where they are missing or damaged."""
+    artifact = Artifact(folder, KIND)
+    artifact.check()
+    CACHE.use(folder)
+    words = artifact.arrays.strings("words", ordered=True)
+    counts = artifact.arrays.array("counts", UNSIGNED, len(words))
+    numbers = artifact.arrays.numbers("terms", terms + 1, UNSIGNED, len(words))
+    return SurfaceForms(words, counts.astype(np.int64), numbers.astype(np.int32) - 1)
+
+
+def _counted(segment: Segment, state: State) -> SurfaceForms:
+    """Forms of a segment, deleted documents too; with numbers of the segment's own terms."""
+    vocabulary = unstemmed(state.analyzer).vocabulary()
+    step = max(1, -(-segment.texts.size // SAMPLE))
+    counts = np.zeros(0, dtype=np.int64)
+    for text, bounds in _contents(segment, state.fields, step):
+        numbers, _ = vocabulary.encode_table(text, bounds)
+        counted = np.bincount(numbers, minlength=len(vocabulary))
+        counted[: len(counts)] += counts
+        counts = counted
+    table = vocabulary.table()
+    words = table.reordered(table.order)
+    words = Strings(words.blob, words.offsets, np.arange(len(words), dtype=np.uint32))
+    return SurfaceForms(words, step * counts[table.order], _term_numbers(words, state.analyzer, segment.lists.terms))
+
+
+def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray[np.int32]:
+    """Number of each word's term; -1 for a word that has none, or several."""
+    vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
+    numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
+    of_vocabulary = np.append(located(vocabulary.table(), terms), -1)
+    firsts = np.append(numbers, np.int32(len(vocabulary)))[bounds[:-1]]
+    return np.where(np.diff(bounds) == 1, of_vocabulary[firsts], -1).astype(np.int32)
+
+
+def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+    """Texts of every `step`-th block in pieces: their bytes, and where each starts."""
+    if not set(fields) <= set(PLAIN):
+        for first in range(0, segment.documents, DOCUMENTS * step):
+            docs = segment.docs(first, min(first + DOCUMENTS, segment.documents))
+            yield end_to_end([utf8(content(doc, fields)) for doc in docs])
+        return
+    parts: list[bytes] = []
+    sizes: list[NDArray[np.int64]] = []
+    indexed = np.array([name in fields for name in (*PLAIN, "")])
+    for number, (_, block) in enumerate(segment.texts.blocks()):
+        if number % step:
+            continue
+        own = np.where(indexed, block.sizes, 0).ravel().astype(np.int64)
+        parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(own > 0, block.sizes.ravel())].tobytes())
+        sizes.append(own)
+        if sum(map(len, parts)) >= PIECE:
+            yield _joined(parts, sizes)
+            parts, sizes = [], []
+    yield _joined(parts, sizes)
+
+
+def _joined(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    return np.frombuffer(b"".join(parts), dtype=np.uint8), np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))

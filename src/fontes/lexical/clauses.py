@@ -1,0 +1,186 @@
+"""Clauses of the query language as they are typed, before the analysis of their words, and their canonical text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, `title:springs^2`.
+
+    Args:
+        text: The word as typed.
+        field: The field that must hold it; "" is any.
+        weight: Factor of its score.
+    """
+
+    text: str
+    field: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of words, `hydro*`.
+
+    Args:
+        text: The beginning as typed.
+        field: The field that must hold one of them; "" is any.
+        weight: Factor of its score.
+    """
+
+    text: str
+    field: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """Words that differ from a word by few letters, `geyser~1`.
+
+    Args:
+        text: The word as typed.
+        edits: Greatest number of letters inserted, deleted, replaced, or exchanged with the next; None goes by its length.
+        field: The field that must hold one of them; "" is any.
+        weight: Factor of its score.
+    """
+
+    text: str
+    edits: int | None = None
+    field: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A phrase, `"hot springs"~2`, or words in any order within a window, `"hot springs"~uw8`.
+
+    Args:
+        text: The words as typed, one space between two.
+        slop: Greatest sum of moves of its words.
+        width: Width of the window in words; 0 is a phrase.
+        field: The field that must hold it; "" is any.
+        weight: Factor of its score.
+    """
+
+    text: str
+    slop: int = 0
+    width: int = 0
+    field: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A comparison of a column, `year:[2020 TO 2024]`.
+
+    Args:
+        text: Its canonical text.
+        where: The same as a filter, such as "year >= 2020 and year <= 2024".
+    """
+
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """Clauses in brackets, or all of a query; see `core.query.Group`."""
+
+    must: tuple[TypedClause, ...] = ()
+    should: tuple[TypedClause, ...] = ()
+    must_not: tuple[TypedClause, ...] = ()
+    weight: float = 1.0
+
+    @property
+    def leaves(self) -> Iterator[Typed]:
+        """All that is no group, in the order of the canonical text."""
+        for clause in (*self.must, *self.should, *self.must_not):
+            if isinstance(clause, Clauses):
+                yield from clause.leaves
+            else:
+                yield clause
+
+    @property
+    def words(self) -> Iterator[str]:
+        """What the clauses to be found say in words, without operators and conditions."""
+        for clause in (*self.must, *self.should):
+            if isinstance(clause, Clauses):
+                yield from clause.words
+            elif not isinstance(clause, Filter):
+                yield clause.text
+
+    def __str__(self) -> str:
+        """Return the canonical text, which is read as these clauses where clauses side by side are joined by OR."""
+        should = [_written(clause) for clause in self.should]
+        if any(is_filter(clause) for clause in self.should):  # beside others, and not joined by OR, it would be required
+            should = [" OR ".join([*(f"+{_written(clause)}" for clause in self.must[-1:]), *should])]
+            must = self.must[:-1]
+        else:
+            must = self.must
+        parts = [*(f"+{_written(clause)}" for clause in must), *should, *(f"-{_written(clause)}" for clause in self.must_not)]
+        return " ".join(parts)
+
+
+Typed: TypeAlias = Word | Prefix | Similar | Quoted | Filter
+TypedClause: TypeAlias = Typed | Clauses
+
+INSIDE = re.compile(r'[\\\s"()*~^]')
+LEADING = re.compile(r'[-+!\[{><="“”„]')
+OPERATOR = re.compile(r"AND|OR|NOT|&&|\|\|")
+
+
+def is_filter(clause: TypedClause) -> bool:
+    """Whether a clause consists of comparisons of columns alone, so that it has no score."""
+    return (
+        all(isinstance(leaf, Filter) for leaf in clause.leaves) if isinstance(clause, Clauses) else isinstance(clause, Filter)
+    )
+
+
+def escaped(text: str) -> str:
+    """Return a word with a backslash before each character that would be read as an operator."""
+    if OPERATOR.fullmatch(text):
+        return f"\\{text}"
+    inside = INSIDE.sub(r"\\\g<0>", text)
+    name, _, value = text.partition(":")
+    if is_name(name) and value and value[0] != "/":
+        inside = inside.replace(":", "\\:")
+    return f"\\{inside}" if LEADING.match(inside) else inside
+
+
+def is_name(text: str) -> bool:
+    """Whether a text before a colon may name a field or a column: the hour of 12:30 names none."""
+    return bool(text) and not text.isdecimal()
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotation marks."""
+    return '"' + re.sub(r'["\\]', r"\\\g<0>", text) + '"'
+
+
+def _written(clause: TypedClause) -> str:
+    match clause:
+        case Filter(text):
+            return text
+        case Clauses():
+            return f"({clause}){_weight(clause.weight)}"
+        case Quoted(text, slop, width):
+            body = quoted(text) + (f"~uw{width}" if width else f"~{slop}" if slop else "")
+        case Prefix(text):
+            body = f"{escaped(text)}*"
+        case Similar(text, edits):
+            body = f"{escaped(text)}~{'' if edits is None else edits}"
+        case Word(text):
+            body = escaped(text)
+    return f"{f'{escaped(clause.field)}:' if clause.field else ''}{body}{_weight(clause.weight)}"
+
+
+def _weight(weight: float) -> str:
+    if weight == 1.0:
+        return ""
+    short = f"{weight:g}"
+    return f"^{short if float(short) == weight else repr(weight)}"

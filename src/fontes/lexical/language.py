@@ -1,0 +1,289 @@
+"""The query language as a stage: from typed texts to structured queries over the terms of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import check_whole
+from ..core.errors import ParameterError
+from ..core.progress import Report
+from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
+from ..core.registry import nearest
+from ..core.stage import Stage
+from ..core.values import Topic, Topics
+from ..index.edits import near, prefixed
+from ..text.tokenizers import TOKENIZERS
+from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
+from .syntax import Names, read
+
+if TYPE_CHECKING:
+    from ..index import Index
+    from ..index.state import State
+
+JOINS = ("or", "and")
+SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
+MOST_FACTOR = 1e30  # of a clause by all groups around it, within float32
+CAUTIOUS = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """A text as the query language reads it.
+
+    Args:
+        text: The text as typed.
+        query: The structured query; None for a plain text.
+        canonical: The same query in canonical syntax; of a plain text its words.
+        words: The words to be found, without operators and conditions.
+        remarks: What was read otherwise than it was probably meant, or only in part.
+    """
+
+    text: str
+    query: Group | None
+    canonical: str
+    words: str
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueryLanguage(Stage[Topics, Topics], name="query"):
+    """Reads topics in the query language: `query() >> bm25()`.
+
+    `+must -not`, `AND OR NOT`, `(groups)`, `"a phrase"~2`, `"a window"~uw8`, `title:word`, `prefix*`, `word~1`, `word^2` and
+    comparisons of columns such as `year:[2020 TO 2024]`. The topic's `query` becomes the structured query, its `text` the words
+    to be found. A text without operators stays as it is, and so does a topic that has weights or a query.
+
+    Words are analysed by the index. A word with several terms matches by each of them, or by all with `operator="and"`; the
+    gaps of stop words in a phrase are kept. Prefixes and similar words are looked up among the terms of the index.
+
+    Args:
+        index: The index that is searched.
+        operator: How clauses side by side are joined: "or" (one of them matches; more score higher) or "and" (all match).
+        strict: Whether a text that is not well-formed is an error; otherwise what is no operator is text.
+        fixed: How many first letters of a word such as geyser~1 are never edited.
+        max_expansions: Greatest number of terms of a prefix or of similar words; the most frequent ones are taken.
+    """
+
+    index: Index = field(repr=False)
+    operator: str = "or"
+    strict: bool = False
+    fixed: int = 0
+    max_expansions: int = 1024
+
+    def check(self) -> None:
+        if self.operator not in JOINS:
+            raise ParameterError(f"operator: there is no '{self.operator}'; {nearest(str(self.operator), JOINS)}")
+        if not isinstance(self.strict, bool):
+            raise ParameterError(f"strict must be True or False, not {self.strict!r}")
+        check_whole("fixed", self.fixed, 0)
+        check_whole("max_expansions", self.max_expansions)
+
+    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+        self.check()
+        return Topics(self._rewritten(topic, len(topics) > 1) for topic in topics.values())
+
+    def _rewritten(self, topic: Topic, named: bool) -> Topic:
+        if topic.weights is not None or topic.query is not None:
+            return topic
+        try:
+            parsed = self.parse(topic.text)
+        except ParameterError as error:
+            raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
+        if parsed.query is None and parsed.words == topic.text:
+            return topic
+        return replace(topic, text=parsed.words, query=parsed.query, origin=topic)
+
+    def parse(self, text: str) -> ParsedQuery:
+        """Read one text.
+
+        Raises:
+            ParameterError: Where `strict`, the text is not well-formed; the message gives the place and what to do.
+        """
+        clauses, operators, remarks = read(text, self._names, self.operator, self.strict)
+        plain = not clauses.must and not clauses.must_not and all(isinstance(one, Word) for one in clauses.should)
+        if plain and not operators - {"\\"}:
+            words = " ".join(clauses.words) if operators else text
+            return ParsedQuery(text, None, str(clauses), words, remarks)
+        analysis = _Analysis(self)
+        query = analysis.group(clauses)
+        notes = analysis.notes(query)
+        if self.strict and analysis.problems:
+            raise ParameterError(f"query: {analysis.problems[0]}")
+        return ParsedQuery(text, query, str(clauses), " ".join(clauses.words), (*remarks, *notes))
+
+    @cached_property
+    def _names(self) -> Names:
+        return names_of(self.index.state)
+
+
+def names_of(state: State) -> Names:
+    """Return what may stand before a colon in queries over an index."""
+    separate = tuple(getattr(state, "separate", ()))
+    return Names(separate, () if separate else tuple(state.fields), state.columns)
+
+
+def has_operators(text: str, names: Names) -> bool:
+    """Whether a text would be read otherwise by the query language than as plain words.
+
+    Args:
+        text: Any text.
+        names: The names of the index.
+    """
+    typed = read(text, names)
+    return bool(typed.operators & CAUTIOUS) and not text.isupper()
+
+
+def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int) -> NDArray[np.integer[Any]]:
+    """Return at most so many of some terms: those of the greatest document frequency, of equal ones the first.
+
+    Args:
+        numbers: Numbers of terms, ascending.
+        df: Document frequency of each term of the index.
+        most: Greatest number of terms.
+    """
+    if len(numbers) <= most:
+        return numbers
+    own = np.asarray(df)[numbers]
+    least = np.partition(own, -most)[-most]
+    above, ties = np.flatnonzero(own > least), np.flatnonzero(own == least)
+    taken: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: most - len(above)]]))]
+    return taken
+
+
+class _Analysis:
+    """From typed clauses to a query over index terms."""
+
+    def __init__(self, stage: QueryLanguage) -> None:
+        self._stage = stage
+        self._state = stage.index.state
+        self._analyzer = self._state.analyzer
+        self._factor = 1.0
+        self.problems: list[str] = []  # where what was typed cannot be done
+        self._bounded: list[str] = []
+
+    def notes(self, query: Group) -> tuple[str, ...]:
+        """What is to be said about the query."""
+        nothing = [] if query.must or query.should else ["nothing is left to be found"]
+        return tuple(dict.fromkeys([*self.problems, *self._bounded, *nothing]))
+
+    def group(self, clauses: Clauses) -> Group:
+        """The clauses over index terms."""
+        before, self._factor = self._factor, self._factor * max(clauses.weight, 1.0)
+        group = Group(
+            tuple(self._each(clauses.must)),
+            tuple(self._any(clauses.should)),
+            tuple(self._each(clauses.must_not)),
+            self._weight(clauses.weight, before),
+        )
+        self._factor = before
+        return group
+
+    def _each(self, clauses: Sequence[TypedClause]) -> list[Clause]:
+        """Clauses that are judged one by one; those without terms, such as stop words, are left out."""
+        each = ([self._one(clause)] for clause in clauses)
+        return [clause for (clause,) in each if clause is not None]
+
+    def _any(self, clauses: Sequence[TypedClause]) -> list[Clause]:
+        """Clauses of which one matches; words side by side are analysed as one text."""
+        every: list[Clause] = []
+        run: list[str] = []
+        for clause in (*clauses, None):
+            if isinstance(clause, Word) and not clause.field and clause.weight == 1.0:
+                run.append(clause.text)
+                continue
+            every += [Term(term) for term in self._analyzer(" ".join(run))]
+            run = []
+            if clause is None or (one := self._one(clause)) is None:
+                continue
+            spliced = isinstance(one, Group) and one.should and not one.must and not one.must_not and one.weight == 1.0
+            every += one.should if isinstance(one, Group) and spliced else [one]
+        return every
+
+    def _one(self, clause: TypedClause) -> Clause | None:
+        """A clause over index terms; None where it has none."""
+        match clause:
+            case Filter(where=where):
+                return Condition(where)
+            case Clauses():
+                group = self.group(clause)
+                return group if group.must or group.should or group.must_not else None
+            case Quoted():
+                return self._quoted(clause)
+            case Prefix():
+                return self._prefix(clause)
+        terms = self._analyzer(clause.text)
+        weight = self._weight(clause.weight, self._factor)
+        if isinstance(clause, Similar):
+            return self._joined([self._similar(term, clause, weight) for term in terms or self._unstemmed(clause.text)])
+        return self._joined([Term(term, clause.field, weight) for term in terms])
+
+    def _joined(self, clauses: list[Clause]) -> Clause | None:
+        """The clauses of the terms of one word."""
+        if len(clauses) < 2:
+            return clauses[0] if clauses else None
+        return Group(must=tuple(clauses)) if self._stage.operator == "and" else Group(should=tuple(clauses))
+
+    def _quoted(self, clause: Quoted) -> Clause | None:
+        weight = self._weight(clause.weight, self._factor)
+        spans = self._analyzer.spans(clause.text)
+        places = [(place, term) for place, (_, _, own) in enumerate(spans) for term in own]
+        terms = tuple(term for _, term in places)
+        if len(terms) < 2:
+            return Term(terms[0], clause.field, weight) if terms else None
+        if not getattr(self._state, "has_positions", False):
+            self.problems.append(
+                f'the index keeps no positions, so that "{clause.text[:80]}" asks for all of its words in any order; '
+                "build it with positions=True (--positions)"
+            )
+            return Group(must=tuple(Term(term, clause.field) for term in terms), weight=weight)
+        if clause.width:
+            return Window(terms, max(clause.width, len(terms)), clause.field, weight)
+        return Phrase(terms, tuple(place - places[0][0] for place, _ in places), clause.slop, clause.field, weight)
+
+    def _prefix(self, clause: Prefix) -> Clause:
+        """The terms that begin so, and the term of the prefix as a word of its own, which a stemmer may have shortened."""
+        *words, last = self._unstemmed(clause.text)
+        weight = self._weight(clause.weight, self._factor)
+        numbers = np.arange(*(prefixed(self._state.terms, last) if last else (0, 0)))
+        expanded = self._expanded(f"{clause.text[:80]}*", numbers, self._analyzer(last), clause.field, weight)
+        whole = self._joined([*(Term(word, clause.field, weight) for word in words), expanded])
+        assert whole is not None
+        return whole
+
+    def _similar(self, term: str, clause: Similar, weight: float) -> Clause:
+        edits = clause.edits if clause.edits is not None else 1 if len(term) <= SHORT_WORD else 2
+        numbers, _ = near(self._state.terms, term, edits, prefix=self._stage.fixed)
+        typed = f"{clause.text[:80]}~{'' if clause.edits is None else clause.edits}"
+        return self._expanded(typed, numbers, [term], clause.field, weight)
+
+    def _expanded(
+        self, typed: str, numbers: NDArray[np.integer[Any]], own: Sequence[str], of_field: str, weight: float
+    ) -> Term | AnyOf:
+        """The terms with these numbers, bounded, and those of the word itself that the index has."""
+        state, most = self._state, self._stage.max_expansions
+        taken = most_frequent(numbers, state.df, most)
+        if len(taken) < len(numbers):
+            self._bounded.append(
+                f"{typed} stands for the {most:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
+            )
+        terms = sorted({*state.terms.take(taken), *(term for term in own if state.term_number(term) >= 0)})
+        return Term(terms[0], of_field, weight) if len(terms) == 1 else AnyOf(tuple(terms), of_field, weight)
+
+    def _unstemmed(self, text: str) -> list[str]:
+        """A word's tokens in the letters of index terms, neither stemmed nor left out as stop words; never none."""
+        analyzer = replace(self._analyzer, stopwords=(), stemmer="", words=(1, 1), chars=None)
+        if isinstance(analyzer.tokenizer, str) and analyzer.tokenizer in TOKENIZERS:
+            return analyzer(text) or [""]
+        return [term for term in analyzer.terms([text]) if term] or [""]
+
+    def _weight(self, weight: float, factor: float) -> float:
+        if weight * factor <= MOST_FACTOR:
+            return weight
+        self._bounded.append(f"weights within each other multiply to {MOST_FACTOR:g} at most; those beyond are left out")
+        return 1.0

@@ -1,0 +1,179 @@
+"""Clauses of structured queries that are counted as terms: their documents, frequencies and weights.
+
+A term of one field, any of several terms, a phrase and a window have a frequency in each document, and from it a document
+frequency and a collection frequency of the whole index. So every model weighs them as it weighs terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError, ParameterError
+from ..core.query import AnyOf, Leaf, Phrase, Term, Window
+from ..storage.arrays import REMEDY
+from ..storage.caches import Attached, Cached
+from .impacts import MAX_MODELS
+from .proximity import proximity_counts
+from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index.state import State
+
+MEMORY = 1 << 28  # bytes of the counts, and of the weights of a model, that are kept with a state
+DENSE = 8  # terms with more postings than documents / DENSE are added up by document
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The documents that match a clause.
+
+    Args:
+        docs: int32, ascending.
+        tf: int32; frequency of the clause in each.
+    """
+
+    docs: NDArray[np.int32]
+    tf: NDArray[np.int32]
+
+    @property
+    def df(self) -> int:
+        """Document frequency."""
+        return len(self.docs)
+
+    @cached_property
+    def cf(self) -> int:
+        """Collection frequency."""
+        return int(self.tf.sum(dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory."""
+        return self.docs.nbytes + self.tf.nbytes
+
+
+def counts_of(index: State, clause: Leaf) -> Counts:
+    """Return the documents that match a clause, from memory or computed.
+
+    Args:
+        index: The index.
+        clause: The clause, with weight 1.
+
+    Raises:
+        ParameterError: The index keeps no positions, no separate fields, or no field of this name.
+    """
+    return _COUNTS.of(index).get(clause, lambda: _counted(index, clause))
+
+
+def weights_of(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
+    """Return the weights of a clause in the documents of `counts_of`, under a model.
+
+    Raises:
+        ParameterError: As `counts_of`.
+        IndexFormatError: A weight is not finite.
+    """
+    models = _WEIGHTS.of(index).get(weighting, _no_weights)
+    return models.get(clause, lambda: _weighted(index, weighting, clause))
+
+
+def statistics_of(index: State, clause: Leaf) -> ClauseStatistics:
+    """Return the statistics by which a model weighs a clause."""
+    counts, parts = counts_of(index, clause), None
+    terms = term_numbers(index, clause.terms) if isinstance(clause, (Phrase, Window)) and counts.df else None
+    if not clause.field:
+        parts = None if terms is None else index.df[terms].astype(np.float64)
+        return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts)
+    fields, place = _fields(index), field_number(index, clause.field)
+    parts = None if terms is None else fields.df[terms, place].astype(np.float64)
+    lengths = fields.lengths[:, place].astype(np.float64)
+    return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts, lengths, int(fields.tokens[place]))
+
+
+def field_number(index: State, name: str) -> int:
+    """Position of a field among those that the index keeps apart.
+
+    Raises:
+        ParameterError: The index keeps no separate fields, or none of this name.
+    """
+    names = tuple(_fields(index).names)
+    if name not in names:
+        raise ParameterError(f"the index {index.path} has no field '{name}'; its fields are {', '.join(names)}")
+    return names.index(name)
+
+
+def term_numbers(index: State, terms: tuple[str, ...]) -> NDArray[np.int64]:
+    """Numbers of terms, -1 for unknown ones."""
+    return np.array([index.term_number(term) for term in terms], dtype=np.int64)
+
+
+def _fields(index: Any) -> Any:
+    return index.field_statistics
+
+
+def _counted(index: State, clause: Leaf) -> Counts:
+    terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
+    place = field_number(index, clause.field) if clause.field else -1
+    if isinstance(clause, (Phrase, Window)):
+        return Counts(*proximity_counts(index, clause, terms, place))
+    terms = np.unique(terms[terms >= 0])
+    docs, tf = index.postings(terms)
+    if place >= 0:
+        tf = _fields(index).frequencies(terms)[:, place]
+        docs, tf = docs[tf > 0], tf[tf > 0]
+    return Counts(docs, tf) if len(terms) == 1 else _added(docs, tf, len(index))
+
+
+def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Counts:
+    """Add up the frequencies of each document."""
+    if len(docs) * DENSE > documents:
+        sums = np.bincount(docs, tf, documents)
+        own = np.flatnonzero(sums)
+        return Counts(own.astype(np.int32), sums[own].astype(np.int32))
+    order = np.argsort(docs, kind="stable")
+    docs, tf = docs[order], tf[order]
+    firsts = np.flatnonzero(np.diff(docs, prepend=-1))
+    return Counts(docs[firsts], np.add.reduceat(tf, firsts) if len(firsts) else tf)
+
+
+def _weighted(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
+    counts = counts_of(index, clause)
+    postings = Postings(np.zeros(1, np.int64), np.array([counts.df]), counts.docs, counts.tf)
+    weights: Floats = weighting.postings(statistics_of(index, clause), postings)
+    if not np.isfinite(weights.sum(dtype=np.float64)):
+        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+    return weights.astype(np.float32)
+
+
+def _no_counts(index: Any) -> Cached[Leaf, Counts]:
+    return Cached(MEMORY, lambda counts: counts.nbytes)
+
+
+def _no_weights() -> Cached[Leaf, NDArray[np.float32]]:
+    return Cached(MEMORY, lambda weights: weights.nbytes)
+
+
+_COUNTS: Attached[State, Cached[Leaf, Counts]] = Attached("clause_counts", _no_counts)
+_WEIGHTS: Attached[State, Cached[Weighting, Cached[Leaf, NDArray[np.float32]]]] = Attached(
+    "clause_weights", lambda index: Cached(MAX_MODELS)
+)
+
+
+def shown(clause: Leaf) -> str:
+    """Return a clause as text, such as title:"desert spring"~2."""
+    before = f"{clause.field}:" if clause.field else ""
+    match clause:
+        case Term():
+            return f"{before}'{clause.term}'"
+        case AnyOf():
+            few = ", ".join(f"'{term}'" for term in clause.terms[:3])
+            return f"{before}any of {few}" + (f" and {len(clause.terms) - 3} more" if len(clause.terms) > 3 else "")
+        case Phrase():
+            words: list[str] = []
+            for term, offset in zip(clause.terms, clause.offsets, strict=True):
+                words += ["_"] * (offset - len(words)) + [term]
+            return f'{before}"{" ".join(words)}"' + (f"~{clause.slop}" if clause.slop else "")
+    return f"{before}window of {clause.width}: " + " ".join(f"'{term}'" for term in clause.terms)

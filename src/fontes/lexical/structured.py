@@ -1,0 +1,282 @@
+"""Search by structured queries: which documents match, and the sum of the clauses that they match.
+
+A score is the float64 sum over the clauses of query weight times float32 weight, in a fixed order, rounded to float32: first
+the terms of the index in ascending order, as for a bag of words, then other clauses as they come. Equal clauses are one
+clause with the sum of their weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError
+from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Window
+from ..core.ranking import order_keys
+from ..core.values import Explanation, Topic
+from ..index.columns import Filter, filter_of
+from ..storage.compiled import affordable, is_loaded
+from .impacts import impacts_of, weighted_postings
+from .pseudo_terms import counts_of, shown, statistics_of, weights_of
+from .searching import CALLS, LOOKS, QUICK, search_topic
+from .weighting import Postings, Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index.state import State
+
+DEEPEST = 100  # greatest nesting of groups
+MOST_WEIGHT = 1e30  # keeps scores within float32
+Mask = NDArray[np.bool_]
+Results: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores, best first
+List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
+
+
+@dataclass(frozen=True)
+class Part:
+    """A clause that scores.
+
+    Args:
+        clause: The clause, with weight 1.
+        weight: Sum of the weights of its occurrences.
+        guards: Groups that a document must match, too, for this score.
+        number: Number of a term of the index, -1 of other clauses.
+    """
+
+    clause: Leaf
+    weight: float
+    guards: tuple[Group, ...]
+    number: int
+
+
+class StructuredQuery:
+    """The structured query of a topic over an index.
+
+    Args:
+        index: The index.
+        topic: The topic.
+
+    Raises:
+        InputError: A clause or a weight is invalid, or groups are nested too deeply.
+    """
+
+    def __init__(self, index: State, topic: Topic) -> None:
+        assert topic.query is not None
+        self._index, self.query = index, topic.query
+        weights: dict[tuple[Leaf, tuple[Group, ...]], float] = {}
+        try:
+            _collect(topic.query, 1.0, (), weights, 0)
+        except _QueryError as problem:
+            raise InputError(f"topic '{topic.id}': {problem}") from None
+        terms: list[Part] = []
+        others: list[Part] = []
+        for (clause, guards), weight in weights.items():
+            number = self.number(clause)
+            if guards or number is None:
+                others.append(Part(clause, weight, guards, -1 if number is None else number))
+            elif number >= 0:
+                terms.append(Part(clause, weight, (), number))
+        self.parts = [*sorted(terms, key=lambda part: part.number), *others]
+
+    def number(self, clause: Leaf) -> int | None:
+        """Number of a term of the index, -1 for an unknown one; None for other clauses."""
+        return self._index.term_number(clause.term) if type(clause) is Term and not clause.field else None
+
+    @cached_property
+    def known(self) -> list[Part]:
+        """The parts that any document matches."""
+        return [part for part in self.parts if part.number >= 0 or counts_of(self._index, part.clause).df]
+
+    @cached_property
+    def is_bag(self) -> bool:
+        """Whether it is a bag of terms: a document matches if it has one of them."""
+        return _is_union(self.query) and all(part.number >= 0 for part in self.parts)
+
+    def weights(self, weighting: Weighting) -> NDArray[np.float64]:
+        """Query weights of the `known` parts."""
+        return weighting.query(np.array([part.weight for part in self.known], dtype=np.float64))
+
+    def matches(self, where: Filter | None) -> NDArray[np.int32]:
+        """Ordinals of all documents that match, ascending."""
+        mask = self.mask(self.query)
+        return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
+
+    def search(self, weighting: Weighting, k: int, where: Filter | None) -> Results:
+        """Return the best `k` documents and their scores."""
+        if self.is_bag:
+            terms = np.array([part.number for part in self.known], dtype=np.int32)
+            bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
+            return search_topic(self._index, weighting, bag, k, where)
+        matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
+        lists = self._lists(weighting)
+        for part, weight, (docs, weights) in zip(self.known, self.weights(weighting), lists, strict=True):
+            for guard in part.guards:
+                inside = self.mask(guard)[docs]
+                docs, weights = docs[inside], weights[inside]
+            sums[docs] += weight * weights
+        scores = sums[matching].astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
+        keys = order_keys(scores, self._index.ids.rank[matching])
+        best = np.argpartition(keys, -k)[-k:] if k < len(keys) else np.arange(len(keys))
+        best = best[np.argsort(keys[best])[::-1]]
+        return matching[best], scores[best]
+
+    def _lists(self, weighting: Weighting) -> list[List]:
+        """Documents and weights of each of the `known` parts."""
+        index, terms = self._index, np.array([part.number for part in self.known if part.number >= 0], dtype=np.int32)
+        steps = int(index.df[terms].sum(dtype=np.int64)) // QUICK + len(index) // LOOKS + CALLS
+        plainly = not is_loaded() and affordable(steps)
+        impacts = None if plainly or not len(terms) else impacts_of(index, weighting, terms)
+        lists: list[List] = []
+        for part in self.known:
+            if part.number < 0:
+                lists.append((counts_of(index, part.clause).docs, weights_of(index, weighting, part.clause)))
+            elif impacts is None:
+                lists.append(weighted_postings(index, weighting, np.array([part.number])))
+            else:
+                own = slice(*impacts.lists.bounds[part.number : part.number + 2].tolist())
+                lists.append((impacts.lists.docs[own], impacts.weights[own]))
+        return lists
+
+    def mask(self, clause: Clause) -> Mask:
+        """Whether each document matches a clause.
+
+        Raises:
+            ParameterError: A condition does not fit the columns, or the index lacks positions or fields that a clause needs.
+        """
+        index = self._index
+        if isinstance(clause, Condition):
+            passed = filter_of(index, clause.where)
+            assert passed is not None
+            return passed.mask
+        mask = np.zeros(len(index), dtype=np.bool_)
+        if not isinstance(clause, Group):
+            number = self.number(clause)
+            if number is None:
+                mask[counts_of(index, _unweighted(clause)).docs] = True
+            elif number >= 0:
+                mask[index.postings(np.array([number]))[0]] = True
+            return mask
+        if clause.must:
+            mask[:] = True
+            for one in clause.must:
+                mask &= self.mask(one)
+        else:
+            for one in clause.should:
+                mask |= self.mask(one)
+        for one in clause.must_not:
+            mask &= ~self.mask(one)
+        return mask
+
+    def explain(self, weighting: Weighting, doc: int, title: str) -> Explanation:
+        """Explain the score of a document, clause by clause.
+
+        Args:
+            weighting: The model.
+            doc: Ordinal of the document.
+            title: Label of the whole.
+        """
+        if not self.mask(self.query)[doc]:
+            return Explanation(0.0, f"the document does not match: {self._absence(self.query, doc)}")
+        parts = []
+        for part, weight in zip(self.known, self.weights(weighting).tolist(), strict=True):
+            explained = None if any(not self.mask(guard)[doc] for guard in part.guards) else self._of_part(weighting, part, doc)
+            if explained is not None:
+                value = weight * float(np.float32(explained.value))
+                of_query = Explanation(weight, f"query part: weight={part.weight:g}")
+                parts.append(Explanation(value, shown(part.clause), (explained, of_query)))
+        return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
+
+    def _of_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
+        """Explain the weight of a clause in a document; None where the document does not match it."""
+        index = self._index
+        if part.number >= 0:
+            (docs, tf), term, statistics = index.postings(np.array([part.number])), part.number, Statistics.of(index)
+        else:
+            counts, term, statistics = counts_of(index, part.clause), 0, statistics_of(index, part.clause)
+            docs, tf = counts.docs, counts.tf
+        at = int(np.searchsorted(docs, doc))
+        if at == len(docs) or docs[at] != doc:
+            return None
+        posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tf[at : at + 1])
+        return weighting.explain(statistics, posting)
+
+    def _absence(self, group: Group, doc: int) -> str:
+        """Say which clause keeps a document out."""
+        for clause in group.must:
+            if not self.mask(clause)[doc]:
+                inner = isinstance(clause, Group) and clause.must
+                return self._absence(clause, doc) if inner else f"it lacks {_described(clause)}"  # type: ignore[arg-type]
+        for clause in group.must_not:
+            if self.mask(clause)[doc]:
+                return f"it has {_described(clause)}, which it must not"
+        return "it has none of the clauses of which one should match"
+
+
+class _QueryError(Exception):
+    """What is wrong with a query."""
+
+
+def _collect(
+    group: Group, factor: float, guards: tuple[Group, ...], into: dict[tuple[Leaf, tuple[Group, ...]], float], depth: int
+) -> None:
+    """Add the weights of the clauses that score below a group.
+
+    A document that matches a group matches its must; and a group of should alone is matched by whatever matches a clause of it.
+    Other groups guard the scores of their clauses.
+    """
+    if depth > DEEPEST:
+        raise _QueryError(f"groups of its query are nested more than {DEEPEST} deep")
+    factor *= _weight(group)
+    for clauses, is_must in ((group.must, True), (group.should, False)):
+        for clause in clauses:
+            if isinstance(clause, Group):
+                implied = is_must or not (clause.must or clause.must_not)
+                _collect(clause, factor, guards if implied else (*guards, clause), into, depth + 1)
+            elif not isinstance(clause, Condition):
+                weight = factor * _weight(clause)
+                key = _unweighted(clause), guards
+                into[key] = into.get(key, 0.0) + weight
+                if not abs(into[key]) <= MOST_WEIGHT:
+                    raise _QueryError(f"the weight of {shown(clause)} in its query is beyond {MOST_WEIGHT:g}")
+    for clause in group.must_not:  # which are checked alone
+        if isinstance(clause, Group):
+            _collect(clause, 1.0, (), {}, depth + 1)
+        elif not isinstance(clause, Condition):
+            _weight(clause)
+
+
+def _weight(clause: Leaf | Group) -> float:
+    if not isinstance(clause, (Term, AnyOf, Phrase, Window, Group)):
+        raise _QueryError(f"{clause!r} is no clause of a query")
+    if not isinstance(clause.weight, Real) or not math.isfinite(clause.weight):
+        raise _QueryError(f"the weight {clause.weight!r} in its query is not a finite number")
+    return float(clause.weight)
+
+
+def _unweighted(clause: Leaf) -> Leaf:
+    return clause if clause.weight == 1.0 else replace(clause, weight=1.0)
+
+
+def _is_union(group: Group) -> bool:
+    """Whether a document matches if it matches one of the clauses that score."""
+    inner = [clause for clause in group.should if isinstance(clause, Group)]
+    return (
+        not (group.must or group.must_not)
+        and not any(isinstance(clause, Condition) for clause in group.should)
+        and all(map(_is_union, inner))
+    )
+
+
+def _described(clause: Clause) -> str:
+    if isinstance(clause, Condition):
+        return f"what holds where {clause.where}"
+    if isinstance(clause, Group):
+        clauses: Sequence[Any] = clause.must or clause.should
+        return "all of " * bool(clause.must) + "one of " * (not clause.must) + ", ".join(map(_described, clauses))
+    return shown(clause)

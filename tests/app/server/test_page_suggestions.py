@@ -1,0 +1,104 @@
+"""Completions below the query and corrections above the results, typed in Chromium."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.pages import Pages, expect, shown, texts
+
+OPTIONS = "#completions [role=option]"
+
+
+def typed(pages: Pages, text: str, **options: Any) -> Any:
+    page = pages(**options)
+    page.locator("#q").press_sequentially(text)
+    page.wait_for_selector(OPTIONS)
+    return page
+
+
+def test_completions_appear_while_a_query_is_typed_and_a_click_searches(pages: Pages) -> None:
+    page = typed(pages, "closed har")
+    assert "closed harbour" in texts(page, OPTIONS)
+    assert page.get_attribute("#q", "aria-expanded") == "true"
+    page.locator(OPTIONS).filter(has_text="closed harbour").first.click()
+    page.wait_for_selector(".hit")
+    assert page.input_value("#q") == "closed harbour"
+    expect(page.locator("#completions")).to_be_hidden()
+    assert page.get_attribute("#q", "aria-expanded") == "false"
+
+
+def test_arrows_choose_a_completion_enter_searches_for_it_and_escape_closes(pages: Pages) -> None:
+    page = typed(pages, "har")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    chosen = page.locator("#completions [aria-selected=true]")
+    assert page.get_attribute("#q", "aria-activedescendant") == chosen.get_attribute("id")
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.press("ArrowUp")
+    text = chosen.text_content()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results:not([aria-busy]) .hit")
+    assert page.input_value("#q") == text
+    page.locator("#q").press_sequentially(" tid")
+    page.wait_for_selector(OPTIONS)
+    page.keyboard.press("Escape")
+    expect(page.locator("#completions")).to_be_hidden()
+    assert page.input_value("#q") == f"{text} tid"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.closest('.hit') !== null")
+
+
+def test_enter_without_a_choice_searches_for_what_was_typed(pages: Pages) -> None:
+    page = typed(pages, "closed port har")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    assert page.input_value("#q") == "closed port har"
+    expect(page.locator("#completions")).to_be_hidden()
+
+
+def test_the_last_answer_wins_and_a_blank_ends_a_word(pages: Pages) -> None:
+    page = pages()
+    page.route("**/suggest?q=ha&*", lambda route: None)  # this one is never answered
+    page.locator("#q").press_sequentially("ha", delay=10)
+    page.wait_for_timeout(200)
+    page.locator("#q").press_sequentially("rb")
+    page.wait_for_selector(OPTIONS)
+    assert all(text.startswith("harb") for text in texts(page, OPTIONS))
+    page.keyboard.press("Space")
+    expect(page.locator("#completions")).to_be_hidden()
+
+
+def test_a_server_that_fails_to_suggest_disturbs_nobody(pages: Pages) -> None:
+    pages.expected.append("500")
+    page = pages()
+    page.route("**/suggest?*", lambda route: route.fulfill(status=500, json={"detail": "no"}))
+    page.locator("#q").press_sequentially("harbour")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    assert page.locator(".problem").count() == 0
+
+
+def test_a_misspelt_query_is_corrected_by_a_click(pages: Pages) -> None:
+    page = pages("/?q=harbuor+clsoed")
+    link = page.locator(".meant a")
+    assert link.text_content() == "harbour closed"
+    link.click()
+    page.wait_for_selector(".hit")
+    assert page.input_value("#q") == "harbour closed"
+    assert page.locator(".meant").count() == 0
+    page.go_back()
+    shown(page)
+    page.wait_for_selector(".meant")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_axe_finds_nothing_in_suggestions_and_nothing_scrolls_sideways(pages: Pages, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="accessibility is checked with axe-core").Axe()
+    page = typed(pages, "harb", width=width)
+    page.keyboard.press("ArrowDown")
+    assert axe.run(page).response["violations"] == []
+    page.goto(pages.address + "/?q=harbuor+clsoed")
+    page.wait_for_selector(".meant")
+    assert axe.run(page).response["violations"] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

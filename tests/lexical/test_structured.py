@@ -1,0 +1,160 @@
+"""Structured queries: which documents match and with what scores, compared with a scan of the documents' terms."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from support.lexical import MODELS, TOPICS, model, rows, tied_index
+from support.naive_queries import NaiveIndex, random_query
+from support.small_collections import PROPERTY
+
+from fontes.core import Doc, InputError, ParameterError, Topic, Topics
+from fontes.core.query import AnyOf, Condition, Group, Term
+from fontes.index import Index
+from fontes.text import Analyzer
+
+WORDS = ["a", "b", "c", "d", "e"]
+ANALYZER = Analyzer(tokenizer="whitespace", stopwords=("the",))
+
+
+def collection() -> tuple[list[list[str]], list[int]]:
+    draw = random.Random(5)
+    texts = [draw.choices([*WORDS, "the"], [5, 3, 2, 1, 1, 2], k=draw.randrange(14)) for _ in range(60)]
+    return texts, [2000 + n % 10 for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def naive() -> NaiveIndex:
+    texts, years = collection()
+    return NaiveIndex([[None if word == "the" else word for word in text] for text in texts], years)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory) -> Index:
+    docs = [
+        Doc(f"d{n:02}", " ".join(text), metadata={"year": year})
+        for n, (text, year) in enumerate(zip(*collection(), strict=True))
+    ]
+    path = tmp_path_factory.mktemp("structured") / "x"
+    index = Index.build(docs[:40], path, analyzer=ANALYZER, positions=True, separate=True)
+    index.add(docs[40:])
+    return index
+
+
+def topic(query: Group) -> Topic:
+    return Topic("1", "", query=query)
+
+
+@PROPERTY
+@given(st.integers(0, 1 << 30))
+def test_documents_and_scores_are_those_of_a_scan(index, naive, seed):
+    query = random_query(random.Random(seed), WORDS, positions=True)
+    ranking, expected = index.bm25().search(topic(query), 100), naive.ranking(query)
+    assert {int(hit.id[1:]): pytest.approx(hit.score, rel=1e-5, abs=1e-6) for hit in ranking} == expected
+    assert ranking._matches().tolist() == sorted(expected)
+    assert [(hit.score, hit.id) for hit in ranking] == sorted(((hit.score, hit.id) for hit in ranking), reverse=True)
+
+
+@PROPERTY
+@given(st.integers(0, 1 << 30), st.sampled_from([1, 3, 10]))
+def test_runs_cuts_and_filters_are_those_of_the_whole_ranking(index, seed, k):
+    query, where = random_query(random.Random(seed), WORDS, positions=True), "year < 2005"
+    whole = list(index.bm25().search(topic(query), 100))
+    run = index.bm25(k=k)(Topics([Topic("0", "a b"), topic(query), Topic("2", "c")]))
+    assert list(run["1"]) == whole[:k]
+    assert list(run["0"]) == list(index.bm25().search("a b", k))
+    assert list(run["2"]) == list(index.bm25().search("c", k))
+    passed = [(hit.id, hit.score) for hit in whole if int(hit.id[1:]) % 10 < 5]
+    assert [(hit.id, hit.score) for hit in index.bm25(where=where).search(topic(query), k)] == passed[:k]
+    assert len(index.bm25(where=where).search(topic(query), k)._matches()) == len(passed)
+
+
+@PROPERTY
+@given(st.integers(0, 1 << 30))
+def test_explanations_add_up_and_say_why_a_document_does_not_match(index, seed):
+    query = random_query(random.Random(seed), WORDS, positions=True)
+    bm25 = index.bm25()
+    scores = {hit.id: hit.score for hit in bm25.search(topic(query), 100)}
+    for doc in index.ids.tolist()[::7]:
+        explanation = bm25.explain(topic(query), doc)
+        assert explanation.value == scores.get(doc, 0.0)
+        assert ("does not match" in explanation.label) == (doc not in scores)
+
+
+@pytest.mark.parametrize("parameters", [*MODELS, {"ql": True}], ids=str)
+def test_a_group_of_terms_gives_the_bytes_of_the_plain_topic(tmp_path_factory, parameters, tied):
+    stage = tied.ql(k=50) if "ql" in parameters else model(tied, parameters, k=50)
+    plain = stage(TOPICS)
+    structured = stage(Topics(Topic(t.id, "", query=as_group(t)) for t in TOPICS.values()))
+    assert structured.scores.tobytes() == plain.scores.tobytes()
+    assert rows(structured) == rows(plain)
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory) -> Index:
+    return tied_index(tmp_path_factory.mktemp("tied") / "x")
+
+
+def as_group(topic: Topic) -> Group:
+    weights = topic.weights or {}
+    return Group(should=(*map(Term, topic.text.split()), *(Term(term, weight=weight) for term, weight in weights.items())))
+
+
+def test_any_of_some_terms_has_their_frequencies_together(tmp_path):
+    index = Index.build(
+        [("1", "rain rains"), ("2", "rain"), ("3", "rained snow"), ("4", "snow")], tmp_path / "x", analyzer="whitespace"
+    )
+    merged = Index.build(
+        [("1", "rain rain"), ("2", "rain"), ("3", "rain snow"), ("4", "snow")], tmp_path / "y", analyzer="whitespace"
+    )
+    query = Group(should=(AnyOf(("rain", "rained", "rains")),))
+    for of_index in (lambda i: i.bm25(), lambda i: i.ql(), lambda i: i.tfidf(norm=None)):
+        assert list(of_index(index).search(topic(query))) == list(of_index(merged).search("rain"))
+
+
+def test_topics_are_searched_by_their_query_alone(index):
+    query = Group(should=(Term("e"),))
+    expected = list(index.bm25().search("e"))
+    assert list(index.bm25().search(Topic("1", "a", weights={"b": 1.0}, query=query))) == expected
+
+
+def test_facets_count_all_documents_that_match(index, naive):
+    query = Group(must=(Term("a"), Term("b")), must_not=(Term("e"),))
+    run = index.bm25(k=2)([topic(query)])
+    assert sum(run["1"].facets("year")["year"].values()) == len(naive.ranking(query)) > 2
+
+
+def test_weights_of_vectors_are_searched_by_terms_too(tmp_path):
+    docs = [Doc(f"d{n}", "", metadata={"vector": {"a": n / 10, "b": 1 - n / 10}}) for n in range(1, 10)]
+    index = Index.build(docs, tmp_path / "x", vectors="vector")
+    ranking = index.learned_sparse().search(topic(Group(must=(Term("a"),), should=(Term("b", weight=2.0),))), 3)
+    assert ranking.ids == ["d1", "d2", "d3"]
+    assert np.allclose(ranking.scores, [1.9, 1.8, 1.7])
+
+
+def test_a_wrong_query_is_told_in_one_sentence(index):
+    def message(query: Group) -> str:
+        with pytest.raises((InputError, ParameterError)) as caught:
+            index.bm25().search(topic(query))
+        return str(caught.value)
+
+    assert message(Group(should=(Term("a", weight=float("nan")),))) == (
+        "topic '1': the weight nan in its query is not a finite number"
+    )
+    assert message(Group(should=(Term("a", weight=1e31),))) == "topic '1': the weight of 'a' in its query is beyond 1e+30"
+    assert message(Group(should=("a",))) == "topic '1': 'a' is no clause of a query"  # type: ignore[arg-type]
+    assert "there is no column 'yaer'" in message(Group(must=(Condition("yaer > 3"),)))
+    deep = Group(should=(Term("a"),))
+    for _ in range(150):
+        deep = Group(must=(deep,))
+    assert message(deep) == "topic '1': groups of its query are nested more than 100 deep"
+
+
+def test_a_query_that_nothing_matches_has_an_empty_ranking(index):
+    for query in (Group(), Group(must_not=(Term("a"),)), Group(must=(Term("unknown"),), should=(Term("a"),))):
+        assert list(index.bm25().search(topic(query))) == []
+        assert index.bm25().search(topic(query))._matches().tolist() == []
+        assert "does not match" in index.bm25().explain(topic(query), "d00").label
