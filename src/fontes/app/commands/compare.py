@@ -46,7 +46,7 @@ def compare(
 
     from ...datasets import judged_topics
     from ...measures import DEFAULT
-    from ...measures.agreement import refuse_exchanged
+    from ...measures.evaluation import refuse_exchanged
     from ..pipelines import open_index
 
     for path in runs:
