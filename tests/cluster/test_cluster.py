@@ -13,8 +13,8 @@ import pytest
 from support import ray_parts
 
 from fontes.cluster import Actors, Cluster, joined, joining, spread
+from fontes.cluster.actors import in_order
 from fontes.cluster.joining import translated
-from fontes.cluster.tasks import in_order
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress
 from fontes.core.work import work
@@ -104,7 +104,7 @@ def test_what_an_actor_cannot_make_is_said_in_its_own_words(cluster: Cluster) ->
 
 
 def test_a_function_that_always_dies_is_a_sentence(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.cluster.tasks.RETRIES", 0)
+    monkeypatch.setattr("fontes.cluster.actors.RETRIES", 0)
     with pytest.raises(FontesError, match=r"^dying: a process of the cluster has died"):
         list(spread(cluster, ray_parts.die, [1], "dying"))
 

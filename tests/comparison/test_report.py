@@ -15,7 +15,7 @@ import pytrec_eval
 import fontes as ft
 from fontes.comparison import report_text
 from fontes.comparison.statistics import tukey
-from fontes.experiments.file import ReportTable
+from fontes.experiments.experiment import ReportTable
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}

@@ -238,7 +238,7 @@ def test_a_damaged_entry_is_run_again_and_written_again(index: ft.Index, tmp_pat
 def test_the_cache_drops_what_was_used_longest_ago(index: ft.Index, tmp_path: Path) -> None:
     import os
 
-    from fontes.experiments.cache import Cache
+    from fontes.experiments.systems import Cache
 
     cache = Cache(tmp_path / "small")
     run = Counting(index)(TOPICS)
@@ -259,7 +259,7 @@ def test_a_cache_deletes_no_file_but_its_own(index: ft.Index, tmp_path: Path) ->
     (mine / "ab" / "notes.txt").write_bytes(b"x" * 100)
     left = mine / "ab" / f".{'a' * 64}.npz.1-1.tmp"
     left.write_bytes(b"x")
-    from fontes.experiments.cache import Cache
+    from fontes.experiments.systems import Cache
 
     cache = Cache(mine, limit=0)
     run = Counting(index)(TOPICS)

@@ -15,7 +15,7 @@ from fontes.core.expression import part, pipeline
 from fontes.core.parameters import parameters as parameters_of
 from fontes.core.progress import Progress, Report
 from fontes.fusion import Fusion
-from fontes.fusion.methods import METHODS, FusionMethod
+from fontes.fusion.fusing import METHODS, FusionMethod
 
 DOCS = [
     {"_id": "d1", "title": "Springs", "text": "Water comes up from springs in the hills."},

@@ -13,8 +13,8 @@ import fontes as ft
 from fontes.core import InputError
 from fontes.core.errors import MAX_MESSAGE as LONGEST_MESSAGE, ParameterError
 from fontes.core.work import memory_size
-from fontes.experiments.file import ExperimentFile
-from fontes.experiments.lock import read_lock
+from fontes.experiments.experiment import ExperimentFile
+from fontes.experiments.provenance import read_lock
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_qrels, write_run
 from fontes.measures import evaluate, parse
 from fontes.storage import files

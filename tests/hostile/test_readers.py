@@ -41,8 +41,8 @@ from fontes.core.errors import ParameterError
 from fontes.core.expression import pipeline, tunable
 from fontes.core.query import Group
 from fontes.core.work import memory_size
-from fontes.experiments.file import ExperimentFile
-from fontes.experiments.lock import Check, read_lock
+from fontes.experiments.experiment import ExperimentFile
+from fontes.experiments.provenance import Check, read_lock
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
 from fontes.measures import evaluate, parse
 from fontes.storage.compiled import load

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from fontes.neural.dense.products import _decode, _quick
+from fontes.neural.dense.vectors import _decode, _quick
 
 HALVES = np.arange(1 << 16, dtype=np.uint16)
 FINITE = HALVES[np.isfinite(HALVES.view(np.float16))]
@@ -17,7 +17,7 @@ NONE = np.zeros(0, np.float32)
 
 WIDENED = """
 import numpy as np
-from fontes.neural.dense.products import _decode
+from fontes.neural.dense.vectors import _decode
 halves = np.arange(1 << 16, dtype=np.uint16)
 halves = halves[np.isfinite(halves.view(np.float16))].reshape(-1, 32)
 wide = np.empty(halves.shape, np.float32)

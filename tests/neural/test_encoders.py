@@ -128,7 +128,7 @@ def test_a_sentence_encoder_of_a_nystroemformer_runs_its_approximation_too() -> 
 
 
 def test_nystroems_segments_are_the_texts_own_whatever_its_length() -> None:
-    from fontes.neural.encoders.attention import _segments
+    from fontes.neural.encoders.networks import _segments
 
     mask = torch.zeros(2, 12, dtype=torch.bool)
     mask[0, :10], mask[1, :8] = True, True
@@ -194,7 +194,7 @@ def test_reformer_is_that_of_transformers_with_fresh_buckets_and_a_fixed_seed() 
 
 
 def test_the_error_of_favor_shrinks_with_the_number_of_features() -> None:
-    from fontes.neural.encoders.performer import favor, orthogonal_features
+    from fontes.neural.encoders.networks import favor, orthogonal_features
 
     torch.manual_seed(0)
     query, key, value = (torch.randn(3, 4, 60, 16) / 2 for _ in range(3))
@@ -213,7 +213,7 @@ def test_the_error_of_favor_shrinks_with_the_number_of_features() -> None:
 
 
 def test_the_features_of_favor_are_orthogonal_and_as_long_as_random_ones() -> None:
-    from fontes.neural.encoders.performer import orthogonal_features
+    from fontes.neural.encoders.networks import orthogonal_features
 
     omega = orthogonal_features(40, 16)
     assert omega.shape == (40, 16)

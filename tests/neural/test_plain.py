@@ -15,8 +15,7 @@ from support.tiny_models import MARKS, SIZES, WORDS, docs, text, tiny
 
 import fontes as ft
 from fontes.core import ParameterError
-from fontes.neural.encoders.plain import PlainModel
-from fontes.neural.encoders.sentence import SentenceModel
+from fontes.neural.encoders.sentence import PlainModel, SentenceModel
 from fontes.neural.models import hub
 from fontes.neural.rerank.crossencoder import CrossEncoderModel, PlainCrossEncoder
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.core.progress import Progress, Report, silent
-from fontes.neural.rerank.base import sigmoid
+from fontes.neural.rerank.crossencoder import sigmoid
 from fontes.passages import reranker
 
 

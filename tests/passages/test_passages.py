@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 import fontes as ft
 from fontes.core.expression import pipeline
-from fontes.passages import PassageDocuments, documents
+from fontes.passages import PassageDocuments
 from fontes.passages.split import _packed
 
 CZECH = "Příliš žluťoučký kůň úpěl. Ďábelské ódy zněly. A pak bylo ticho."
@@ -257,7 +257,7 @@ def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_places_of_so_many_documents_are_remembered_and_then_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "REMEMBERED", 3)
+    monkeypatch.setattr("fontes.passages.aggregate.REMEMBERED", 3)
     split = ft.Passages(words=2, stride=2).over(Collection([ft.Doc(i, numbered(3)) for i in "abcd"]))
     for some in ("abc", "c", "d", "ab", "cb"):
         assert split.counts(list(some)) == [2] * len(some)

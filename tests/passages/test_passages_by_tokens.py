@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 import fontes as ft
 from fontes.core import InputError, ParameterError
 from fontes.core.expression import pipeline
-from fontes.passages.documents import WORD
+from fontes.passages.aggregate import WORD
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")

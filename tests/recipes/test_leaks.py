@@ -15,7 +15,8 @@ import fontes as ft
 from fontes.app import cli
 from fontes.core import InputError, ParameterError, Qrels, Topics
 from fontes.recipes import Claims
-from fontes.recipes.learning import RecipeTraining, side_of, without_leaks
+from fontes.recipes.learning import RecipeTraining
+from fontes.recipes.sides import side_of, without_leaks
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

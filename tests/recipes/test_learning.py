@@ -23,7 +23,8 @@ from fontes.app import cli
 from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
 from fontes.recipes import Recipe, RecipeResult
-from fontes.recipes.learning import RecipeTraining, Side, distinct, parted, without_twins
+from fontes.recipes.learning import RecipeTraining, Side, without_twins
+from fontes.recipes.sides import distinct, parted
 from fontes.train.runner import fitting
 
 pytestmark = pytest.mark.usefixtures("one_thread")

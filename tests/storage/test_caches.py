@@ -32,9 +32,9 @@ def test_the_cache_is_else_in_the_systems_folder_for_caches(tmp_path: Path, monk
 
 
 def test_runs_scores_and_precisions_are_all_in_the_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fontes.experiments.cache import Cache
+    from fontes.experiments.systems import Cache
     from fontes.neural.models import compute
-    from fontes.passages.scores import default_file
+    from fontes.passages.reranker import default_file
 
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
     assert (Cache().folder, default_file(), compute._NOTES.file) == (

@@ -180,7 +180,7 @@ def sparse(root: Path) -> Any:
 def runs(root: Path) -> Any:
     """A run out of the cache of runs, or searched again."""
     from fontes import Index, Topics
-    from fontes.experiments.cache import Cache, key_of
+    from fontes.experiments.systems import Cache, key_of
 
     index, topics = Index.open(root / "texts.index"), Topics.of(TOPICS)
     cache, key = Cache(root / "cache" / "runs"), key_of("topics", ["bm25"])

@@ -13,7 +13,7 @@ from conftest import Fontes
 from support.word_encoder import Words
 
 import fontes as ft
-from fontes.causal.head import cue_features
+from fontes.causal.evidence import cue_features
 from fontes.train.causality import cross_validated, fitted, labelled, log_loss
 
 pytest.importorskip("sklearn")

@@ -9,7 +9,7 @@ import pytest
 
 import fontes as ft
 from fontes.core import ParameterError
-from fontes.tuning.scoring import RUNS, MemoizedStage, RunMemory
+from fontes.tuning.search import RUNS, MemoizedStage, RunMemory
 from fontes.tuning.space import default_space, maker_of
 
 

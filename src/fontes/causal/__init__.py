@@ -1,15 +1,11 @@
 """Narratives, their keyphrases, and queries built from them."""
 
-from .chains import causes
+from .chains import Cause, Chain, Source, causes
 from .cues import CUES
-from .evidence import CausalEvidence
-from .filter import CausalFilter
-from .head import CausalHead
-from .narratives import IRRELEVANT, relevant_part
-from .pairs import CausalPair, causal_pairs
-from .strategies import META, CausalKeywords, Narrative, TitleAndNarrative
+from .evidence import CausalEvidence, CausalHead
+from .narratives import IRRELEVANT, META, CausalKeywords, Narrative, TitleAndNarrative, relevant_part
+from .pairs import CausalFilter, CausalPair, causal_pairs
 from .topicrank import TopicRank
-from .tree import Cause, Chain, Source
 
 __all__ = [
     "CUES",

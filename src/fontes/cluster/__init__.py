@@ -1,12 +1,10 @@
 """Distributed work with Ray: clusters, tasks, actors, and indexes on them. Only this package imports Ray."""
 
-from .actors import Actors, map_with
+from .actors import Actors, map_with, spread
 from .building import build_on_cluster
 from .encoding import remote_encoder
 from .joining import Cluster, joined, joined_here
-from .shards import ShardActors
-from .stages import apply
-from .tasks import spread
+from .shards import ShardActors, apply
 
 __all__ = [
     "Actors",

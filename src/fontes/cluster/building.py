@@ -28,9 +28,9 @@ from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
+from .actors import spread
 from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
-from .tasks import spread
 
 TASK = "building an index"
 IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it

@@ -20,9 +20,8 @@ from ..index.embeddings.journal import PARTS, Block, Blocks, Encoding, Span
 from ..index.segment import Segment
 from ..storage.files import write
 from ..storage.hashes import hash_json
-from .actors import Actors, memory_of
+from .actors import Actors, in_order, memory_of
 from .joining import joined_here
-from .tasks import in_order
 
 Make = Callable[[Segment], Encoding[Any]]
 Work = tuple[int, int, Path]

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
-from ..measures.agreement import LOOKED_UP, check_agreement, has_document, judgments_of
-from ..measures.evaluation import Evaluation, measured
+from ..measures.evaluation import LOOKED_UP, Evaluation, check_agreement, has_document, judgments_of, measured
 from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all

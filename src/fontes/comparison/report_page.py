@@ -6,9 +6,9 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -16,16 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import Doc, Documents, InputError
+from ..core import Doc, Documents, InputError, ParameterError, Run
 from ..core.checks import check_whole
-from ..measures.formulas import RR, IPrec, P, R, Success, nDCG
+from ..measures.evaluation import check_agreement, judgments_of
+from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
+from ..measures.names import COMMA, parse_all
 from ..measures.ranks import FAR, Ranks
-from ..measures.sets import Complete, SetF
-from .curves import DEPTHS, against_k
+from ..plots.plot import Plot, drawn, look, plain_ticks
+from . import statistics
 from .report_text import ResultCell, ResultTable, means_table, notes, superscript, tests_table
+from .statistics import Floats
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from .report import Report
 
 
@@ -364,3 +369,101 @@ def _numbers(values: Any) -> list[Any]:
     if values.ndim > 1:
         return [_numbers(row) for row in values]
     return [int(v) if v == int(v) else v for v in np.round(np.nan_to_num(values), 6).tolist()]
+
+
+DEFAULT = ("P", "R", "SetF", "RR")
+ALL = 20  # greatest k with every value drawn
+DEPTHS = sorted({k * int(power) for power in 10 ** np.arange(6) for k in (1, 2, 3, 4, 5, 6, 7, 8, 9)} | {15, 150, 1500})
+RESAMPLES = 2_000
+PANEL = 2.5  # height of a row of panels in inches
+NAMES = {"P": "precision", "R": "recall", "SetF": "F1", "RR": "reciprocal rank", "Complete": "one evidence set is complete"}
+
+
+def against_k(ranks: Ranks, measure: Measure, ks: Iterable[int]) -> Floats:
+    """Return the values of a measure at each k, float64, (topics, ks)."""
+    return np.stack([np.asarray((measure @ k).score(ranks), dtype=np.float64) for k in ks], axis=1)
+
+
+def plot_measures(
+    runs: Mapping[str, object],
+    qrels: object,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
+    *,
+    k: int = 20,
+    bands: bool = True,
+    seed: int = 0,
+) -> Plot:
+    """Plot measures of runs against k over all judged topics, one panel per measure and one line per run.
+
+    Args:
+        runs: By name of the system, anything that `Run.of` accepts.
+        qrels: Anything that `Qrels.of` accepts.
+        measures: As for `evaluate`, without cutoffs: P, R, SetF (F1), RR, nDCG, Complete, …
+        k: The greatest k. Up to 20 each k is drawn; beyond, the axis is logarithmic.
+        bands: Whether to draw 95% bootstrap intervals (BCa, 2,000 samples of the topics).
+        seed: Seed of the bootstrap.
+
+    Raises:
+        InputError: A run cannot be read, or does not belong to the judgments.
+        ParameterError: There is no run, a measure is unknown, has a cutoff or takes none, or k is below 2.
+        MissingExtraError: matplotlib is not installed.
+    """
+    chosen = _without_cutoff(measures)
+    if check_whole("k", k) < 2:
+        raise ParameterError("a curve needs k from 1 to 2 or more, not to 1")
+    if not runs:
+        raise ParameterError("there is no run to plot; give runs in a mapping from name to run")
+    judgments = judgments_of(qrels)
+    ranks = {}
+    for name, value in runs.items():
+        run = Run.of(value)
+        check_agreement(run, judgments, f"the run '{name}'")
+        ranks[name] = Ranks.of(run, judgments)
+    ks = list(range(1, k + 1)) if k <= ALL else [*(d for d in DEPTHS if d < k), k]
+    values = {measure: {name: against_k(of_run, measure, ks) for name, of_run in ranks.items()} for measure in chosen}
+
+    def draw(figure: Figure) -> str:
+        rows = -(-len(chosen) // 2)
+        panels = figure.subplots(rows, min(2, len(chosen)), squeeze=False).ravel()
+        for panel, measure in zip(panels, chosen, strict=False):
+            _draw(panel, measure, ks, values[measure], seed if bands else None)
+        for panel in panels[len(chosen) :]:
+            panel.set_visible(False)
+        if len(ranks) > 1:
+            lines, names = panels[0].get_legend_handles_labels()
+            figure.legend(lines, names, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+        around = ", with 95% bootstrap intervals of the mean" if bands else ""
+        names = ", ".join(map(str, chosen))
+        return f"{names} of {', '.join(ranks)} against k from 1 to {k}, means over {len(judgments):,} judged topics{around}"
+
+    return drawn(draw, height=PANEL * -(-len(chosen) // 2) + (0.4 if len(ranks) > 1 else 0))
+
+
+def _draw(panel: Any, measure: Measure, ks: list[int], values: Mapping[str, Floats], seed: int | None) -> None:
+    for number, (name, of_run) in enumerate(values.items()):
+        style = look(number)
+        panel.plot(ks, of_run.mean(axis=0), label=name, **style)
+        if seed is not None and len(of_run) > 1:
+            low, high = statistics.interval(of_run, statistics.resampled(of_run, RESAMPLES, seed))
+            panel.fill_between(ks, low, high, color=style["color"], alpha=0.12, linewidth=0)
+    panel.set_title(f"{measure}@k" + (f": {NAMES[str(measure)]}" if str(measure) in NAMES else ""), loc="left")
+    panel.set(xlabel="k", xlim=(ks[0], ks[-1]))
+    panel.set_ylim(bottom=0)
+    if ks[-1] > ALL:
+        panel.set_xscale("log")
+        plain_ticks(panel.xaxis)
+    else:
+        panel.set_xticks([k for k in (1, 5, 10, 15, 20) if k <= ks[-1]] if ks[-1] > 5 else ks)
+
+
+def _without_cutoff(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    each = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    texts = [name for one in each for name in (COMMA.split(one) if isinstance(one, str) else [str(one)]) if name.strip()]
+    for text in texts:
+        if "@" in text:
+            raise ParameterError(f"the measure is drawn at every k; write {text.partition('@')[0].strip()} for {text.strip()}")
+    chosen = parse_all(f"{text}@1" for text in texts)
+    for measure in chosen:
+        if not isinstance(measure.cutoff, int):
+            raise ParameterError(f"{measure.name} is measured at a recall, not at k; its curve is in the page of a comparison")
+    return [replace(measure, cutoff=None) for measure in chosen]

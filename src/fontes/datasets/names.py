@@ -8,9 +8,7 @@ from pathlib import Path
 from ..core import Doc, InputError, ParameterError, Qrels, Topics
 from ..formats import read_corpus, read_qrels, read_topics
 from ..formats.decoding import reading_of
-from .base import Dataset
-from .beir import BeirFolder
-from .irds import IrDataset
+from .base import BeirFolder, Dataset, IrDataset
 from .samples import SAMPLES, sample
 
 

@@ -2,28 +2,374 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
+import re
 import tempfile
+import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from ..comparison import Report
-from ..core import Qrels, Topics
+from ..comparison.report import SUFFIXES
+from ..comparison.testing import CORRECTIONS, TESTS, Testing
+from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
+from ..core.expression import part
+from ..core.part import Part
 from ..core.progress import Report as Listener, silent
+from ..core.registry import nearest
 from ..core.work import work
 from ..datasets import Dataset, named
-from ..formats.decoding import reading_as
+from ..datasets.names import PREFIXES
+from ..formats.decoding import ERRORS, Reading, reading_as
+from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
+from ..measures import DEFAULT, Measure, parse
+from ..storage.files import reading
 from .collection import Collection
-from .lock import Check, read_lock
-from .problems import Problems, System
-from .provenance import hash_of, hash_of_dataset
-from .runner import LOCK, Plan, run
+from .problems import NOTHING, Problems, System
+from .provenance import Check, hash_of, hash_of_dataset, read_lock
+from .runner import FORMS, LOCK, Plan, run
 
 if TYPE_CHECKING:
     from ..index import Index
-    from .file import Sources
+
+
+MODEL = "name_or_path"  # parameter with the folder or name of a model
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # placeholder run for checking expressions
+PARTS = 100  # greatest number of parts of a dotted key; parsing time is quadratic
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+KINDS = {
+    "string_type": "a string",
+    "string_too_short": "a string",
+    "list_type": "a list of strings",
+    "too_short": "a list of strings",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dict_type": "a table",
+}
+
+
+class TomlTable(BaseModel):
+    """A table of the file; unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+Text = Field(default=None, min_length=1)
+
+
+class CollectionTable(TomlTable):
+    """Documents, topics and judgments: paths, or collections by name: irds:NAME, sample:NAME."""
+
+    dataset: str | None = Text
+    split: str | None = Text
+    corpus: str | None = Text
+    topics: str | None = Text
+    qrels: str | None = Text
+    format: str | None = Text
+    encoding: str | None = Text
+    errors: str = Field(default=ERRORS[0], min_length=1)
+
+
+class IndexTable(TomlTable):
+    """Settings of the index to build, or in `path` an existing index."""
+
+    path: str | None = Text
+    folder: str | None = Text
+    analyzer: str = Field(default="english", min_length=1)
+    fields: list[str] = Field(default=["title", "text"], min_length=1)
+    vectors: str | None = Text
+
+
+class RunTable(TomlTable):
+    """A system that is an existing run."""
+
+    run: str = Field(min_length=1)
+
+
+class ReportTable(TomlTable):
+    """Measures, tests and formats of the report."""
+
+    measures: list[str] = Field(default=list(DEFAULT), min_length=1)
+    forms: list[str] = Field(default=list(FORMS), min_length=1)
+    baseline: str | None = Text
+    test: str | None = Text
+    correction: str | None = Text
+    alpha: float | None = None
+    seed: int | None = None
+
+
+class FileTable(TomlTable):
+    """The whole file. A system is an expression, or the table of a run."""
+
+    output: str | None = Text
+    collection: CollectionTable = CollectionTable()
+    index: IndexTable = IndexTable()
+    systems: dict[str, str | RunTable] = {}
+    report: ReportTable = ReportTable()
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Paths of the data, or collections by name: irds:NAME, sample:NAME."""
+
+    corpus: Path | str | None
+    topics: Path | str | None
+    qrels: Path | str
+    format: str | None = None
+
+
+def problem_in(path: Path, table: str, problem: str) -> InputError:
+    """Return the error for a problem in a table of a file; "" is the top of the file."""
+    return InputError(f"{path}{f', [{table}]' if table else ''}: {problem}")
+
+
+class ExperimentFile:
+    """A validated experiment file; `Expressions` checks its expressions.
+
+    Raises:
+        InputError: The file is invalid; the message names file, table and key.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.raw = _toml(self.path)
+        try:
+            self._table = FileTable.model_validate(self.raw)
+        except ValidationError as error:
+            raise _one_sentence(self.path, self.raw, error) from None
+        systems = self._systems()
+        self.sources = self._sources(self._table.collection)
+        self.reading = self._reading()
+        self.index = self._checked_index()
+        self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
+        self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
+        self.runs = {
+            name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)
+        }
+        self.measures = self._measures()
+        self.forms = self._forms()
+        self.baseline = self._table.report.baseline
+        self.testing = self._testing()
+
+    def _error(self, table: str, problem: str) -> InputError:
+        return problem_in(self.path, table, problem)
+
+    def _place(self, name: str | None) -> Path | None:
+        return None if name is None else self.path.parent / Path(name).expanduser()
+
+    def _source(self, name: str | None) -> Path | str | None:
+        return name if name is not None and name.startswith(tuple(PREFIXES)) else self._place(name)
+
+    def _systems(self) -> dict[str, str | RunTable]:
+        if not self._table.systems:
+            raise self._error("", 'there is no system; NAME = "bm25()" in the table [systems] is one')
+        for name in self._table.systems:
+            if not NAME.fullmatch(name):
+                problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a file is called by it"
+                raise self._error("systems", problem)
+        return self._table.systems
+
+    def _sources(self, table: CollectionTable) -> Sources:
+        names = {part: getattr(table, part) for part in ("corpus", "topics", "qrels")}
+        if table.dataset is not None:
+            for key in (*names, "format"):
+                if getattr(table, key) is not None:
+                    problem = f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset"
+                    raise self._error("collection", problem)
+            names = dict.fromkeys(names, table.dataset)
+            folder = self._source(table.dataset)
+            if isinstance(folder, Path) and not qrels_files(folder):
+                raise self._error("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
+        elif table.split is not None and not any(self._has_splits(names[part]) for part in ("topics", "qrels")):
+            problem = "'split' belongs to a folder in BEIR's form or a collection by name; a file says which split it is"
+            raise self._error("collection", problem)
+        qrels = self._piece("qrels", names["qrels"], table.split)
+        if qrels is None:
+            raise self._error("collection", "there is no key 'qrels' and no key 'dataset': say where the judgments are")
+        corpus, topics = (self._piece(part, names[part], table.split) for part in ("corpus", "topics"))
+        return Sources(corpus, topics, qrels, table.format)
+
+    def _has_splits(self, name: str | None) -> bool:
+        source = self._source(name)
+        return isinstance(source, str) or (source is not None and source.is_dir())
+
+    def _piece(self, part: str, name: str | None, split: str | None) -> Path | str | None:
+        source = self._source(name)
+        if isinstance(source, str):
+            return source if part == "corpus" or split is None else f"{source}/{split}"
+        if source is None or not source.is_dir() or not is_beir(source):
+            return source
+        try:
+            if part == "corpus":
+                return present(source, CORPUS)
+            files = qrels_files(source)
+            return beir_file(source, QUERIES) if part == "topics" else files[split_of(source, files, split)]
+        except FontesError as error:
+            raise self._error("collection", str(error)) from None
+
+    def _reading(self) -> Reading:
+        try:
+            return Reading(self._table.collection.encoding, self._table.collection.errors)
+        except ParameterError as error:
+            raise self._error("collection", str(error)) from None
+
+    def _checked_index(self) -> IndexTable:
+        values = self.raw.get("index", {})
+        if "path" not in values:
+            return self._table.index
+        for key in ("folder", "analyzer", "fields", "vectors"):
+            if key in values:
+                problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
+                raise self._error("index", problem)
+        if self.sources.corpus is not None and self._table.collection.dataset is None:
+            raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
+        return self._table.index
+
+    def _measures(self) -> tuple[Measure, ...]:
+        try:
+            return tuple(parse(measure) for measure in self._table.report.measures)
+        except FontesError as error:
+            raise self._error("report", f"measures: {error}") from None
+
+    def _forms(self) -> tuple[str, ...]:
+        known = [suffix[1:] for suffix in SUFFIXES]
+        for form in self._table.report.forms:
+            if form not in known:
+                raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known)}")
+        return tuple(self._table.report.forms)
+
+    def _testing(self) -> Testing:
+        report = self._table.report
+        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self._table.systems)):
+            name = getattr(report, key)
+            if name is not None and name not in known:
+                raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
+        values = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
+        try:
+            return Testing(**{key: value for key, value in values.items() if value is not None})
+        except FontesError as error:
+            raise self._error("report", str(error)) from None
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    with reading(path) as source:
+        text = source.text()
+    if any(part.count(".") > PARTS for line in text.splitlines() for part in line.split("=")):
+        raise InputError(f"{path}: not TOML that is read here: a key of more than {PARTS} parts")
+    try:
+        raw = tomllib.loads(text)
+        json.dumps(raw, default=str)  # fails for values that a message could not show
+        return raw
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from None
+    except ValueError:  # Python's own limit
+        raise InputError(f"{path}: not TOML: a number of thousands of digits") from None
+    except RecursionError:
+        raise InputError(f"{path}: not TOML: nested too deeply") from None
+
+
+def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) -> InputError:
+    """Error for the first problem of a file, with table and key."""
+    first = error.errors()[0]
+    *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
+    if tables[:1] == ["systems"]:
+        name = [*tables, key][1]
+        kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
+        return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
+    where = f"{path}{f', [{tables[0]}]' if tables else ''}"
+    if first["type"] == "extra_forbidden":
+        owner = FileTable.model_fields[tables[0]].annotation if tables else FileTable
+        known = list(getattr(owner, "model_fields", {}))
+        noun = "key" if tables else "table or key"
+        return InputError(f"{where}: there is no {noun} '{key}'; {nearest(key, known)}")
+    value: Any = raw
+    for name in (*tables, key):
+        value = value.get(name) if isinstance(value, Mapping) else value
+    kind = KINDS.get(first["type"])
+    if kind is None:
+        return InputError(f"{where}: '{key}': {first['msg']}")
+    return InputError(f"{where}: '{key}' must be {kind}{f', [{key}]' if kind == 'a table' else ''}, not {value!r}")
+
+
+class Expressions:
+    """Systems of a file as stages and runs.
+
+    Raises:
+        InputError: An expression is invalid or names something unknown; the message names file, table and key.
+    """
+
+    def __init__(self, file: ExperimentFile) -> None:
+        self._file = file
+        self._names = list(file.raw["systems"])
+        systems: dict[str, Any] = dict.fromkeys(file.runs, ANY_RUN)
+        problems = Problems()
+        for name in file.expressions:
+            with problems.collected():
+                self._resolve(name, NOTHING, systems, ())
+        problems.raise_all(str(file.path))
+        self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
+        """The systems that search, over nothing: to be looked at."""
+        self.searching = bool(self.stages)
+        """Whether any system searches; the others are existing runs."""
+
+    def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
+        """Return all systems in file order: stages over the index, runs, and paths of runs."""
+        fused = any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
+        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if fused else self._file.runs
+        systems: dict[str, Any] = dict(runs)
+        for name in self._file.expressions:
+            self._resolve(name, index, systems, ())
+        return {name: self._file.runs.get(name, systems[name]) for name in self._names}
+
+    def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
+        if name in within:
+            raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
+        if name in systems:
+            return
+        text = self._file.expressions[name]
+        for other in _names_in(text):
+            if other in self._file.expressions:
+                self._resolve(other, index, systems, (*within, name))
+        try:
+            system = part(text, index, systems=systems)
+            if not isinstance(system, (Stage, Run)):
+                raise ParameterError(f"'{text}' is no stage and no run")
+            if isinstance(system, Stage) and (system.takes is not Topics or system.gives is not Run):
+                goes = f"{system.takes.__name__} to {system.gives.__name__}"
+                raise PipelineError(f"it goes from {goes}; a system goes from topics to a run")
+        except FontesError as error:
+            raise self._error(name, str(error)) from None
+        systems[name] = system.map(self._located) if isinstance(system, Stage) else system
+
+    def _located(self, one: Part) -> Part:
+        """Resolve the path of a model in a folder beside the file."""
+        model = one.params().get(MODEL)
+        if not isinstance(model, str):
+            return one
+        folder = self._file.path.parent / Path(model).expanduser()
+        return one.with_(**{MODEL: str(folder)}) if folder.is_dir() else one
+
+    def _error(self, name: str, problem: str) -> FontesError:
+        return problem_in(self._file.path, "systems", f"{name}: {problem}")
+
+
+def _names_in(text: str) -> list[str]:
+    """Names in an expression that are not called; empty if it does not parse."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
+
 
 RUN = "run of "  # and a system's name: the use of a file that is a run
 
@@ -43,7 +389,6 @@ class Experiment:
     """
 
     def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
-        from .file import ExperimentFile, Expressions, problem_in
 
         self._file = ExperimentFile(path)
         self._systems = Expressions(self._file)

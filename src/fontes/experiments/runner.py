@@ -23,12 +23,10 @@ from ..measures import Measure
 from ..storage.files import write
 from ..storage.links import links_in
 from ..storage.locks import locked
-from .cache import Cache
 from .collection import Collection
-from .lock import lock_of
 from .problems import System, is_inside
-from .provenance import hash_of
-from .systems import Searches
+from .provenance import hash_of, lock_of
+from .systems import Cache, Searches
 
 FORMS = ("md", "json", "html")  # default formats of the report
 

@@ -16,7 +16,7 @@ from ..core.checks import grade_of
 from ..core.strings import SURROGATE, utf8
 from ..storage.files import Source
 from .decoding import REMEDY
-from .format import File
+from .format import File, Format
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
 RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # indices of document and score (or rank)
@@ -248,3 +248,36 @@ def _parses(parse: Callable[[Any], object], token: str | bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Beir(Format, name="beir"):
+    """Judgments with the columns query-id, corpus-id, score, with or without this header."""
+
+    def sniff(self, kind: str, file: File) -> float:
+        return 0.5 if qrels_width(file) == BEIR_QRELS else 0.0
+
+    def read_qrels(self, file: File) -> Qrels:
+        return read_qrels_columns(file, BEIR_QRELS)
+
+    def write_qrels(self, qrels: Qrels) -> Iterator[bytes]:
+        yield b"query-id\tcorpus-id\tscore\n"
+        for topic_id, grades in qrels.items():
+            for doc_id, grade in grades.items():
+                for what, name in (("topic", topic_id), ("document", doc_id)):
+                    if len(name.splitlines()) != 1 or "\t" in name or name != name.strip():
+                        raise InputError(f"{what} id '{name}': a tab, an end of a line, or space at an end is lost in columns")
+                yield f"{topic_id}\t{doc_id}\t{grade}\n".encode()
+
+
+class MsMarco(Format, name="msmarco"):
+    """Runs with the columns topic, document, rank. Scores read are 1/rank, to keep the order."""
+
+    def sniff(self, kind: str, file: File) -> float:
+        return 0.5 if run_width(file) == MS_MARCO_RUN else 0.0
+
+    def read_run(self, file: File, topics: Topics) -> Run:
+        return read_run_columns(file, MS_MARCO_RUN, topics)
+
+    def write_run(self, run: Run, tag: str) -> Iterator[bytes]:
+        for topic_id, ranking in run_rankings(run):
+            yield "".join(f"{topic_id}\t{doc_id}\t{rank}\n" for rank, doc_id in enumerate(ranking.ids, 1)).encode()

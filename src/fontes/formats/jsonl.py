@@ -60,7 +60,7 @@ class Jsonl(Format, name="jsonl"):
 
 def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
     """Pack a block of lines; Python decodes those the compiled reader rejects, in runs of doubling length."""
-    from .packed_lines import Lines
+    from .packed import Lines
 
     parts: list[Packed] = []
     lines, start, run = None, 0, 1

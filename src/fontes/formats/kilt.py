@@ -12,7 +12,7 @@ from ..core import Doc, InputError
 from ..core.checks import string_of
 from .format import File, Format
 from .records import Fields, json_rows
-from .trec_sgml import spaced
+from .trec import spaced
 
 
 class Kilt(Format, name="kilt"):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import Doc, InputError
 from ..core.strings import Strings, utf8
+from ..storage.compiled import inner, kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +113,250 @@ def _encoded(strings: Sequence[str]) -> list[bytes]:
         return [string.encode() for string in strings]
     except UnicodeEncodeError:
         return [utf8(string) for string in strings]
+
+
+QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
+PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
+EMPTY = b'"metadata"'  # allowed with an empty object
+
+
+class Lines:
+    """Documents of a block of lines.
+
+    Args:
+        block: Whole lines.
+        keys: JSON keys of the id, title and text; empty for none.
+    """
+
+    def __init__(self, block: bytes, keys: tuple[bytes, bytes, bytes]) -> None:
+        self.block = block
+        self._bytes = np.frombuffer(block, dtype=np.uint8)
+        self._keys = np.frombuffer(b"".join((*keys, EMPTY)), dtype=np.uint8)
+        self._key_bounds = np.cumsum([0, *map(len, (*keys, EMPTY))])
+
+    def read(self, start: int) -> tuple[Packed, int]:
+        """Return the documents from `start` to the first line left to Python, and that line's offset (-1: none)."""
+        lines = self.block.count(b"\n", start) + 1
+        ids, text = np.empty(len(self.block) - start, np.uint8), np.empty(len(self.block) - start, np.uint8)
+        offsets, sizes = np.zeros(lines + 1, dtype=np.int64), np.zeros((lines, 3), dtype=np.uint32)
+        count, used, end = _read(self._bytes, start, self._keys, self._key_bounds, ids, offsets, text, sizes)
+        return Packed(Strings(ids[: offsets[count]].copy(), offsets[: count + 1]), text[:used], sizes[:count]), end
+
+
+@kernel()
+def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets: Any, text: Any, sizes: Any) -> Any:
+    """Fill ids, offsets, text and sizes; return the number of documents, the bytes of text, and the end offset."""
+    count, used = 0, 0
+    spans = np.zeros((4, 3), dtype=np.int64)  # id, title, text and metadata: start, end, has escapes
+    while start < len(block):
+        at = _skipped(block, start, len(block))
+        if at < len(block) and block[at] != NEWLINE:
+            at = _spans(block, at, len(block), keys, key_bounds, spans)
+            if at < 0:
+                return count, used, start
+        else:
+            start = at + 1
+            continue
+        offsets[count + 1] = _copied(block, spans[0], ids, offsets[count])
+        for part in range(1, 3):
+            after = _copied(block, spans[part], text, used)
+            sizes[count, part - 1] = after - used
+            used = after
+        count += 1
+        start = at + 1
+    return count, used, -1
+
+
+@inner()
+def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any) -> int:
+    """Fill the value spans of a line and return its end; -1 if it is not plain or lacks id or text."""
+    spans[:, 0] = -1
+    if block[at] != OPEN:
+        return -1
+    at = _skipped(block, at + 1, end)
+    while True:
+        part = _key(block, at, end, keys, key_bounds)
+        if part < 0 or spans[part, 0] >= 0:
+            return -1
+        at = _skipped(block, at + key_bounds[part + 1] - key_bounds[part], end)
+        if at >= end or block[at] != COLON:
+            return -1
+        at = _skipped(block, at + 1, end)
+        if part == 3:
+            if at >= end or block[at] != OPEN:
+                return -1
+            at = _skipped(block, at + 1, end)
+            if at >= end or block[at] != CLOSE:
+                return -1
+            spans[part, 0] = at
+        else:
+            if at >= end or block[at] != QUOTE:
+                return -1
+            close, escapes = _string(block, at + 1, end)
+            if close < 0:
+                return -1
+            spans[part, 0], spans[part, 1], spans[part, 2] = at + 1, close, escapes
+            at = close
+        at = _skipped(block, at + 1, end)
+        if at >= end or (block[at] != COMMA and block[at] != CLOSE):
+            return -1
+        if block[at] == CLOSE:
+            break
+        at = _skipped(block, at + 1, end)
+    at = _skipped(block, at + 1, end)
+    if (at < end and block[at] != NEWLINE) or spans[0, 0] < 0 or spans[2, 0] < 0 or spans[0, 2]:
+        return -1
+    if spans[1, 0] < 0:
+        spans[1] = 0
+    for place in range(spans[0, 0], spans[0, 1]):
+        if 0x21 <= block[place] < 0x7F:
+            return at
+    return -1  # perhaps an empty id
+
+
+@inner(inline="always")
+def _skipped(block: Any, at: int, end: int) -> int:
+    while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
+        at += 1
+    return at
+
+
+@inner()
+def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
+    """Index of the key at `at`; -1 for none."""
+    for part in range(len(key_bounds) - 1):
+        size = key_bounds[part + 1] - key_bounds[part]
+        if 0 < size <= end - at:
+            same = True
+            for i in range(size):
+                if block[at + i] != keys[key_bounds[part] + i]:
+                    same = False
+                    break
+            if same:
+                return part
+    return -1
+
+
+@inner()
+def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
+    """Return the end of a string (-1 if it is not plain), and whether it has escapes."""
+    escapes = False
+    while at < end:
+        byte = block[at]
+        if PLAIN[byte]:
+            at += 1
+            continue
+        if byte == QUOTE:
+            return at, escapes
+        if byte == BACKSLASH:
+            escapes = True
+            size = _escape(block, at, end)[1]
+            if size == 0:
+                return -1, escapes
+            at += size
+        elif byte < 32:
+            return -1, escapes
+        else:
+            size = _letter(block, at, end)
+            if size == 0:
+                return -1, escapes
+            at += size
+    return -1, escapes
+
+
+@inner()
+def _letter(block: Any, at: int, end: int) -> int:
+    """Bytes of the non-ASCII character at `at`; 0 if it is not UTF-8."""
+    byte = block[at]
+    size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+    if byte < 0xC2 or byte > 0xF4 or at + size > end:
+        return 0
+    for place in range(at + 1, at + size):
+        if block[place] & 0xC0 != 0x80:
+            return 0
+    after = block[at + 1]
+    if (byte == 0xE0 and after < 0xA0) or (byte == 0xED and after > 0x9F):
+        return 0
+    if (byte == 0xF0 and after < 0x90) or (byte == 0xF4 and after > 0x8F):
+        return 0
+    return size
+
+
+@inner()
+def _escape(block: Any, at: int, end: int) -> Any:
+    """Return the code point of the escape at `at` and its bytes; 0 bytes if left to Python."""
+    if at + 1 >= end:
+        return 0, 0
+    kind = block[at + 1]
+    if kind == 34 or kind == 47 or kind == 92:
+        return np.int64(kind), 2
+    if kind == 98:
+        return 8, 2
+    if kind == 102:
+        return 12, 2
+    if kind == 110:
+        return 10, 2
+    if kind == 114:
+        return 13, 2
+    if kind == 116:
+        return 9, 2
+    if kind != 117:
+        return 0, 0
+    code = _hex(block, at + 2, end)
+    if code < 0:
+        return 0, 0
+    if 0xD800 <= code < 0xE000:
+        if code >= 0xDC00 or at + 7 >= end or block[at + 6] != BACKSLASH or block[at + 7] != 117:
+            return 0, 0
+        low = _hex(block, at + 8, end)
+        if low < 0xDC00 or low >= 0xE000:
+            return 0, 0
+        return 0x10000 + ((code - 0xD800) << 10 | (low - 0xDC00)), 12
+    return code, 6
+
+
+@inner()
+def _hex(block: Any, at: int, end: int) -> Any:
+    if at + 4 > end:
+        return -1
+    code = np.int64(0)
+    for place in range(at, at + 4):
+        byte = np.int64(block[place])
+        if 48 <= byte <= 57:
+            code = code << 4 | (byte - 48)
+        elif 97 <= byte | 32 <= 102:
+            code = code << 4 | ((byte | 32) - 87)
+        else:
+            return -1
+    return code
+
+
+@inner()
+def _copied(block: Any, span: Any, to: Any, filled: Any) -> Any:
+    """Copy a string with its escapes resolved; return the end."""
+    at, end = span[0], span[1]
+    if span[2] == 0:
+        for place in range(end - at):
+            to[filled + place] = block[at + place]
+        return filled + end - at
+    while at < end:
+        if block[at] != BACKSLASH:
+            to[filled] = block[at]
+            at, filled = at + 1, filled + 1
+            continue
+        code, size = _escape(block, at, end)
+        at += size
+        if code < 0x80:
+            to[filled] = code
+            filled += 1
+        elif code < 0x800:
+            to[filled], to[filled + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+            filled += 2
+        elif code < 0x10000:
+            to[filled], to[filled + 1], to[filled + 2] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+            filled += 3
+        else:
+            to[filled], to[filled + 1] = 0xF0 | code >> 18, 0x80 | code >> 12 & 0x3F
+            to[filled + 2], to[filled + 3] = 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+            filled += 4
+    return filled

@@ -2,22 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import html
+import re
+from collections.abc import Iterable, Iterator
 
-from ..core import Doc, Qrels, Run, Topic, Topics
-from .columns import (
-    TREC_QRELS,
-    TREC_RUN,
-    one_word,
-    qrels_width,
-    read_qrels_columns,
-    read_run_columns,
-    run_rankings,
-    run_width,
-)
+from ..core import Doc, InputError, Qrels, Run, Topic, Topics
+from ..storage.files import Source, check_length
+from .columns import TREC_QRELS, TREC_RUN, one_word, qrels_width, read_qrels_columns, read_run_columns, run_rankings, run_width
 from .format import File, Format
 from .records import Fields
-from .trec_sgml import sgml_docs, sgml_topics
+
+OPENS = re.compile(r"<doc[\s>]", re.IGNORECASE)
+OPENING = re.compile(r"<doc(?:\s[^<>]*)?>", re.IGNORECASE)
+CLOSES = re.compile(r"</doc\s*(?:>|\Z)", re.IGNORECASE)
+ID_TAGS = ("DOCNO",)
+TITLE_TAGS = ("TITLE", "HEADLINE", "HL", "HEAD", "TTL", "TI", "DOCTITLE")
+TEXT_TAGS = ("TEXT", "LP", "LEADPARA", "ABSTRACT")
+OTHER_TAGS = ("DOCNO", "DOCID", "DOCOLDNO", "DOCHDR", "SCRIPT", "STYLE")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
+CODE_POINT = re.compile(r"&#([0-9]{8,});?")
+LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
+
+
+def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
+    """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO or end.
+
+    The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text all of TEXT, LP, LEADPARA, ABSTRACT. If a
+    document has none, as web pages do, it is all but its id, header, title, scripts and styles. Tags inside are removed and
+    character references resolved.
+    """
+    pending: list[str] = []  # pieces of a document, joined once
+    start = size = 0
+    for number, line in enumerate(source.decoded(), 1):
+        at = 0
+        while True:
+            if not pending:
+                if not (opens := OPENS.search(line, at)):
+                    break
+                start, size, at = number, 0, opens.start()
+            closes = CLOSES.search(line, at)
+            pending.append(line[at : closes.start() if closes else len(line)])
+            size += len(pending[-1])
+            check_length(size, source.name, "<DOC> that begins here", start)
+            if not closes:
+                break
+            yield _doc("".join(pending), fields, source.name, start)
+            pending, at = [], closes.end()
+    if pending:
+        raise InputError.at(source.name, start, "the <DOC> that begins here has no </DOC>")
+
+
+def sgml_topics(text: str, name: str) -> Iterator[Topic]:
+    """Yield TREC SGML topics: <num>, <title>, <desc>, <narr>, with or without closing tags.
+
+    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels. Raises InputError for a
+    topic without a number.
+    """
+    for position, block in enumerate(re.split(r"<top>", text, flags=re.IGNORECASE)[1:], 1):
+        parts = {tag: _topic_part(block, tag) for tag in ("num", "title", "desc", "narr")}
+        number = LABEL.sub("", parts["num"], count=1).strip()
+        if not number:
+            raise InputError(f"{name}, topic {position}: no number (<num>)")
+        if number != parts["num"] and number.isdecimal():
+            number = number.lstrip("0") or "0"
+        title, description, narrative = (LABEL.sub("", parts[tag], count=1).strip() for tag in ("title", "desc", "narr"))
+        yield Topic(number, title or description, narrative, description)
+
+
+def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
+    id_tags, title_tags, text_tags = (
+        chosen if part in fields.chosen else usual
+        for part, chosen, usual in (
+            ("id", fields.id, ID_TAGS),
+            ("title", fields.title, TITLE_TAGS),
+            ("text", fields.text, TEXT_TAGS),
+        )
+    )
+    opening = OPENING.search(block)
+    if not opening:
+        raise InputError.at(name, line, "the <DOC> that begins here has no > after its name")
+    block = block[opening.end() :]
+    doc_id = next((spaced(_plain(value)) for value in _inside(block, id_tags)), "")
+    if not doc_id:
+        raise InputError.at(name, line, f"the <DOC> that begins here has no <{id_tags[0]}>")
+    titles = list(_inside(block, title_tags))
+    title = "\n".join(spaced(_plain(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
+    texts = list(_inside(block, text_tags))
+    if not texts and "text" not in fields.chosen:
+        texts = [_without(block, (*OTHER_TAGS, *title_tags))]
+    return Doc(doc_id, "\n".join(filter(None, map(_lines, map(_plain, texts)))), title)
+
+
+def _inside(block: str, tags: Iterable[str]) -> Iterator[str]:
+    return (block[opening.end() : closing.start()] for opening, closing in _elements(block, tags))
+
+
+def _without(block: str, tags: Iterable[str]) -> str:
+    pieces, at = [], 0
+    for opening, closing in _elements(block, tags):
+        pieces.append(block[at : opening.start()])
+        at = closing.end()
+    return " ".join([*pieces, block[at:]])
+
+
+def _elements(block: str, tags: Iterable[str]) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Yield outermost, closed elements as (opening tag, closing tag)."""
+    names = "|".join(map(re.escape, tags))
+    closing = rf"/(?P<closes>{names})\s*>"
+    last = {tag["closes"].lower(): tag.start() for tag in re.finditer(f"<{closing}", block, re.IGNORECASE)}
+    opening: re.Match[str] | None = None
+    for tag in re.finditer(rf"<(?:(?P<opens>{names})(?:\s[^<>]*)?>|{closing})", block, re.IGNORECASE):
+        if opening is None:
+            if tag["opens"] and last.get(tag["opens"].lower(), -1) > tag.start():
+                opening = tag
+        elif (tag["closes"] or "").lower() == opening["opens"].lower():
+            yield opening, tag
+            opening = None
+
+
+def _topic_part(block: str, tag: str) -> str:
+    match = re.search(rf"<{tag}(?:\s[^<>]*)?>(.*?)(?=</?[a-zA-Z]|\Z)", block, re.DOTALL | re.IGNORECASE)
+    return spaced(resolved(match[1])) if match else ""
+
+
+def _plain(text: str) -> str:
+    end = text.rfind("-->") + 3 if "-->" in text else 0  # an unclosed comment is text; do not search for its end
+    return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
+
+
+def resolved(text: str) -> str:
+    """The text with character references resolved; invalid ones, of any length, become U+FFFD."""
+    return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(filter(None, map(spaced, text.splitlines())))
+
+
+def spaced(text: str) -> str:
+    """The words separated by single spaces."""
+    return " ".join(text.split())
 
 
 class Trec(Format, name="trec"):

@@ -14,7 +14,7 @@ from ..core import Doc, InputError
 from ..core.checks import string_of
 from .format import File, Format
 from .records import Fields, json_rows
-from .trec_sgml import resolved, spaced
+from .trec import resolved, spaced
 
 TAG = re.compile(r"<[^<>]*>")
 KEYS = {"id", "article_url", "published_date"}  # keys of an article without blocks

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..core import InputError, Topic
 from .format import File, Format
-from .trec_sgml import spaced
+from .trec import spaced
 
 DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 UTF8 = ("utf-8", "utf8")

@@ -2,19 +2,326 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..core import Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.pairs import Pairs
+from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
+from ..core.pairs import Floats, Ints, Pairs
 from ..core.parameters import tuned
 from ..core.progress import Report
+from ..core.registry import nearest
 from ..core.stage import topic_of
-from .methods import Formula, FusionMethod
-from .normalizations import NORMALIZATIONS
+
+
+def reciprocal_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
+    """1 / (k + rank)."""
+    return 1 / (k + ranks)
+
+
+def inverse_square_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
+    """1 / rank^2."""
+    return 1 / ranks**2
+
+
+def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
+    """Borda points: with c documents in all lists together, c for the first, c - 1 for the next and so on."""
+    return candidates - ranks + 1
+
+
+def points_left_over(candidates: Ints, sizes: Ints) -> Floats:
+    """Mean of the Borda points that a list has not given."""
+    left = candidates.astype(np.float64)
+    left -= sizes
+    return (left + 1) / 2
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Formula of a method.
+
+    Args:
+        source: Publication.
+        of_ranks: Contribution, from ranks, the number of documents in all lists of the topic, and k; None for a method that
+            uses normalised scores.
+        label: Explanation of `of_ranks`, with {rank} and {k}.
+        best: The ufunc of a greatest or least; None for a sum.
+        joining: Explanation of the combination.
+        counted: Multiply the sum by the number of lists with the document.
+        weighted: Whether the systems may have weights.
+        missing: Contribution to missing documents, from the number of documents in all lists and in this one; None for 0 in a
+            sum, and for no contribution to the greatest or the least.
+    """
+
+    source: str
+    of_ranks: Callable[[Floats, Ints, float], Floats] | None = None
+    label: str = ""
+    best: np.ufunc | None = None
+    joining: str = "sum of the parts"
+    counted: bool = False
+    weighted: bool = False
+    missing: Callable[[Ints, Ints], Floats] | None = None
+
+
+_FOX = "Fox and Shaw, 1994"
+METHODS: dict[str, Formula] = {
+    "rrf": Formula(
+        "Cormack, Clarke and Büttcher, 2009",
+        reciprocal_rank,
+        "1 / ({k:g} + {rank}): rank {rank}",
+        weighted=True,
+    ),
+    "isr": Formula(
+        "Mourão, Martins and Magalhães, 2015",
+        inverse_square_rank,
+        "1 / {rank}^2: rank {rank}",
+        counted=True,
+        weighted=True,
+    ),
+    "borda": Formula(
+        "Aslam and Montague, 2001",
+        points,
+        "points of rank {rank}",
+        weighted=True,
+        missing=points_left_over,
+    ),
+    "wsum": Formula(_FOX, weighted=True),
+    "combsum": Formula(_FOX),
+    "combmnz": Formula(_FOX, counted=True),
+    "combmax": Formula(_FOX, best=np.fmax, joining="the greatest of the parts"),
+    "combmin": Formula(_FOX, best=np.fmin, joining="the least of the parts"),
+}
+WEIGHTED = tuple(name for name, formula in METHODS.items() if formula.weighted)
+
+
+@dataclass(frozen=True)
+class FusionMethod:
+    """A method with its parameters, which `fuse` describes; made by `checked`."""
+
+    name: str = "rrf"
+    normalize: str | None = "min-max"
+    weights: tuple[float, ...] | None = None
+    k: float = 60
+    missing: float | str | None = None
+
+    @classmethod
+    def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> FusionMethod:
+        """Check parameters for a number of systems.
+
+        Raises:
+            ParameterError: The method or normalisation is unknown, or a parameter is out of its range.
+        """
+        if name not in METHODS:
+            raise ParameterError(f"there is no fusion method {name!r}; {nearest(str(name), METHODS)}")
+        if normalize is not None and normalize not in NORMALIZATIONS:
+            raise ParameterError(f"there is no normalisation {normalize!r}; there are {', '.join(NORMALIZATIONS)} and None")
+        if not _finite(k) or k < 0:
+            raise ParameterError(f"k, the constant of rrf, must be a number from 0 up, not {k!r}")
+        if missing is not None and missing != "min" and not _finite(missing):
+            raise ParameterError(f"missing, what a list gives documents it lacks, is None, 'min' or a number, not {missing!r}")
+        return cls(name, normalize, _weights(name, weights, systems), k, missing)
+
+    @property
+    def formula(self) -> Formula:
+        """Formula of the method."""
+        return METHODS[self.name]
+
+    def columns(self, pairs: Pairs) -> NDArray[np.float64]:
+        """Unweighted contribution of each run to each pair.
+
+        Returns:
+            float64 (runs, pairs), with those for missing documents; NaN for no contribution.
+
+        Raises:
+            InputError: A score is infinite, or does not suit the normalisation.
+        """
+        table = np.empty((len(pairs.runs), len(pairs)), dtype=np.float64)
+        for i, row in enumerate(table):
+            values = self._contributions(pairs, i)
+            row[:] = self._fill(pairs, i, values)
+            row[pairs.places[i]] = values
+        return table
+
+    def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
+        """Score of each pair, float64: the columns combined, in the order of the systems."""
+        if self.formula.best is not None:
+            joined: Floats = self.formula.best.reduce(columns, axis=0)
+            return joined
+        return weighted(columns, self.weights or (1.0,) * len(columns), self.times(pairs))
+
+    def times(self, pairs: Pairs) -> Ints | None:
+        """Number of runs with each pair, for a method that multiplies by it."""
+        if not self.formula.counted:
+            return None
+        return np.bincount(np.concatenate(pairs.places), minlength=len(pairs))
+
+    def label(self, rank: int, score: float) -> str:
+        """Explanation of the contribution to a document of this rank and score."""
+        if self.formula.of_ranks is not None:
+            return self.formula.label.format(k=self.k, rank=rank)
+        return f"{self.normalize} of {score:g}" if self.normalize else "score"
+
+    def _contributions(self, pairs: Pairs, i: int) -> Floats:
+        run = pairs.runs[i]
+        lists = RankedLists(run, f"system {i + 1}")
+        if self.formula.of_ranks is None:
+            return normalized(lists, self.normalize)
+        candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))
+        return self.formula.of_ranks(lists.ranks, candidates, self.k)
+
+    def _fill(self, pairs: Pairs, i: int, values: Floats) -> Any:
+        """Contribution of the run to pairs that it lacks: a number, or one a pair."""
+        run, numbers = pairs.runs[i], pairs.numbers[i]
+        sizes = np.diff(run.bounds)
+        if self.missing is None and self.formula.missing is not None:
+            own = np.zeros(len(pairs.topics), dtype=np.int64)
+            own[numbers] = sizes
+            return pairs.of_topics(self.formula.missing(pairs.sizes, own))
+        if self.missing is None:
+            return 0.0 if self.formula.best is None else math.nan
+        if self.missing != "min":
+            return float(self.missing)
+        least = np.zeros(len(pairs.topics))
+        filled = np.flatnonzero(sizes)
+        least[numbers[filled]] = values[run.bounds[1:][filled] - 1]
+        return pairs.of_topics(least)
+
+
+def weighted(columns: Sequence[Floats] | NDArray[np.float64], weights: Sequence[float], times: Ints | None = None) -> Floats:
+    """Weighted sum of the columns, float64, in their order, optionally multiplied by `times`."""
+    total = np.zeros(len(columns[0]), dtype=np.float64)
+    for column, weight in zip(columns, weights, strict=True):
+        total += weight * column
+    if times is not None:
+        total *= times
+    return total
+
+
+def _weights(name: str, weights: Any, systems: int | None) -> tuple[float, ...] | None:
+    if weights is None:
+        return None
+    if not METHODS[name].weighted:
+        raise ParameterError(f"{name} takes no weights; {', '.join(WEIGHTED)} do")
+    try:
+        listed = tuple(weights)
+    except TypeError:
+        raise ParameterError(f"weights are a list of numbers, one a system, not {weights!r}") from None
+    for weight in listed:
+        if not _finite(weight) or weight < 0:
+            raise ParameterError(f"a weight must be a number from 0 up, not {weight!r}")
+    if systems is not None and len(listed) != systems:
+        raise ParameterError(f"there are {len(listed)} weights for {systems} systems; give one for each")
+    return tuple(map(float, listed))
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class RankedLists:
+    """The lists of a run end to end, one for each topic with documents.
+
+    Attributes:
+        scores: Score of each row, float64, best to worst in each list.
+        ranks: Rank of each row, float64, from 1.
+        first: First row of each list.
+        size: Number of rows of each list.
+        best: Best score of each list.
+        least: Worst score of each list.
+    """
+
+    def __init__(self, run: Run, name: str) -> None:
+        """Take the lists of `run`, which messages call `name`."""
+        self._run, self._name = run, name
+        sizes = np.diff(run.bounds)
+        filled = sizes > 0
+        self.scores: Floats = run.scores.astype(np.float64)
+        self.ranks: Floats = (np.arange(1, run.rows + 1) - np.repeat(run.bounds[:-1], sizes)).astype(np.float64)
+        self.first: Ints = run.bounds[:-1][filled]
+        self.size: Ints = sizes[filled]
+        self.best: Floats = self.scores[self.first]
+        self.least: Floats = self.scores[run.bounds[1:][filled] - 1]
+
+    def spread(self, of_lists: Any) -> Any:
+        """Repeat one value per list for each row."""
+        return np.repeat(of_lists, self.size)
+
+    def sums(self, of_rows: Floats) -> Floats:
+        """Sum over each list."""
+        return np.add.reduceat(of_rows, self.first) if len(self.first) else self.best
+
+    def error(self, row: int, problem: str) -> InputError:
+        """Error for a problem with the score of a row."""
+        topic = list(self._run.topics)[int(self._run.topic_numbers[row])]
+        return InputError(f"{self._name}, topic '{topic}', document '{self._run.ids[int(self._run.codes[row])]}': {problem}")
+
+
+def min_max(lists: RankedLists) -> Floats:
+    """(score - least) / (best - least); 1 in a list of equal scores."""
+    return _ratio(lists.scores - lists.spread(lists.least), lists.spread(lists.best - lists.least), 1.0)
+
+
+def by_max(lists: RankedLists) -> Floats:
+    """Score / best.
+
+    Raises:
+        InputError: A best score is not positive.
+    """
+    if len(lists.best) and lists.best.min() <= 0:
+        problem = f"max divides by the best score, which is {lists.best.min():g} here; normalise by min-max"
+        raise lists.error(int(lists.first[np.argmin(lists.best)]), problem)
+    scores: Floats = lists.scores / lists.spread(lists.best)
+    return scores
+
+
+def by_sum(lists: RankedLists) -> Floats:
+    """Score - least, divided by the sum of these over the list; 1 / length in a list of equal scores."""
+    above = lists.scores - lists.spread(lists.least)
+    return _ratio(above, lists.spread(lists.sums(above)), 1 / lists.spread(lists.size))
+
+
+def z_score(lists: RankedLists) -> Floats:
+    """(score - mean) / standard deviation, which divides by n; 0 in a list of equal scores."""
+    apart = lists.scores - lists.spread(lists.sums(lists.scores) / lists.size)
+    deviation = np.sqrt(lists.sums(apart**2) / lists.size)
+    return _ratio(apart, lists.spread(np.where(lists.best > lists.least, deviation, 0.0)), 0.0)
+
+
+def by_rank(lists: RankedLists) -> Floats:
+    """1 - (rank - 1) / length of the list."""
+    scores: Floats = 1 - (lists.ranks - 1) / lists.spread(lists.size).astype(np.float64)
+    return scores
+
+
+NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
+    "min-max": min_max,
+    "max": by_max,
+    "sum": by_sum,
+    "z": z_score,
+    "rank": by_rank,
+}
+
+
+def normalized(lists: RankedLists, normalization: str | None) -> Floats:
+    """Normalise the scores of each list, float64; None leaves them unchanged.
+
+    Raises:
+        InputError: A score is infinite, or does not suit the normalisation.
+    """
+    if not np.isfinite(lists.scores).all():
+        raise lists.error(int(np.argmin(np.isfinite(lists.scores))), "the score is infinite; fuse by rank")
+    return lists.scores if normalization is None else NORMALIZATIONS[normalization](lists)
+
+
+def _ratio(above: Floats, below: Floats, constant: Any) -> Floats:
+    """above / below; `constant` for rows of a list of equal scores, where below is 0."""
+    out = np.broadcast_to(np.asarray(constant, dtype=np.float64), above.shape).copy()
+    return np.divide(above, below, out=out, where=below > 0)
 
 
 class Parameters(TypedDict, total=False):

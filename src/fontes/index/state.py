@@ -47,13 +47,11 @@ if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
     from ..lexical.language import QueryLanguage
-    from ..neural.dense.dense import Dense
-    from ..neural.dense.settings import encoder_of
+    from ..neural.dense.dense import Dense, encoder_of
     from ..neural.encode import encode as encode_documents
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
-    from ..neural.sparse.retriever import SpladeRetriever
-    from ..neural.sparse.splade import SparseEncoder
+    from ..neural.sparse.splade import SparseEncoder, SpladeRetriever
     from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 

@@ -2,10 +2,34 @@
 
 from .browsing import BPM, ERR, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
 from .evaluation import Evaluation, evaluate
-from .formulas import AP, RBP, RR, Accuracy, Bpref, Compat, IPrec, Judged, P, R, Rprec, Success, infAP, nDCG
+from .formulas import (
+    AP,
+    RBP,
+    RR,
+    Accuracy,
+    Bpref,
+    Compat,
+    Complete,
+    IPrec,
+    Judged,
+    NumQ,
+    NumRel,
+    NumRelRet,
+    NumRet,
+    P,
+    R,
+    Rprec,
+    SetAP,
+    SetF,
+    SetP,
+    SetR,
+    SetRelP,
+    Success,
+    infAP,
+    nDCG,
+)
 from .measure import MEASURES, Measure
 from .names import DEFAULT, parse
-from .sets import Complete, NumQ, NumRel, NumRelRet, NumRet, SetAP, SetF, SetP, SetR, SetRelP
 
 __all__ = [
     "AP",

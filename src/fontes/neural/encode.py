@@ -13,7 +13,7 @@ from ..index.embeddings.encoded import EncodingJob
 from ..index.embeddings.encoding import VECTORS
 from ..index.embeddings.journal import remote_encoder
 from ..index.embeddings.weights import WEIGHTS
-from .dense.settings import in_precision, precision_of, settings_of
+from .dense.dense import in_precision, precision_of, settings_of
 from .encoders.base import Encoder, document_vectors
 from .late.colbert import ColBERT
 from .sparse.splade import SparseEncoder, is_sparse

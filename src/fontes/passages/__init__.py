@@ -1,11 +1,9 @@
 """Passages, aggregation to documents, rationales and duplicates."""
 
-from .aggregate import BestPassages, to_documents
-from .documents import PassageDocuments, sentence_qrels
+from .aggregate import BestPassages, PassageDocuments, sentence_qrels, to_documents
 from .duplicates import Deduplicate, Duplicates, read_duplicates
-from .rationales import Rationale, RationaleDocuments, Rationales, rationales_of, with_rationales
+from .rationales import Rationale, RationaleDocuments, Rationales, TextScorer, rationales_of, with_rationales
 from .split import Passages, Sentences
-from .text_scorer import TextScorer
 
 __all__ = [
     "BestPassages",

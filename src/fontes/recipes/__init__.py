@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING
 
 from ..core.renamed import renamed
 from .air2025 import Air2025
-from .base import Recipe, recipe, registry
+from .base import LearningRecipe, Recipe, recipe, registry
 from .cair2021 import Cair2021
 from .cast2021 import Cast2021, CastPassages
 from .claims import Claims
 from .evidence import Evidence
-from .learned import LearningRecipe
 from .learning import RecipeTraining
 from .result import RecipeResult
 

@@ -14,9 +14,9 @@ from ..neural import CrossEncoder, SentenceEncoder
 from ..neural.models.hub import library
 from ..text import Analyzer
 from ..train import CrossEncoderSettings, Side
-from .base import AUTHORS_CODE, PUBLISHED
-from .learned import LearningRecipe, Systems
-from .learning import RecipeTraining, side_of
+from .base import AUTHORS_CODE, PUBLISHED, LearningRecipe, Systems
+from .learning import RecipeTraining
+from .sides import side_of
 
 DRAWS = ("numpy", "sklearn")
 ONE_TO_ONE: Mapping[str, Any] = {"epochs": 1, "warm_up": 100, "weight_decay": 0.01, "order": "shuffled", "best": "last"}

@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,10 +24,26 @@ from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
 from ..neural.encoders.reading import readings
-from .learning import LEAKS, RecipeTraining, check_leaks, without_leaks
+from ..train import Side
+from .learning import MIN_TOPICS, RecipeTraining
 from .result import PICTURE, Others, RecipeResult, drawn_as_svg, shown
-from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
+from .sides import (
+    LEAKS,
+    Splits,
+    check_apart,
+    check_leaks,
+    distinct,
+    measured_apart,
+    parted,
+    qrels_from,
+    side_from,
+    side_of,
+    topics_from,
+    with_topics_of,
+    without_leaks,
+)
 
+Systems = dict[str, Stage[Topics, Run]]
 Division = tuple[Topics, Qrels | None, RecipeTraining | None]
 """Topics to search, judgments to measure with, and the learning."""
 
@@ -257,7 +274,7 @@ class Recipe(Part, ABC):
         assert others is not None
         learning = division[2] and division[2].at(Path(output), progress)
         plan = recipe._plan(documents, (division[0], division[1], learning), chosen, others)
-        return RecipeResult(recipe, run(plan, Path(output), progress), learning, others)
+        return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=learning, others=others)
 
     def _division(
         self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
@@ -293,7 +310,7 @@ class Recipe(Part, ABC):
         def pages(results: Results) -> dict[str, str]:
             picture = drawn_as_svg(built.get(self.baseline or "") or next(iter(built.values())))
             reads = {name: readings(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
-            result = RecipeResult(self, results, learning, others, reads)
+            result = RecipeResult(**vars(results), recipe=self, learning=learning, others=others, reads=reads)
             page = result.to_markdown(picture=PICTURE if picture else "")
             return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
 
@@ -305,17 +322,13 @@ class Recipe(Part, ABC):
             topics=topics,
             qrels=qrels,
             measures=measures,
-            title=self._title,
+            title=f"recipe {self.name}",
             measured=self.measured,
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
             pages=pages,
         )
-
-    @property
-    def _title(self) -> str:
-        return f"recipe {self.name}"
 
     def _look(self, problems: Problems, topics: Topics | None, qrels: Qrels | None = None) -> None:
         """Collect the problems of a run on these topics; None: on any."""
@@ -329,17 +342,13 @@ class Recipe(Part, ABC):
                 with problems.collected():
                     if (stage := self.stage(name)) is not None:
                         problems.look_at(stage)
-        problems.look_at_systems(self._title, self.systems_with(None))
+        problems.look_at_systems(f"recipe {self.name}", self.systems_with(None))
 
     def _say_all(self, problems: Problems, topics: Topics | None) -> None:
         """Raise the collected problems, with the settings of `without` that avoid them."""
-        ways: dict[str, list[tuple[str, ...]]] = {}
-        own = self._left((), topics, problems) if problems.errors and self.without else frozenset()
-        for settings in self.without if own else ():
-            left = self._left(settings, topics, problems)
-            if left <= own:
-                for text in own - left:
-                    ways.setdefault(text, []).append(settings)
+        left = {way: self._left(way, topics, problems) for way in ((), *self.without) if problems.errors and self.without}
+        own = left.pop((), frozenset())
+        ways = {text: [way for way, rest in left.items() if rest <= own - {text}] for text in own}
         said = {}
         for text in problems.errors:
             options = [f"{as_options(way)} {self.without[way]}" for way in ways.get(text, ())]
@@ -347,14 +356,16 @@ class Recipe(Part, ABC):
                 options.append(f"{as_options([setting])} reads another model")
             if options:
                 said[text] = " or ".join(options)
-        together = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
+        together = tuple(
+            dict.fromkeys(setting for text in problems.errors for way in ways.get(text, ())[:1] for setting in way)
+        )
         if together and self._left(together, topics, problems):
             together = ()
         for setting in together:  # drops settings that the others make unnecessary
             fewer = tuple(other for other in together if other != setting)
             if fewer and not self._left(fewer, topics, problems):
                 together = fewer
-        problems.raise_all(self._title, said, together)
+        problems.raise_all(f"recipe {self.name}", said, together)
 
     def _other_model(self, problem: str) -> str | None:
         for name, value in self.params().items():
@@ -379,6 +390,78 @@ class Recipe(Part, ABC):
         if qrels is not None and not set(topics) & set(qrels):
             first, judged = next(iter(topics)), next(iter(qrels))
             raise InputError(f"no topic has judgments: the first topic is '{first}', the first of the qrels '{judged}'")
+
+
+@dataclass(frozen=True, repr=False)
+class LearningRecipe(Recipe):
+    """A recipe that learns from given judgments, or from part of those it is run on.
+
+    Args:
+        test: Share of the judged topics that is measured, if the recipe divides them.
+        held_out: Share of the training topics used to choose weights and validate, if no others are given; 0: none.
+        seed: Random seed.
+    """
+
+    chooses: ClassVar[bool] = False
+    """Whether it cannot do without topics to choose with."""
+
+    test: float = 0.2
+    held_out: float = 0.1
+    seed: int = 0
+
+    @abstractmethod
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
+        """Return the systems by name, as `systems` of other recipes.
+
+        First called with a `learning` without topics and folder, which gives the starting models.
+        """
+
+    def systems(self, collection: Collection) -> Systems:
+        raise ParameterError(f"recipe {self.name} learns: give topics and judgments to learn from")
+
+    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], Systems]:
+        return partial(self.learned_systems, learning=learning or RecipeTraining())
+
+    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+        measured: tuple[Topics, Qrels | None]
+        if train is None:
+            if dev is not None:
+                raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
+            if qrels is None:
+                raise InputError(
+                    f"recipe {self.name} learns from judgments: give train, or qrels, to learn from a part of them"
+                )
+            whole, measured = self.halves(topics, qrels)
+        else:
+            whole, measured = side_of(topics, train, train), measured_apart(topics, qrels, {*train, *(dev or ())})
+            check_apart({"measure with": measured[1] or (), "learn from": train, "choose with": dev or ()})
+        if not whole.topics:
+            raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
+        if dev is None:
+            learned, chosen = parted(*whole, self.held_out, self.seed)
+        else:
+            learned, chosen = whole, side_of(topics, dev, dev)
+        return *measured, RecipeTraining(learned, chosen)
+
+    def check_sides(self, learning: RecipeTraining) -> None:
+        chosen = len(learning.dev.qrels)
+        if 0 < chosen < MIN_TOPICS or (self.chooses and not chosen):
+            more = "give more topics, more as dev, or a greater held_out"
+            raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {chosen}; {more}")
+
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+        """Return the judged topics to learn from and those to measure with: by default a share, without duplicates."""
+        whole, measured = parted(*distinct(topics, qrels), self.test, self.seed)
+        if not measured.topics or not whole.topics:
+            raise InputError(f"{len(qrels)} judged topics are too few to learn from some and measure with others")
+        return whole, measured
+
+    def check(self) -> None:
+        if not 0 < self.test < 1:
+            raise ParameterError(f"recipe {self.name}: test must be a share between 0 and 1, not {self.test!r}")
+        if not 0 <= self.held_out < 1:
+            raise ParameterError(f"recipe {self.name}: held_out must be a share from 0 to below 1, not {self.held_out!r}")
+        super().check()
 
 
 registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")

@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from ..causal import CausalFilter, CausalKeywords, Narrative, TitleAndNarrative, TopicRank
-from ..causal.filter import ROLES
+from ..causal.pairs import ROLES
 from ..core import InputError, ParameterError, Run, Stage, Topic, Topics
 from ..core.checks import check_whole
 from ..experiments import Collection

@@ -17,8 +17,7 @@ from ..core.part import walk
 from ..core.progress import Report
 from ..experiments import Collection
 from ..passages import Deduplicate, Passages, read_duplicates, to_documents
-from ..passages.aggregate import parents_of
-from ..passages.documents import check_separator
+from ..passages.aggregate import check_separator, parents_of
 from ..rewrite import Automatic, Manual
 from ..text.sentences import Spans, sentences
 from .base import AUTHORS_CODE, PUBLISHED, Recipe

@@ -14,7 +14,7 @@ from ..neural import CrossEncoder, SentenceEncoder
 from ..rewrite import AsTyped
 from ..text import Analyzer
 from ..train import BiEncoderSettings, CrossEncoderSettings, Side, split
-from .learned import LearningRecipe, Systems
+from .base import LearningRecipe, Systems
 from .learning import RecipeTraining
 
 if TYPE_CHECKING:

@@ -5,33 +5,260 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core import ParameterError, Qrels, Run, Stage, Topics
+from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.checks import check_whole
+from ..core.parameters import parameters
+from ..core.part import Part, walk
 from ..experiments import Collection
 from ..fusion import fuse
 from ..passages import to_documents
+from ..text import Analyzer
+from ..train import BiEncoderSettings
 from ..train.runner.running import check_training
+from ..tuning import tune
 from .base import Division, Recipe
-from .evidence_parts import (
-    LANGUAGES,
-    EvidenceRows,
-    analyzers_of,
-    in_windows,
-    of_sentences,
-    of_tokens,
-    reranker_of,
-    settings_of,
-    starts_of,
-    whole,
-    with_prompts,
-)
-from .learned import check_apart, measured_apart
-from .learning import NOBODY, RecipeTraining, side_of
+from .learning import NOBODY, RecipeTraining
+from .sides import check_apart, measured_apart, side_of
 
 if TYPE_CHECKING:
+    from ..lexical import BM25
     from ..neural import ColBERT, Encoder, Reranker, Splade
+
+
+DOCUMENT_TOKENS = 2048  # tokens of a whole document, the default of an encoder
+WINDOW, STRIDE = 150, 75  # words
+POSITIONS = 512  # tokens of a paragraph that late interaction reads
+LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
+"""By language its stems, its code, and its small spaCy pipeline."""
+STARTS = {
+    "nystromformer": "uw-madison/nystromformer-2048",
+    "longformer": "allenai/longformer-base-4096",
+    "performer": "a BERT with --attention favor+",
+    "reformer": "a Reformer",
+    "windows": "any encoder",
+    "trained": "the encoder",
+    "mbert": "google-bert/bert-base-multilingual-cased",
+}
+"""By parameter, what `fontes train bi-encoder` could start from."""
+TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
+"""EvidenceRows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
+MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
+DEPTH = 100  # documents per claim among which negatives are drawn
+LATE = ("artifact.metadata", "1_Dense")
+"""Files of checkpoints of late interaction."""
+K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
+B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
+K3 = [None, 1.2, 2.0]
+TUNED_BY = "RR@10"
+AUTO = "auto"  # spaCy's small pipeline of the language
+
+System = Stage[Topics, Run]
+
+
+class EvidenceRows:
+    """Systems of the table, with notes on their models and on what is left out.
+
+    Args:
+        recipe: Recipe whose parameters name the models.
+        learning: Data that BM25 is tuned on; keeps the notes.
+    """
+
+    def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
+        self._recipe, self._learning = recipe, learning
+        self._systems: dict[str, System] = {}
+        self._defaults = {name: one.default for name, one in parameters(type(recipe)).items()}
+
+    def __setitem__(self, name: str, system: System) -> None:
+        self._systems[name] = system
+
+    def first(self, *names: str) -> System | None:
+        """Return the first of these rows that is available."""
+        return next((self._systems[name] for name in names if name in self._systems), None)
+
+    def done(self) -> dict[str, System]:
+        """Rows by name."""
+        return self._systems
+
+    def with_analyzer(self, row: str, analyzer: str, system: Callable[[str], System]) -> None:
+        """Add a row over its own index, unless its analyzer is unavailable."""
+        try:
+            Analyzer.of(analyzer)("a")
+        except FontesError as error:
+            if "spacy" in analyzer and self._recipe.spacy != AUTO:
+                raise
+            self._leave_out(row, str(error))
+        else:
+            self._systems[row] = system(analyzer)
+
+    def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
+        """Add a row with the model of a parameter, if there is one; `row` is its name if that differs from the parameter's.
+
+        A missing model is an error if it was chosen; if it is a default, the row is left out.
+        """
+        model = getattr(self._recipe, parameter)
+        if model is None:
+            start = f", such as `fontes train bi-encoder` makes of {STARTS[parameter]}" if parameter in STARTS else ""
+            here = "not trained: give --train, or " * (parameter == "trained")
+            self._leave_out(row or parameter, f"{here}give -s {parameter}=FOLDER or a name{start}")
+        elif model == self._defaults[parameter] and (why := _lacking(model)):
+            self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
+        else:
+            self._systems[row or parameter] = built = system(model)
+            self._note(row or parameter, model, built)
+
+    def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
+        """Add a row with an encoder trained on negatives among `candidates`; without `train`, as `with_model`."""
+        recipe, learning = self._recipe, self._learning
+        start = starts_of(recipe).get(parameter)
+        if start is None or not learning.train.qrels:
+            self.with_model(parameter, system)
+            return
+        if learning.folder is not None:
+            settings = settings_of(recipe).with_(max_length=_beyond_tokenizer(start) if parameter in TRAINED else None)
+            start = learning.bi_encoder(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
+        self._systems[parameter] = system(start)
+
+    def tuned(self, bm25: BM25) -> System:
+        """Return BM25 with the k1, b and k3 that are best on the training topics, or unchanged without any."""
+        row, side = "bm25-tuned", self._learning.train
+        if not side.qrels:
+            row = "bm25-default"
+            self._leave_out("bm25-tuned", "give --train, and k1, b and k3 are those that are best there")
+        elif self._learning.folder is not None:
+            tuning = tune(bm25, {"k1": K1, "b": B, "k3": K3}, side.topics, side.qrels, TUNED_BY, folds=min(5, len(side.qrels)))
+            bm25 = bm25.with_(**tuning.params)
+            said = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
+            what = f"{said}, with which {TUNED_BY} was best on {len(side.qrels):,} topics"
+            self._learning.notes.append({"role": row, "chosen": what})
+        self._systems[row] = bm25
+        return bm25
+
+    def _leave_out(self, row: str, why: str) -> None:
+        self._learning.notes.append({"role": row, "without": why})
+
+    def _note(self, row: str, model: str | Part, system: System) -> None:
+        """Note the weights of a row: the last model in it."""
+        names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
+        own = model if isinstance(model, str) else next(filter(None, names), repr(model))
+        self._learning.noted(row, own)
+        if self._learning.folder is not None:
+            self._learning.notes[-1].setdefault("about", _about(row, own))
+
+
+def starts_of(recipe: Evidence) -> dict[str, str]:
+    """Return the starting model of each training, by row, if the recipe has one."""
+    models = {name: getattr(recipe, name) for name in TRAINED}
+    starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has(model, "modules.json")}
+    if recipe.trained is None and isinstance(recipe.encoder, str):
+        starts["trained"] = recipe.encoder
+    defaults = {one.default for one in parameters(type(recipe)).values() if isinstance(one.default, str)}
+    return {name: model for name, model in starts.items() if model not in defaults or not _lacking(model)}
+
+
+def settings_of(recipe: Evidence) -> BiEncoderSettings:
+    """Return the encoder training settings of a recipe. Raises ParameterError for an invalid parameter."""
+    names = ("epochs", "batch", "lr", "precision", "seed")
+    return BiEncoderSettings(mini_batch=8, dropout=0.0, **{name: getattr(recipe, name) for name in names})
+
+
+def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
+    """Return the analyzers of a language, by kind of term."""
+    stems, code, pipeline = LANGUAGES[language]
+    return {
+        "words": "standard",
+        "stems": stems,
+        "simplemma": f"simplemma:{code}",
+        **({} if spacy is None else {"spacy": f"spacy:{pipeline if spacy == AUTO else spacy}+lower"}),
+        "chars": "standard+chars:3-5",
+    }
+
+
+def whole(model: str | Encoder, attention: str = "model") -> Encoder:
+    """Return an encoder of up to 2,048 document tokens; a trained sentence encoder keeps its folder's settings."""
+    from ..neural import SentenceEncoder, TransformerEncoder
+
+    if not isinstance(model, str):
+        return model
+    if _has(model, "modules.json" if attention == "model" else "fontes.json"):
+        return SentenceEncoder(model)
+    return TransformerEncoder(model, max_length=_beyond_tokenizer(model), attention=attention)
+
+
+def of_sentences(model: str | Encoder) -> Encoder:
+    """Return a plain sentence encoder."""
+    from ..neural import SentenceEncoder
+
+    return SentenceEncoder(model) if isinstance(model, str) else model
+
+
+def with_prompts(model: str | Encoder) -> Encoder:
+    """Return a sentence encoder with E5's prompts."""
+    from ..neural import SentenceEncoder
+
+    return SentenceEncoder(model, query_prompt="query: ", document_prompt="passage: ") if isinstance(model, str) else model
+
+
+def in_windows(model: str | Encoder) -> Encoder:
+    """Return a sentence encoder over windows; a document scores as its best window."""
+    from ..neural import ChunkedEncoder
+
+    return ChunkedEncoder(of_sentences(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
+
+
+def of_tokens(model: str | ColBERT) -> ColBERT:
+    """Return a late-interaction model that reads whole paragraphs."""
+    from ..neural import ColBERT
+
+    return ColBERT(model, document_length=POSITIONS) if isinstance(model, str) else model
+
+
+def reranker_of(model: str | Reranker, folder: Path) -> Reranker:
+    """Return a reranker; a string names a cross-encoder, whose scores are cached in a folder for resuming."""
+    from ..neural import CrossEncoder
+
+    return CrossEncoder(model, cache=folder / "scores.sqlite") if isinstance(model, str) else model
+
+
+def _has(model: str, *files: str) -> bool:
+    from ..neural.models.hub import at_hand
+
+    folder = at_hand(model)
+    return folder is not None and any((folder / file).exists() for file in files)
+
+
+def _beyond_tokenizer(model: str) -> int | None:
+    """Tokens to read if the tokenizer cuts below DOCUMENT_TOKENS and the model's positions; else None."""
+    from ..neural.encoders.architectures import configured_positions
+    from ..neural.encoders.transformer import tokenizer_limit
+    from ..neural.models.hub import at_hand
+
+    folder = at_hand(model)
+    positions = None if folder is None else configured_positions(folder)
+    if folder is None or positions is None or min(DOCUMENT_TOKENS, positions) <= tokenizer_limit(folder):
+        return None
+    return min(DOCUMENT_TOKENS, positions)
+
+
+def _about(row: str, model: str) -> str:
+    if row == "colbert" and not _has(model, *LATE):
+        return "token vectors of an encoder that is no ColBERT"
+    if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
+        return f"not trained: a language model as published{'; give --train, and it is trained' * (row in TRAINED)}"
+    return "as published"
+
+
+def _lacking(model: str) -> str:
+    """Problem with a named model; empty if it is on this machine."""
+    from ..neural.models.hub import at_hand
+
+    try:
+        return "" if at_hand(model) else f"{model} is not on this machine: run `hf download {model}`"
+    except FontesError as error:
+        return str(error)
+
 
 DEPTHS = (1, 5, 10, 20)
 

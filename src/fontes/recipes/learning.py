@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..core import InputError, ParameterError, Qrels, Run, Stage, Topic, Topics
+from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import walk
 from ..core.progress import Report, silent
-from ..experiments.cache import Cache
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
-from ..experiments.systems import Searches
+from ..experiments.systems import Cache, Searches
 from ..measures import evaluate
 from ..neural.rerank.crossencoder import Start
 from ..storage.hashes import hash_json
@@ -96,21 +93,13 @@ class RecipeTraining:
             settings: Training settings.
             **mining: Parameters of `mine_negatives`.
         """
-
-        def train(place: Path, examples: Examples, validation: Examples | None) -> None:
-            train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
-
-        return self._trained("cross-encoder", role, start, candidates, settings, mining, train)
+        return self._trained("cross-encoder", role, start, candidates, settings, mining)
 
     def bi_encoder(
         self, role: str, start: str, candidates: Stage[Topics, Run], settings: BiEncoderSettings, **mining: Any
     ) -> str:
         """Return the folder of a bi-encoder, with the parameters of `cross_encoder`."""
-
-        def train(place: Path, examples: Examples, validation: Examples | None) -> None:
-            train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
-
-        return self._trained("bi-encoder", role, start, candidates, settings, mining, train)
+        return self._trained("bi-encoder", role, start, candidates, settings, mining)
 
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
@@ -180,32 +169,30 @@ class RecipeTraining:
         candidates: Stage[Topics, Run],
         settings: CrossEncoderSettings | BiEncoderSettings,
         mining: Mapping[str, Any],
-        train: Callable[[Path, Examples, Examples | None], None],
     ) -> str:
+        from ..neural.models.hub import fingerprint, located
+
         check_training(f"training a {kind}")
         if self.folder is None:
             return Start(start)
-        place = self._place(kind, start, candidates, settings, mining)
-        if not place.exists():
-            train(place, *self._examples(candidates, mining))
-        return self.noted(role, str(place))
-
-    def _place(self, kind: str, start: str, candidates: Stage[Topics, Run], settings: Any, mining: Mapping[str, Any]) -> Path:
-        from ..neural.models.hub import fingerprint, located
-
-        assert self.folder is not None
         if not self.train.qrels:
             raise InputError("there are no judgments to learn from; give some as train")
         start_of = fingerprint(located(start, kind, kind))
         data = [_hash(self.train), _hash(self.dev), self._ready(candidates).key() or repr(candidates)]
         key = hash_json([version("fontes"), kind, start_of, settings.model_dump(), dict(mining), data])
-        return self.folder / MODELS / f"{kind}-{key[:16]}"
+        place = self.folder / MODELS / f"{kind}-{key[:16]}"
+        if not place.exists():
+            examples, validation = self._examples(self.train, candidates, mining), None
+            if self.dev.qrels:
+                validation = self._examples(self.dev, candidates, mining)
+            if isinstance(settings, BiEncoderSettings):
+                train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
+            else:
+                train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
+        return self.noted(role, str(place))
 
-    def _examples(self, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> tuple[Examples, Examples | None]:
-        def mined(side: Side) -> Examples:
-            return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
-
-        return mined(self.train), mined(self.dev) if self.dev.qrels else None
+    def _examples(self, side: Side, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> Examples:
+        return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
 
 
 def training_facts(model: Path) -> dict[str, Any]:
@@ -216,6 +203,10 @@ def training_facts(model: Path) -> dict[str, Any]:
         return {**facts, "queries": said["facts"].get("queries")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def _hash(side: Side) -> str:
+    return hash_json([hash_of_topics(side.topics), hash_of_qrels(side.qrels)])
 
 
 def without_twins(run: Run, qrels: Qrels) -> Qrels:
@@ -237,103 +228,3 @@ def without_twins(run: Run, qrels: Qrels) -> Qrels:
         return any(counts[text] > count for text, count in relevant.items())
 
     return Qrels(row for row in qrels.rows() if not doubtful(row[0]))
-
-
-def _hash(side: Side) -> str:
-    return hash_json([hash_of_topics(side.topics), hash_of_qrels(side.qrels)])
-
-
-def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
-    """Return the judged topics in two parts, the second a share of them drawn by the seed."""
-    ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
-    order = np.random.default_rng(seed).permutation(len(ids))
-    drawn = {ids[i] for i in order[: round(share * len(ids))].tolist()}
-    return side_of(topics, qrels, set(ids) - drawn), side_of(topics, qrels, drawn)
-
-
-def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
-    """Return the judged ones of the given topics, and their judgments."""
-    those = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
-    return Side(those, Qrels(row for row in qrels.rows() if row[0] in those))
-
-
-def distinct(topics: Topics, qrels: Qrels) -> Side:
-    """Return the judged topics, the first of those with equal text, with the judgments of all of them.
-
-    Raises:
-        InputError: Two of them judge a document differently.
-    """
-    first: dict[str, str] = {}
-    judged = [topic for topic in topics.values() if topic.id in qrels]
-    same = {topic.id: first.setdefault(topic.text, topic.id) for topic in judged}
-    rows = (((same[topic], group, doc, grade)) for topic, group, doc, grade in qrels.rows() if topic in same)
-    return Side(Topics(topic for topic in judged if same[topic.id] == topic.id), Qrels(rows))
-
-
-LEAKS = ("error", "drop")
-LEARN, CHOOSE, MEASURE = "to learn from", "to choose with", "to measure with"
-SHOWN = 60  # characters of a text
-
-
-def check_leaks(leaks: str) -> None:
-    """Raise ParameterError for an invalid value of `leaks`."""
-    if leaks not in LEAKS:
-        raise ParameterError(f"leaks must be {' or '.join(LEAKS)}, not '{leaks}'")
-
-
-def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
-    """Return the sides without topics whose text is on a later side, in the order train, dev, test.
-
-    Texts are compared as models read them, ignoring surrounding white space.
-
-    Args:
-        learning: Training and dev sides.
-        measured: Topics to measure with.
-        read: Function that gives topics as models read them.
-        drop: Whether such topics are left out and noted; otherwise they are an error.
-
-    Raises:
-        InputError: Texts on two sides, all listed; or no training topic is left.
-    """
-    if not learning.train.topics and not learning.dev.topics:
-        return learning
-    used: dict[str, tuple[Topic, str]] = {}
-    pairs: dict[str, list[tuple[Topic, Topic, str]]] = {}
-    for topics, side in ((measured, MEASURE), (learning.dev.topics, CHOOSE), (learning.train.topics, LEARN)):
-        texts = _texts(topics, read)
-        pairs[side] = [(topic, *used[text]) for topic, text in texts if text in used]
-        for topic, text in texts:  # afterwards: topics of one side may share a text
-            used.setdefault(text, (topic, side))
-    if not any(pairs.values()):
-        return learning
-    if not drop:
-        lines = [
-            f"  topic '{topic.id}' ({side}) has the text of topic '{other.id}' ({where}): {_shown(topic)}"
-            for side in (LEARN, CHOOSE)
-            for topic, other, where in pairs[side]
-        ]
-        head = "a topic has" if len(lines) == 1 else f"{len(lines):,} topics have"
-        last = "take each out of one of the two sides, or leave all of them out with leaks='drop' (--leaks drop)"
-        raise InputError.of_lines([f"{head} a text that is on two sides:", *lines, last])
-    sides = {}
-    for name, side, later in (("train", LEARN, "chosen or measured with"), ("dev", CHOOSE, "measured with")):
-        before: Side = getattr(learning, name)
-        out = {topic.id for topic, _, _ in pairs[side]}
-        sides[name] = side_of(*before, set(before.topics) - out)
-        if out:
-            learning.notes.append({"role": side, "without": f"{len(out):,} of {len(before.topics):,}, whose text is {later}"})
-    if learning.train.topics and not sides["train"].topics:
-        raise InputError("no topic to learn from is left: the text of each is chosen or measured with; give others")
-    return replace(learning, train=sides["train"], dev=sides["dev"])
-
-
-def _texts(topics: Topics, read: Callable[[Topics], Topics]) -> list[tuple[Topic, str]]:
-    if not topics:
-        return []
-    as_read = read(topics)
-    return [(topic, as_read[topic.id].text.strip() or topic.text.strip()) for topic in topics.values()]
-
-
-def _shown(topic: Topic) -> str:
-    text = " ".join(topic.text.split())
-    return f'"{text[:SHOWN]}{"…" if len(text) > SHOWN else ""}"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +50,6 @@ class MeanInterval:
         column = np.fromiter(values, np.float64).reshape(-1, 1)
         low, high = bootstrap(column)
         return cls(float(column.mean()), float(low[0]), float(high[0]), len(column))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return {"mean": self.mean, "low": self.low, "high": self.high, "topics": self.topics}
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} ({self.low:.4f} to {self.high:.4f})"
@@ -112,42 +108,20 @@ def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) 
 
 
 @dataclass(frozen=True)
-class RecipeResult:
+class RecipeResult(Results):
     """Runs and figures of a recipe, beside the published ones.
 
     Args:
         recipe: Recipe.
-        results: Results of the runner.
         learning: Learning of the recipe; None: it learns nothing.
         others: Other runs.
         reads: How much of the documents the encoders read, by system; for the page only.
     """
 
-    recipe: Recipe
-    results: Results
+    recipe: Recipe = field(kw_only=True)
     learning: RecipeTraining | None = None
     others: Others = field(default_factory=Others)
     reads: Mapping[str, Sequence[TokenLimit]] = field(default_factory=dict)
-
-    @property
-    def runs(self) -> Mapping[str, Run]:
-        """Runs by system name."""
-        return self.results.runs
-
-    @property
-    def report(self) -> Report | None:
-        """Comparison of the measured systems; None without judgments."""
-        return self.results.report
-
-    @property
-    def folder(self) -> Path:
-        """Output folder."""
-        return self.results.folder
-
-    @property
-    def lock(self) -> Mapping[str, Any]:
-        """Parameters, hashes of the data, versions, and all numbers."""
-        return self.results.lock
 
     @property
     def seconds(self) -> dict[str, float | None]:
@@ -155,7 +129,7 @@ class RecipeResult:
 
         Excludes indexing and encoding. A step found in the folder counts the time of its original run.
         """
-        return {name: system.seconds for name, system in self.results.systems.items()}
+        return {name: system.seconds for name, system in self.systems.items()}
 
     def published(self) -> list[dict[str, Any]]:
         """Return each published figure by system and measure, with the value here if it was measured."""
@@ -169,28 +143,22 @@ class RecipeResult:
         """Mean over the measured topics with its interval, by system and measure; empty without judgments."""
         if self.report is None:
             return {}
-        rows = {one.name: intervals(one.evaluation) for one in self.report.systems.values()}
-        printed = set(map(str, self._printed(self.report).measures))
-        return {name: {measure: value for measure, value in row.items() if measure in printed} for name, row in rows.items()}
+        systems, printed = self.report.systems.values(), set(map(str, self._printed(self.report).measures))
+        return {one.name: {m: value for m, value in intervals(one.evaluation).items() if m in printed} for one in systems}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the runs and topics as JSON values: the lock, seconds, and published figures."""
         systems = {
-            name: {
-                "file": f"runs/{name}.run",
-                "stages": system.description,
-                "seconds": system.seconds,
-                **self.lock["systems"][name],
-            }
-            for name, system in self.results.systems.items()
+            name: {"file": f"runs/{name}.run", "stages": one.description, "seconds": one.seconds, **self.lock["systems"][name]}
+            for name, one in self.systems.items()
         }
         return {
             "recipe": self.recipe.name,
             "source": self.recipe.source,
             "published": self.published(),
             "published_on": self.recipe.published_on,
-            "intervals": _plain(self.intervals()),
-            "runs_of_others": _plain(self.others.apart),
+            "intervals": {name: {m: asdict(value) for m, value in row.items()} for name, row in self.intervals().items()},
+            "runs_of_others": {name: {m: asdict(value) for m, value in row.items()} for name, row in self.others.apart.items()},
             "learned": [] if self.learning is None else self.learning.notes,
             **self.lock,
             "systems": systems,
@@ -233,13 +201,8 @@ class RecipeResult:
         parts = [str(self._printed(self.report))]
         if any(row["here"] is not None for row in self.published()):
             names, rows = self._beside()
-            widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
-            lines = [
-                "  ".join(
-                    cell.ljust(w) if not i else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-                )
-                for row in [names, *rows]
-            ]
+            signs = ["<>"[i > 0] + str(max(len(row[i]) for row in [names, *rows])) for i in range(len(names))]
+            lines = ["  ".join(map(format, row, signs)) for row in [names, *rows]]
             on = f" on {self.recipe.published_on}" if self.recipe.published_on else ""
             parts.append("\n".join([f"Published{on}:", "", *lines]))
         if self.others.apart:
@@ -276,8 +239,7 @@ class RecipeResult:
     def _parameters(self) -> list[list[str]]:
         rows = []
         for one in fields(self.recipe):
-            here = written(getattr(self.recipe, one.name))
-            default = "" if one.default is MISSING else written(one.default)
+            here, default = written(getattr(self.recipe, one.name)), "" if one.default is MISSING else written(one.default)
             rows.append([one.name, here if here == default else f"**{here}**", default, one.metadata.get("origin", OURS)])
         return rows
 
@@ -311,10 +273,6 @@ def _reads(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
         "split; one of several windows is cut where one of them is."
     )
     return ["## Tokens that encoders read", about, _table(["system", "tokens read", "documents cut", "documents"], rows)]
-
-
-def _plain(rows: Mapping[str, Mapping[str, MeanInterval]]) -> dict[str, Any]:
-    return {name: {measure: value.to_dict() for measure, value in values.items()} for name, values in rows.items()}
 
 
 def learned_parts(learning: RecipeTraining | None) -> list[str]:

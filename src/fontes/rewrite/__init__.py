@@ -3,11 +3,9 @@
 from .canardt5 import CanardT5
 from .conversation import Conversation
 from .hqe import HQE
-from .posts import PlainPosts
 from .quretec import QuReTeC
-from .scores import RewritingScores, rewriting_scores
-from .terms import TermScores, relevant_terms, term_scores
-from .turns import AsTyped, Automatic, LastTurns, Manual, Raw, WeightedTurns
+from .terms import RewritingScores, TermScores, relevant_terms, rewriting_scores, term_scores
+from .turns import AsTyped, Automatic, LastTurns, Manual, PlainPosts, Raw, WeightedTurns
 
 __all__ = [
     "HQE",

@@ -20,11 +20,10 @@ from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, Transfor
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
-from .examples import Examples, LabelledPairs, Passage
+from .examples import Examples, LabelledPairs, Passage, TrainingSplit, check_teacher, queries, training_split
 from .runner.checkpoint_folder import check_place
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
-from .training_split import TrainingSplit, check_teacher, queries, training_split
 
 if TYPE_CHECKING:
     from ..index import Index

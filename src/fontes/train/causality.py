@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..causal.head import PROBE, CausalHead, cue_features, sentence_vectors
+from ..causal.evidence import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report, silent

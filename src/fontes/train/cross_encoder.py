@@ -13,11 +13,10 @@ from ..core.progress import Report, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
-from .examples import Examples
+from .examples import Examples, check_teacher, queries, training_split, unlearned
 from .runner.checkpoint_folder import check_place
 from .runner.running import Fit, Training, check_training, run
 from .runner.settings import LAST, LOSS, FitSettings
-from .training_split import check_teacher, queries, training_split, unlearned
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
-from ..fusion.methods import WEIGHTED, FusionMethod, weighted
-from ..measures.agreement import check_agreement, judgments_of
+from ..fusion.fusing import WEIGHTED, FusionMethod, weighted
+from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from ..measures.ranks import FAR, Ranks, judgments

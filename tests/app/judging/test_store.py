@@ -15,8 +15,7 @@ from support.serving import springs
 
 import fontes as ft
 from fontes import Topic, Topics
-from fontes.app.judging.agreement import agreement, different_evidence, disagreements, export, judgments_of
-from fontes.app.judging.judging import fill_pools, shuffled
+from fontes.app.judging.judging import agreement, different_evidence, disagreements, export, fill_pools, judgments_of, shuffled
 from fontes.app.judging.store import JudgmentStore
 from fontes.app.server.served import ServedIndex
 from fontes.core import FontesError, InputError, ParameterError

@@ -48,7 +48,7 @@ def compare(
     from ...datasets import judged_topics
     from ...experiments import compare as compare_runs
     from ...measures import DEFAULT
-    from ...measures.agreement import refuse_exchanged
+    from ...measures.evaluation import refuse_exchanged
     from ..pipelines import open_index
 
     for path in runs:

@@ -27,7 +27,7 @@ def eval_(
     from ...datasets import qrels_of
     from ...formats import read_run
     from ...measures import DEFAULT, evaluate
-    from ...measures.agreement import refuse_exchanged
+    from ...measures.evaluation import refuse_exchanged
     from ..output import print_evaluation, print_json
 
     if qrels == "-" and run == "-":

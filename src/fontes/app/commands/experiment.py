@@ -27,7 +27,7 @@ def experiment(
 ) -> None:
     """Run an experiment and write runs, a report and a lock; or check that its results are reproduced."""
     from ...experiments import Experiment
-    from ...experiments.lock import Check
+    from ...experiments.provenance import Check
     from ...experiments.runner import LOCK
     from ..output import console, counted, print_json, say
     from ..progress import note, reporting

@@ -3,19 +3,212 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
-from collections.abc import Iterable
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, combinations, islice
+from pathlib import Path
 from typing import Any
 
+from ...comparison.statistics import kappa
+from ...core.errors import InputError, ParameterError
 from ...core.progress import Progress, Report, silent
+from ...core.qrels import Qrels
 from ...core.values import Topic
+from ...formats.folder import QRELS, QUERIES
+from ...formats.format import format_named
 from ...index import Index
+from ...storage.files import write
 from ..server.answers import RefusedError
 from ..server.searching import matches_in, rankings_of
 from ..server.served import ServedState
-from .agreement import ALL_JUDGMENTS, agreement, different_evidence, disagreements, file_names
-from .store import Judgment, JudgmentStore
+from .store import AGREED, GRADES, RESERVED, SETTLED, Judgment, JudgmentStore
+
+ALL_JUDGMENTS = "judgments.jsonl"
+
+
+def by_document(judgments: Iterable[Judgment]) -> dict[tuple[str, str], dict[str, int]]:
+    """Grades by judge, for each topic and document."""
+    grades: dict[tuple[str, str], dict[str, int]] = {}
+    for judgment in judgments:
+        grades.setdefault((judgment.topic, judgment.document), {})[judgment.judge] = judgment.grade
+    return grades
+
+
+def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
+    """Agreement of each pair of judges on the documents that both graded, as JSON values.
+
+    Rows of `table` are grades of the first judge, columns those of the second. `kappa` is Cohen's, over four grades; `linear`
+    and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN.
+    """
+    grades = by_document(store.judgments()).values()
+    pairs = []
+    for pair in combinations(store.judges(), 2):
+        first, second = pair
+        table = [[0 for _ in GRADES] for _ in GRADES]
+        for of_document in grades:
+            if first in of_document and second in of_document:
+                table[of_document[first]][of_document[second]] += 1
+        documents, same = sum(map(sum, table)), sum(table[grade][grade] for grade in GRADES)
+        if documents:
+            none, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
+            relevant = [[none, only_second], [only_first, documents - none - only_first - only_second]]
+            figures = {name: kappa(table, name) for name in ("", "linear", "quadratic")}
+            pairs.append(
+                {
+                    "judges": list(pair),
+                    "documents": documents,
+                    "same": same,
+                    "kappa": figures[""],
+                    "linear": figures["linear"],
+                    "quadratic": figures["quadratic"],
+                    "relevant": kappa(relevant),
+                    "table": table,
+                }
+            )
+    return pairs
+
+
+def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str, Any]]:
+    """Documents of these topics with different grades, as JSON values, unsettled ones first."""
+    settled, notes = store.settled(), store.notes()
+    differing = []
+    for topic in topics:
+        for (_, document), grades in by_document(store.judgments(topic=topic)).items():
+            if len(set(grades.values())) > 1:
+                grade, judge = settled.get((topic, document), (None, None))
+                of_judges = [
+                    {"judge": name, "grade": own, "note": notes.get((name, topic, document), "")}
+                    for name, own in sorted(grades.items())
+                ]
+                differing.append({"topic": topic, "document": document, "grades": of_judges, "settled": grade, "by": judge})
+    return sorted(differing, key=lambda difference: difference["settled"] is not None)
+
+
+def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Groups of evidence on which judges differ, as JSON values, groups that all judges name first.
+
+    Args:
+        store: The judgments.
+        topics: Judges to compare, by topic id.
+    """
+    differing = []
+    for topic, judges in topics.items():
+        relevant: dict[str, dict[str, int]] = {}
+        for judgment in store.judgments(topic=topic):
+            relevant.setdefault(judgment.judge, {})[judgment.document] = judgment.grade
+        groups = {judge: _evidence_groups(store, [judge], topic, relevant.get(judge, {})) for judge in sorted(judges)}
+        every = {group for own in groups.values() for group in own}
+        alike = {group for group in every if all(group in own for own in groups.values())}
+        if every != alike:
+            naming = {group: [judge for judge, own in groups.items() if group in own] for group in every}
+            order = sorted(every, key=lambda group: (group not in alike, sorted(group)))
+            of_judges = [
+                {
+                    "judge": judge,
+                    "groups": [
+                        {"documents": sorted(group), "others": [name for name in naming[group] if name != judge]}
+                        for group in order
+                        if judge in naming[group]
+                    ],
+                }
+                for judge in groups
+            ]
+            differing.append({"topic": topic, "alike": len(alike), "groups": len(every), "judges": of_judges})
+    return differing
+
+
+def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
+    """Return judgments by a rule.
+
+    Args:
+        store: The judgments.
+        rule: Name of a judge, for that judge's grades and evidence. "agreed": documents that two or more judges graded alike.
+            "settled": the settled grade, else the grade on which all judges of the document agree, even if only one; open
+            disagreements are left out. The last two take the evidence of all judges, of documents with a grade above 0.
+    """
+    own = rule not in RESERVED
+    settled = store.settled() if rule == SETTLED else {}
+    grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
+    for (topic, document), of_judges in by_document(store.judgments(rule if own else None)).items():
+        if (topic, document) in settled:
+            grades[topic][document] = settled[topic, document][0]
+        elif len(set(of_judges.values())) == 1 and len(of_judges) >= 1 + (rule == AGREED):
+            grades[topic][document] = next(iter(of_judges.values()))
+    return Qrels(
+        (topic, group, document, grade)
+        for topic, of_topic in grades.items()
+        for group, document, grade in _group_rows(
+            of_topic, _evidence_groups(store, [rule] if own else store.judges(), topic, of_topic)
+        )
+    )
+
+
+def file_names(store: JudgmentStore) -> list[str]:
+    """Names of the export files: topics, judgments by each rule in TREC's and BEIR's formats, and all judgments."""
+    rules = (SETTLED, AGREED, *store.judges())
+    return [QUERIES, *(f"{rule}{ending}" for rule in rules for ending in (".qrels", ".tsv")), ALL_JUDGMENTS]
+
+
+def file_content(store: JudgmentStore, name: str) -> Iterable[bytes]:
+    """The bytes of a file, in pieces.
+
+    Raises:
+        ParameterError: The name is not one of `file_names`.
+        InputError: Ids cannot be written in this format.
+    """
+    if name not in file_names(store):
+        raise ParameterError(f"there is no '{name[:100]}' to export; there are {', '.join(file_names(store))}")
+    if name == QUERIES:
+        return format_named("jsonl", "write", "topics").write_topics(store.topics())
+    if name == ALL_JUDGMENTS:
+        return _all_judgments(store)
+    rule, _, ending = name.rpartition(".")
+    return format_named("trec" if ending == "qrels" else "beir", "write", "qrels").write_qrels(judgments_of(store, rule))
+
+
+def export(store: JudgmentStore, folder: Path) -> list[str]:
+    """Write all files into a folder, in BEIR's layout without documents; return sentences about files left out."""
+    left_out = []
+    try:
+        (folder / QRELS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be made ({error.strerror or error})") from None
+    for name in file_names(store):
+        path = folder / QRELS / name if name.endswith(".tsv") else folder / name
+        try:
+            pieces = list(file_content(store, name))
+        except InputError as error:
+            left_out.append(f"{path} is left out: {error}")
+            continue
+        if len(pieces) <= name.endswith(".tsv"):  # its header alone
+            left_out.append(f"{path} is left out: there is nothing to write into it")
+            path.unlink(missing_ok=True)
+            continue
+        write(path, pieces)
+    return left_out
+
+
+def _evidence_groups(store: JudgmentStore, judges: Iterable[str], topic: str, grades: dict[str, int]) -> list[frozenset[str]]:
+    named = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
+    return [group for group in named if all(grades.get(document, 0) > 0 for document in group)]
+
+
+def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterable[tuple[str, str, int]]:
+    """(group, document, grade) rows of a topic; group "0" for documents in no group."""
+    for document, grade in grades.items():
+        names = [f"g{number}" for number, group in enumerate(groups, 1) if document in group]
+        for name in names or ["0"]:
+            yield name, document, grade
+
+
+def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
+    notes, settled = store.notes(), store.settled()
+    for judgment in store.judgments():
+        key = judgment.judge, judgment.topic, judgment.document
+        line = {**judgment._asdict(), "note": notes.get(key, ""), "settled": settled.get(key[1:], (None,))[0]}
+        yield (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
 
 BATCH = 32  # topics that are searched together, and whose pools are stored together
 

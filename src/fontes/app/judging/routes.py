@@ -13,8 +13,7 @@ from ...index import Index
 from ..server.answers import Body, DocumentId, Question, RefusedError, json_response, service_of, unauthorized
 from ..server.pages import page_file
 from ..server.served import uses_model
-from .agreement import disagreements, file_content
-from .judging import Judging, fill_pools
+from .judging import Judging, disagreements, file_content, fill_pools
 
 NOTE = 10_000  # characters of a note
 GROUPS = 1_000  # of a topic's evidence

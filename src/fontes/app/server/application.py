@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...core.errors import FontesError, ParameterError
-from . import changes, conversations, health, pages, routes
+from . import conversations, health, pages, routes
 from .answers import Problem, RefusedError, invalid, problem_response
 from .guard import Guard
 from .service import Service
@@ -47,7 +47,7 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
         responses=REFUSALS,  # type: ignore[arg-type]
     )
     app.state.service = service
-    routers = (routes.router, health.router, pages.router, changes.router, conversations.router, *routers)
+    routers = (routes.router, health.router, pages.router, routes.changing, conversations.router, *routers)
     for router in routers:
         app.include_router(router)
     used = {route.path.split("/")[1] for router in routers for route in router.routes if isinstance(route, Route)}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,8 +19,172 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.reformer import modeling_reformer as reformer
 
 from ...core.errors import ParameterError
-from .attention import NystromAttention, replace, set_mask
-from .performer import FavorAttention
+
+
+class MaskedAttention(nn.Module, ABC):
+    """The query, key and value projections of a layer, with another attention, and a mask by position that is set beforehand.
+
+    The mask is set from outside since the models of transformers make a quadratic one of what they are given.
+    """
+
+    mask: Tensor
+
+    def __init__(self, attention: Any) -> None:
+        super().__init__()
+        self.query, self.key, self.value = attention.query, attention.key, attention.value
+        self.heads: int = attention.num_attention_heads
+        self.dim: int = attention.attention_head_size
+
+    @abstractmethod
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        """The contexts, (batch, heads, positions, d); `mask` is bool (batch, positions)."""
+
+    def forward(self, hidden: Tensor, *_: Any, **__: Any) -> tuple[Tensor, None]:
+        batch, length, _width = hidden.shape
+        query, key, value = (
+            projection(hidden).view(batch, length, self.heads, self.dim).transpose(1, 2)
+            for projection in (self.query, self.key, self.value)
+        )
+        context = self.attend(query, key, value, self.mask)
+        return context.transpose(1, 2).reshape(batch, length, self.heads * self.dim), None
+
+
+class NystromAttention(MaskedAttention):
+    """Nyströmformer's attention (Xiong et al., AAAI 2021) over any number of positions, its weights those of `attention`.
+
+    softmax(q k') is approximated through landmarks, the means of segments of the positions. Here a text's segments are its own:
+    equal where its length is a multiple of the number of landmarks (then this is the attention of transformers, on one text),
+    else differing by one position; padding is in none of them. A text that is no longer than the landmarks gets full attention.
+    """
+
+    def __init__(self, attention: Any, landmarks: int) -> None:
+        super().__init__(attention)
+        self.landmarks = landmarks
+        self.conv = attention.conv if attention.conv_kernel_size is not None else None
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        kind = value.dtype
+        absent = ~mask[:, None, None, :]
+        value = value.masked_fill(~mask[:, None, :, None], 0.0)
+        scale = 1 / math.sqrt(math.sqrt(self.dim))
+        query, key = query * scale, key * scale
+        if query.shape[-2] <= self.landmarks:
+            context = _softmax(query @ key.transpose(-1, -2), absent) @ value
+        else:
+            means = _segments(mask, self.landmarks).to(kind)
+            query_landmarks, key_landmarks = means @ query, means @ key
+            first = _softmax(query @ key_landmarks.transpose(-1, -2))
+            second = _softmax(query_landmarks @ key_landmarks.transpose(-1, -2))
+            third = _softmax(query_landmarks @ key.transpose(-1, -2), absent)
+            with torch.autocast(query.device.type, enabled=False):  # the iteration needs all the digits, in training too
+                inverse = _inverse(second.float()).to(kind)
+            context = (first @ inverse) @ (third @ value)
+        return context if self.conv is None else context + self.conv(value)
+
+
+def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
+    """Replaces each `self` of the attention of `module` that has the projections; returns how many were replaced."""
+    replaced = 0
+    for parent in list(module.modules()):
+        inner = getattr(parent, "self", None)
+        if isinstance(inner, nn.Module) and all(hasattr(inner, name) for name in ("query", "key", "value")):
+            parent.self = make(inner)
+            replaced += 1
+    return replaced
+
+
+def set_mask(module: nn.Module, mask: Tensor) -> None:
+    """Sets the mask, bool (batch, positions), of each MaskedAttention in `module`."""
+    for part in module.modules():
+        if isinstance(part, MaskedAttention):
+            part.mask = mask
+
+
+def _softmax(scores: Tensor, absent: Tensor | None = None) -> Tensor:
+    return torch.softmax(scores if absent is None else scores.masked_fill(absent, float("-inf")), dim=-1)
+
+
+def _segments(mask: Tensor, landmarks: int) -> Tensor:
+    """The matrices that take the means of segments, float32 (batch, 1, landmarks, positions); no text is shorter than them."""
+    lengths = mask.sum(dim=1)
+    edges = torch.arange(landmarks + 1, device=mask.device) * lengths[:, None] // landmarks
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    inside = (positions >= edges[:, :-1, None]) & (positions < edges[:, 1:, None])
+    sizes = (edges[:, 1:] - edges[:, :-1]).clamp(min=1)
+    return (inside / sizes[:, :, None])[:, None]
+
+
+def _inverse(matrix: Tensor, steps: int = 6) -> Tensor:
+    """The pseudoinverse by the iteration of Razavi et al. (2014), started as Xiong et al. start it for a single text."""
+    identity = torch.eye(matrix.shape[-1], device=matrix.device)
+    inverse = matrix.transpose(-1, -2) / matrix.sum(dim=-2).amax(dim=(-2, -1))[:, None, None, None]
+    for _ in range(steps):
+        product = matrix @ inverse
+        inverse = 0.25 * inverse @ (13 * identity - product @ (15 * identity - product @ (7 * identity - product)))
+    return inverse
+
+
+FEATURES = 256
+EPSILON = 1e-10  # keeps the denominator above zero; the greatest feature of a query is 1
+
+
+def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
+    """omega, float32 (features, dim): rows of N(0, I), made orthogonal within blocks of `dim` rows, their lengths random."""
+    generator = torch.Generator().manual_seed(seed)
+    blocks = []
+    for start in range(0, features, dim):
+        q, r = torch.linalg.qr(torch.randn(dim, dim, generator=generator))
+        q = q * r.diagonal().sign()  # without these signs the directions are not uniform (Mezzadri 2007)
+        blocks.append(q.T[: min(dim, features - start)])
+    lengths = torch.linalg.vector_norm(torch.randn(features, dim, generator=generator), dim=1, keepdim=True)
+    omega: Tensor = torch.cat(blocks) * lengths
+    return omega
+
+
+def favor(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, omega: Tensor) -> Tensor:
+    """softmax(q k' / sqrt(d)) v, approximately, in linear time.
+
+    Args:
+        query: (batch, heads, positions, d).
+        key: Likewise.
+        value: Likewise.
+        mask: bool, (batch, positions): the positions that are attended to.
+        omega: The random features, float32, (features, d).
+
+    Returns:
+        (batch, heads, positions, d), in the dtype of `value`.
+    """
+    kind = value.dtype
+    query, key, value = query.float(), key.float(), value.float()
+    scale = query.shape[-1] ** -0.25
+    absent = ~mask[:, None, :, None]
+    queries = _logarithms(query * scale, omega)
+    keys = _logarithms(key * scale, omega).masked_fill(absent, float("-inf"))
+    # What is taken off cancels out in the quotient: by position for queries, by head for keys.
+    queries = torch.exp(queries - queries.amax(dim=-1, keepdim=True)) + EPSILON
+    keys = torch.exp(keys - keys.amax(dim=(-2, -1), keepdim=True)) + EPSILON
+    keys = keys.masked_fill(absent, 0.0)
+    weighted = queries @ (keys.transpose(-1, -2) @ value)
+    total = queries @ keys.sum(dim=-2).unsqueeze(-1)
+    return (weighted / total).to(kind)
+
+
+class FavorAttention(MaskedAttention):
+    """The self-attention of a BERT-shaped layer, with its weights, by FAVOR+."""
+
+    def __init__(self, attention: Any, features: int = FEATURES, seed: int = 0) -> None:
+        super().__init__(attention)
+        self.omega = orthogonal_features(features, self.dim, seed)  # no buffer: it stays in float32
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        with torch.autocast(query.device.type, enabled=False):  # exponentials need all the digits, in training too
+            return favor(query, key, value, mask, self.omega.to(query.device))
+
+
+def _logarithms(x: Tensor, omega: Tensor) -> Tensor:
+    """The logarithms of phi, without the factor 1 / sqrt(m), which cancels out too."""
+    return x @ omega.T - x.square().sum(dim=-1, keepdim=True) / 2
+
 
 FILE = "fontes.json"  # in the folder of a model that transformers alone would run in another way: {"attention", "features"}
 

@@ -23,7 +23,7 @@ from ...index.embeddings.store import check_there, encode_segment, in_turn
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
-from ..dense.settings import in_precision, precision_of
+from ..dense.dense import in_precision, precision_of
 from .colbert import ColBERT
 from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (

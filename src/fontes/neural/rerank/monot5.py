@@ -11,8 +11,7 @@ from ...core.errors import InputError, ParameterError
 from ..models.base import NAMELESS, token_ids
 from ..models.compute import Prepared, padded, prepared
 from ..models.hub import library, seq2seq
-from .base import PretrainedReranker
-from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
+from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES, PretrainedReranker
 
 KIND = "T5 reranker"
 MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are kept beside a query that leaves no space

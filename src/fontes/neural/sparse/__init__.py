@@ -1,6 +1,5 @@
 """Learned sparse retrieval: texts become weighted terms by a model, which lexical search runs over."""
 
-from .retriever import SpladeRetriever
-from .splade import SparseEncoder, Splade
+from .splade import SparseEncoder, Splade, SpladeRetriever
 
 __all__ = ["SparseEncoder", "Splade", "SpladeRetriever"]

@@ -115,7 +115,7 @@ def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], pa
 
 
 def _export(judgments: Path, folder: Path) -> None:
-    from ...judging.agreement import export
+    from ...judging.judging import export
     from ...judging.store import JudgmentStore
     from ...output import say
     from ...progress import note

@@ -164,7 +164,7 @@ def run(
     if json:
         print_json(result.to_dict())
     else:
-        note(result.results.summary)
+        note(result.summary)
         sys.stdout.write(f"{result}\n")
 
 

@@ -8,8 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from ....options import reads_files
-from .mine import mine
-from .split import split
+from .mine import mine, split
 
 
 class Trainings(TyperGroup):
