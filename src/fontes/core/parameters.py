@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "Path": (str, Path),
     "Mapping[str, float]": (Mapping,),
 }
-ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
+ENTRY = re.compile(r"\**(\w+)(?: \([^)]*\))?:\s*(.*)")
 
 
 @dataclass(frozen=True)
