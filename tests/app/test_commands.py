@@ -96,6 +96,13 @@ def test_models_and_parameters_reach_the_retriever(index, fontes):
     plain = scores()
     for options in (["--model", "tfidf"], ["--model", "ql"], ["--k1", "2"], ["--b", "1"], ["--variant", "plus"]):
         assert scores(*options) != plain
+    for options, pipeline in (
+        (["--model", "ql", "--mu", "5"], "ql(mu=5)"),
+        (["--model", "ql", "--smoothing", "jelinek-mercer", "--lambda", "0.7"], 'ql("jelinek-mercer", lambda_=0.7)'),
+        (["--model", "tfidf", "--norm", "None", "--sublinear-tf"], "tfidf(norm=None, sublinear_tf=True)"),
+        (["--lengths", "lucene", "--k3", "2"], 'bm25(lengths="lucene", k3=2)'),
+    ):
+        assert scores(*options) == scores("--pipeline", pipeline)
     assert scores("--pipeline", "bm25()") == scores("--pipeline", "bm25(k3=0)") == plain
     assert scores("--pipeline", "2 * bm25(k1=2)") == pytest.approx([2 * score for score in scores("--k1", "2")])
 
@@ -112,7 +119,7 @@ def test_shorthands_that_do_not_go_together_are_an_error(index, fontes):
     for options, words in (
         (["--pipeline", "bm25()", "--k1", "2"], "--pipeline says all; leave --k1 out, or --pipeline"),
         (["--model", "tfidf", "--k1", "2"], "tfidf has no parameter 'k1'"),
-        (["--model", "dense", "--k1", "2"], "--k1 is of bm25, not of dense"),
+        (["--model", "dense", "--k1", "2"], "--k1 is no option of dense"),
         (["--encoder", "m"], "--encoder is of dense and hybrid, not of bm25"),
     ):
         code, out, err = fontes("search", index, "vitamin", *options)
@@ -168,6 +175,19 @@ def test_info_and_check_describe_the_index(index, fontes):
     assert "documents" in fontes("info", index)[1]
     assert "sound" in fontes("check", index)[1]
     assert json.loads(fontes("check", index, "--json")[1])["sound"] is True
+
+
+def test_info_without_an_index_lists_what_is_cached(monkeypatch, tmp_path, fontes):
+    for name, content in (("cache/runs/ab/c", "12345"), ("cache/models.json", "{}"), ("numba/kernel.1.nbc", "code")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    sizes = json.loads(fontes("info", "--json")[1])
+    expected = {"cache/models.json": 2, "cache/runs": 5, "numba": 4}
+    assert {path: size for path, size in sizes.items() if path.startswith(str(tmp_path))} == {
+        str(tmp_path / name): size for name, size in expected.items()
+    }
 
 
 def test_check_finds_a_changed_byte(index, fontes):

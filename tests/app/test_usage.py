@@ -82,7 +82,7 @@ QUOTED = "fontes search harbour.index 'why did it burn'"
     [
         ("serach x", "there is no command 'serach'; did you mean search?"),
         ("train bi-encodr", "there is no command 'train bi-encodr'; did you mean bi-encoder?"),
-        ("search harbour.index x --kk 3", "search has no option --kk; did you mean --k1?"),
+        ("search harbour.index x --modl ql", "search has no option --modl; did you mean --model?"),
         ("search harbour.index x --zzzzzz", "search has no option --zzzzzz; fontes search -h lists them"),
         ("search harbour.index x -k many", "search: -k must be a valid integer, not 'many'"),
         ("search harbour.index x -k", "-k needs a value"),

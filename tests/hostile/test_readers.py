@@ -33,15 +33,19 @@ from support.hostile import (
     training_example,
     xml,
 )
+from support.queries import QUERY_JSON
+from support.typed_queries import TYPED
 
 import fontes as ft
 from fontes.core.errors import ParameterError
 from fontes.core.expression import pipeline, tunable
+from fontes.core.query import Group
 from fontes.core.work import memory_size
 from fontes.experiments.experiment import ExperimentFile
 from fontes.experiments.provenance import Check, read_lock
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
 from fontes.measures import evaluate, parse
+from fontes.storage.compiled import load
 from fontes.train import Examples, LabelledPairs
 
 CORPORA = {
@@ -196,6 +200,54 @@ def test_an_expression(index, examples):
         outcome(lambda: tunable(text, index))
 
     fuzz(expressions(), 3 * examples, check)
+
+
+@pytest.fixture(scope="module")
+def fielded(tmp_path_factory):
+    """An index with separate fields, positions and a column of each type."""
+    values = {
+        "year": 2020,
+        "lang": "cs",
+        "date": "2020-05-17",
+        "tags": ["hot", "w"],
+        "score": 1.5,
+        "new": True,
+        "a b": "2021-01-01",
+    }
+    docs = [
+        ft.Doc("d1", "hot springs in the spring", "Hot", values),
+        ft.Doc("d2", "wi-fi and C++ (f(x)) a w1", "", {"year": 7}),
+    ]
+    folder = tmp_path_factory.mktemp("fielded")
+    index = ft.Index.build(docs, folder / "x", fields=["title", "text"], separate=True, positions=True, analyzer="english")
+    load()  # what is timed below is no compilation
+    warm = '"hot springs" "hot spring"~2 "hot spring"~uw8 title:hot title:"hot spring"~2 ho* spring~1 year:2020 -wi'
+    (index.query() >> index.bm25()).search(warm)
+    return index
+
+
+@each_grammar
+def test_a_query_in_the_language(fielded, examples):
+    stages = [fielded.query(operator=operator) >> fielded.bm25() for operator in ("or", "and")]
+    strict = fielded.query(strict=True, max_expansions=1)
+
+    def check(text):
+        for stage in stages:
+            assert outcome(lambda stage=stage: stage.search(text)) is not None  # nothing typed is an error
+        outcome(lambda: strict.parse(text), "query")
+
+    fuzz(TYPED, 2 * examples, check)
+
+
+@each_grammar
+def test_a_structured_query(fielded, examples):
+    def check(values):
+        query = outcome(lambda: Group.from_dict(values), "query")
+        if query is not None:
+            assert Group.from_dict(query.to_dict()) == query
+            outcome(lambda: fielded.bm25().search(ft.Topic("q", "hot", query=query)))
+
+    fuzz(QUERY_JSON, 2 * examples, check)
 
 
 @each_grammar

@@ -174,14 +174,14 @@ def test_the_format_of_another_program_is_refused(copy):
 def test_a_newer_format_is_refused_with_advice(copy):
     change(copy, version=999)
     message = refused(copy)
-    assert "has the index format 999, newer than" in message
+    assert "has an index of the format 999, newer than" in message
     assert "upgrade Fontes" in message
 
 
 def test_an_older_format_is_refused_with_advice(copy):
     change(copy, version=0)
     message = refused(copy)
-    assert "has the index format 0, older than" in message
+    assert "has an index of the format 0, older than" in message
     assert "build the index again" in message
     assert "upgrade" not in message
 

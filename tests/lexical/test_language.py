@@ -14,7 +14,8 @@ from fontes.core import Doc, ParameterError, Topic, Topics
 from fontes.core.expression import pipeline
 from fontes.core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
 from fontes.index import Index
-from fontes.lexical.language import has_operators, most_frequent, names_of
+from fontes.lexical.hints import has_operators
+from fontes.lexical.language import most_frequent
 
 DOCS = [
     Doc("d1", "The hot springs of the karst", "Hot springs", {"year": 2020, "lang": "cs"}),
@@ -29,9 +30,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(DOCS, tmp_path_factory.mktemp("language") / "x", analyzer="english")
 
 
-@pytest.fixture
-def positions(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(index.state), "has_positions", True, raising=False)
+@pytest.fixture(scope="module")
+def positions(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return Index.build(DOCS, tmp_path_factory.mktemp("positions") / "x", analyzer="english", positions=True)
 
 
 def parsed(index: Index, text: str, **parameters: object) -> Group:
@@ -55,13 +56,12 @@ def test_a_word_of_several_terms_matches_by_one_of_them_or_by_all(index: Index) 
     assert parsed(index, "wi-fi hot", operator="and") == Group((Group((WI, FI)), HOT))
 
 
-@pytest.mark.usefixtures("positions")
-def test_stop_words_leave_gaps_in_a_phrase(index: Index) -> None:
-    assert parsed(index, '"the hot, the springs"~2') == should(Phrase(("hot", "spring"), (0, 2), 2))
-    assert parsed(index, '"hot wi-fi springs"^3') == should(Phrase(("hot", "wi", "fi", "spring"), (0, 1, 2, 3), 0, "", 3.0))
-    assert parsed(index, '"hot the springs"~uw8') == should(Window(("hot", "spring"), 8))
-    assert parsed(index, '+"the springs" hot') == Group((SPRING,), (HOT,))
-    assert parsed(index, '"the of" +hot') == Group((HOT,))
+def test_stop_words_leave_gaps_in_a_phrase(positions: Index) -> None:
+    assert parsed(positions, '"the hot, the springs"~2') == should(Phrase(("hot", "spring"), (0, 2), 2))
+    assert parsed(positions, '"hot wi-fi springs"^3') == should(Phrase(("hot", "wi", "fi", "spring"), (0, 1, 2, 3), 0, "", 3.0))
+    assert parsed(positions, '"hot the springs"~uw8') == should(Window(("hot", "spring"), 8))
+    assert parsed(positions, '+"the springs" hot') == Group((SPRING,), (HOT,))
+    assert parsed(positions, '"the of" +hot') == Group((HOT,))
 
 
 def test_without_positions_a_phrase_asks_for_all_of_its_words(index: Index) -> None:
@@ -169,7 +169,7 @@ def test_parameters_are_checked_and_written(index: Index) -> None:
     "text", ['"hot springs"', "+hot -cold", "hot AND cold", "year:2020", "hydro*", "sprng~", "hot NOT cold"]
 )
 def test_a_text_with_operators_is_recognised(index: Index, text: str) -> None:
-    assert has_operators(text, names_of(index.state))
+    assert has_operators(text, index.state)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_text_with_operators_is_recognised(index: Index, text: str) -> None:
     ],
 )
 def test_a_plain_text_is_not_taken_for_a_query(index: Index, text: str) -> None:
-    assert not has_operators(text, names_of(index.state))
+    assert not has_operators(text, index.state)
 
 
 @PROPERTY

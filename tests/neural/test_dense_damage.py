@@ -55,7 +55,7 @@ def test_vectors_of_a_newer_format_are_an_error(tmp_path, plain):
     Index.open(path).encode(Counting())
     file = next(path.glob("segment-*/vectors-*/artifact.json"))
     seal(file.parent, replace(embeddings.KIND, version=2), {"encoder": "of tomorrow"}, "*.npy")
-    with pytest.raises(IndexFormatError, match="vectors of the format 2; this Fontes reads 1"):
+    with pytest.raises(IndexFormatError, match="vectors of the format 2, newer than the 1"):
         Index.open(path).dense(Counting()).search("d1")
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import weakref
+from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +21,7 @@ from fontes.core import ParameterError, expression
 from fontes.core.part import Part
 from fontes.core.progress import Progress
 from fontes.neural.dense.dense import encoder_from, settings_of
+from fontes.neural.models import hub
 from fontes.neural.models.base import Pretrained, check_fields
 
 
@@ -167,3 +174,42 @@ def test_a_mistake_of_a_program_is_not_taken_for_a_damaged_model() -> None:
         readable("the model cannot be read"),
     ):
         raise OSError("no file\nand more")
+
+
+def test_a_model_is_kept_as_long_as_a_part_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fontes.neural.models.hub.KEPT", 0)  # of those that no part uses, the last one alone
+
+    def used(features: int) -> tuple[ft.TransformerEncoder, weakref.ref[Any]]:
+        encoder = ft.TransformerEncoder(tiny("bert"), attention="favor+", features=features, precision="float32")
+        encoder.encode_queries(["fox"])
+        return encoder, weakref.ref(encoder._model)
+
+    kept, model = used(8)
+    others = [used(features)[1] for features in range(9, 19)]
+    gc.collect()
+    assert [other() is not None for other in others] == [False] * 9 + [True]
+    again, shared = used(8)
+    assert shared() is model() is not None
+    assert "_held" in vars(kept)
+    assert "_held" not in vars(pickle.loads(pickle.dumps(kept)))  # another process loads it anew
+    del kept, again
+    used(9)
+    gc.collect()
+    assert model() is None
+
+
+def test_recent_models_that_fit_are_not_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[int] = []
+
+    class Weights:
+        def __init__(self, number: int) -> None:
+            loads.append(number)
+            weights = {"weight": SimpleNamespace(nbytes=3 * hub.LEAST)}
+            self.prepared = SimpleNamespace(module=SimpleNamespace(state_dict=lambda: weights))
+
+    monkeypatch.setattr(hub, "KEPT", 9 * hub.LEAST)
+    monkeypatch.setattr(hub, "_recent", OrderedDict())
+    for number in (1, 2, 3, 1, 4, 1, 2):  # 4 drives out 2, which was used before 1, and then 2 drives out 3
+        hub.loaded(("test", number), partial(Weights, number))
+    assert loads == [1, 2, 3, 4, 2]
+    assert [number for _, number in hub._recent] == [4, 1, 2]

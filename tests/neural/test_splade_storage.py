@@ -222,7 +222,7 @@ def test_weights_of_a_newer_format_are_an_error(tmp_path, plain):
     Index.open(path).encode(CountingTerms())
     folder = next(path.glob("segment-*/sparse-*"))
     seal(folder, replace(weights.KIND, version=2), {"encoder": "of tomorrow"}, "*.npy")
-    with pytest.raises(IndexFormatError, match="weights of terms of the format 2; this Fontes reads 1"):
+    with pytest.raises(IndexFormatError, match="weights of terms of the format 2, newer than the 1"):
         Index.open(path).splade(CountingTerms()).search("w1")
 
 

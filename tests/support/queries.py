@@ -31,3 +31,19 @@ def _groups(inner: st.SearchStrategy[Clause]) -> st.SearchStrategy[Clause]:
 
 CLAUSE = st.recursive(LEAF, _groups, max_leaves=12)
 QUERY = _groups(CLAUSE)
+
+_ODD = st.sampled_from(
+    [None, True, -1, 0, 2, 1e400, float("nan"), 10**30, "hot", "", [], {}, [["hot"]], "year > 'x'", "(" * 5000]
+)
+_KEYS = st.sampled_from(
+    ["must", "should", "must_not", "term", "terms", "offsets", "slop", "width", "field", "weight", "where", "x", 7]
+)
+_VALUES = st.one_of(_ODD, TERM, TERMS.map(list), st.lists(st.integers(-1, 9), max_size=3))
+
+
+def _damaged(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.dictionaries(_KEYS, st.one_of(_VALUES, inner, st.lists(inner, max_size=3)), max_size=4)
+
+
+QUERY_JSON = st.one_of(QUERY.map(Group.to_dict), st.recursive(_VALUES, _damaged, max_leaves=8))
+"""Values of JSON like those of structured queries."""

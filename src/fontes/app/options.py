@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from ..core.parameters import descriptions
+from ..core.parameters import Parameter, parameters
 
 if TYPE_CHECKING:
     from ..core import Doc
@@ -119,66 +120,87 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     return decorated
 
 
-def has_settings(settings: type[Any], *names: str) -> Callable[[Command], Command]:
-    """Add an option for each field of a dataclass, or for the fields named; the command gets them as `settings`.
+def takes(
+    source: Any, *names: str, to: str = "settings", flags: Mapping[str, Sequence[str]] | None = None, **help: str
+) -> Callable[[Command], Command]:
+    """Add an option for each parameter of a class or function; the command gets those typed as a dict.
 
-    Default and help come from the field's default and description. A boolean becomes a flag, a tuple a repeatable option.
-    `metadata["options"]` renames an option, or leaves it out if empty; `metadata["limits"]` bounds a number.
+    A boolean becomes a flag, a list an option that may be repeated. The help is the first sentence of the parameter's
+    description; "None: …" in it states the default. Parameters of other types than texts, numbers and paths get no option.
+
+    Args:
+        source: A dataclass, a pydantic class or a function; or several by name, which the help states.
+        *names: Parameters that get an option; none: all.
+        to: The argument of the command that gets the values by name.
+        flags: Options by parameter, if not --name.
+        **help: Help by parameter, in place of descriptions.
     """
-    help_of, kinds = descriptions(settings), get_type_hints(settings)
-    options: dict[str, tuple[Any, Any]] = {}
-    for field in dataclasses.fields(settings):
-        flags = field.metadata.get("options", (f"--{field.name.replace('_', '-')}",))
-        if flags and (not names or field.name in names):
-            repeated = kinds[field.name] == tuple[str, ...]
-            kind = list[str] | None if repeated else kinds[field.name]
-            low, high = field.metadata.get("limits", (None, None))
-            shown = not repeated and field.default != ""
-            option = typer.Option(*flags, help=help_of[field.name], show_default=shown, min=low, max=high)
-            options[field.name] = Annotated[kind, option], None if repeated else field.default
+    owners: dict[str, dict[str, Parameter]] = {}
+    for owner, one in (source if isinstance(source, Mapping) else {"": source}).items():
+        for name, parameter in parameters(one).items():
+            if name in (names or (name,)):
+                owners.setdefault(name, {})[owner] = parameter
+    declared = {name: next(iter(of.values())) for name, of in owners.items()}
+    options = {}
+    for name, parameter in declared.items():
+        written = (flags or {}).get(name, parameter.options)
+        written = (f"--{name.strip('_').replace('_', '-')}",) if written is None else written
+        kind = _type_of(parameter)
+        if written and kind is not None:
+            text = help.get(name, parameter.description).partition("None: ")[0].strip()
+            sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)[0].rstrip(";.,: ")
+            shown = {owner: default for owner, one in owners[name].items() if (default := _default_of(one))}
+            differ = len(set(shown.values())) > 1
+            low, high = parameter.limits if kind is int else (-math.inf, math.inf)
+            option = typer.Option(
+                *written,
+                help=f"{', '.join(owners[name])}: {sentence}." if "" not in owners[name] else f"{sentence}.",
+                show_default=(", ".join(f"{o} {d}" for o, d in shown.items()) if differ else next(iter(shown.values()), False)),
+                min=None if low == -math.inf else low,
+                max=None if high == math.inf else high,
+            )
+            options[name] = Annotated[kind | None, option], None
+
+    def value_of(name: str, typed: Any) -> Any:
+        if isinstance(typed, bool):
+            return not declared[name].default
+        if typed == "None" and declared[name].kind.endswith("| None"):
+            return None
+        return tuple(typed) if isinstance(typed, list) else typed
 
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
-            values = {name: arguments.pop(name) for name in options}
-            for name, (_, default) in options.items():
-                if default is None:
-                    values[name] = tuple(values[name] or ())
-            command(**arguments, settings=values)
+            typed = {name: arguments.pop(name) for name in options}
+            values = {name: value_of(name, value) for name, value in typed.items() if value not in (None, [])}
+            command(**arguments, **{to: values})
 
-        _extend(run, command, options, "settings")
+        _extend(run, command, options, to)
         return run
 
     return decorated
 
 
-def takes_settings(settings: type[Any], **help: str) -> Callable[[Command], Command]:
-    """Add an option for each field of a pydantic class; the command gets those typed as the dict `settings`.
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "Path": Path, "Literal": str}
+LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
 
-    The help is the first sentence of the field's description, or one of `help`; "None: …" in it states the default.
-    """
-    help_of = descriptions(settings) | help
-    options: dict[str, tuple[Any, Any]] = {}
-    for name, field in settings.model_fields.items():
-        text, _, absent = help_of[name].partition("None: ")
-        sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip())[0].rstrip(";.,: ")
-        default = absent.partition(". ")[0].rstrip(".") if field.default is None else field.default
-        shown = f"{default:g}" if isinstance(default, float) else str(default)
-        kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not type(None)]
-        kind = str if isinstance(kinds[0], str) else kinds[0]  # a Literal's
-        flag = f"--{name.replace('_', '-')}"
-        options[name] = Annotated[kind | None, typer.Option(flag, help=f"{sentence}.", show_default=shown)], None
 
-    def decorated(command: Command) -> Command:
-        @functools.wraps(command)
-        def run(**arguments: Any) -> None:
-            values = {name: arguments.pop(name) for name in options}
-            command(**arguments, settings={name: value for name, value in values.items() if value is not None})
+def _type_of(parameter: Parameter) -> Any:
+    """The type of a parameter's option; None if it cannot have one."""
+    kind = parameter.kind.partition(" | ")[0]
+    if listed := LISTED.match(kind):
+        return GenericAlias(list, TYPES[listed[1]]) if listed[1] in TYPES else None
+    return TYPES.get(kind)
 
-        _extend(run, command, options, "settings")
-        return run
 
-    return decorated
+def _default_of(parameter: Parameter) -> str:
+    """The default as text, or what None stands for; empty for none."""
+    default = parameter.default
+    if default is None:
+        return parameter.description.partition("None: ")[2].partition(". ")[0].rstrip(".")
+    if isinstance(default, bool) or default == () or parameter.required:
+        return ""
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], without: str = "") -> None:
@@ -228,9 +250,6 @@ Where = Annotated[
         show_default=False,
     ),
 ]
-Variant = Annotated[str | None, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.", show_default="lucene")]
-K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]
-B = Annotated[float | None, typer.Option(help="BM25: influence of length, 0 to 1.", show_default="0.4; okapi 0.75")]
 Encoder = Annotated[
     str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
 ]

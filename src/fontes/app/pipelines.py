@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
-from ..core.part import Part, walk
+from ..core.parameters import parameters
+from ..core.part import Part, stages, walk
 from ..core.precision import settled
 from ..core.progress import Report
 from ..core.where import both
 from ..core.work import cluster, work
+from ..lexical.retriever import Lexical
 from .options import ray_of
 
 if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
     from ..index import Index
 
-LEXICAL = ("bm25", "tfidf", "ql")
+LEXICAL: dict[str, type[Part]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
+OWN = tuple(dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__))
+"""Parameters that these models do not share with all lexical retrievers."""
 DENSE = ("dense", "hybrid")
+SHOWN_REMARKS = 5  # on topics in the query language
+READ_AHEAD = 100  # topics that remarks are sought in
 
 
 def retriever(
@@ -29,7 +36,7 @@ def retriever(
     model: str | None = None,
     encoder: str | None = None,
     where: str | None = None,
-    **parameters: Any,
+    **options: Any,
 ) -> Stage[Topics, Run]:
     """Build the stage from topics to a run that the options of a command specify.
 
@@ -39,7 +46,7 @@ def retriever(
         model: bm25, tfidf, ql, dense or hybrid; bm25 by default.
         encoder: Model of the encoder, for dense and hybrid.
         where: Filter for every retriever, in addition to its own.
-        **parameters: Parameters of the model; None if not given.
+        **options: Parameters of the model.
 
     Raises:
         ParameterError: The expression is invalid, options conflict, or the model is unknown.
@@ -47,7 +54,6 @@ def retriever(
     """
     from ..core import Run, Topics, expression
 
-    options = {name: value for name, value in parameters.items() if value is not None}
     if pipeline is not None:
         others = [
             f"--{name}" for name, value in (("model", model), ("encoder", encoder), *options.items()) if value is not None
@@ -64,13 +70,10 @@ def retriever(
         raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
-    if model == "bm25":  # needs no other option
-        return filtered(index.bm25(**options), where)
     if model in LEXICAL:
-        text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
-        return filtered(expression.pipeline(text, index), where)
+        return filtered(getattr(index, model)(**options), where)
     if options:
-        raise ParameterError(f"--{next(iter(options))} is of bm25, not of {model}")
+        raise ParameterError(f"--{next(iter(options))} is no option of {model}")
     return filtered(_dense(index, model, encoder), where)
 
 
@@ -89,6 +92,42 @@ def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]
         if "where" in part.params():
             part.check()
     return filtered  # type: ignore[no-any-return]
+
+
+def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> Stage[Topics, Run]:
+    """Return the stage over topics in the query language, and say on standard error what was understood.
+
+    Args:
+        stage: A stage from topics to a run.
+        index: The index that is searched.
+        texts: The texts of the topics. Of several the first remarks are shown.
+    """
+    language = index.query()
+    if len(texts) == 1:
+        parsed = language.parse(texts[0])
+        lines = [f"understood as {parsed.canonical or 'nothing'}", *parsed.remarks]
+    else:
+        remarks = (
+            f"topic {number} of {len(texts):,}: {remark}"
+            for number, text in enumerate(texts[:READ_AHEAD], 1)
+            for remark in language.parse(text).remarks
+        )
+        lines = list(islice(remarks, SHOWN_REMARKS))
+    for line in lines:
+        print(f"fontes: {line}", file=sys.stderr)
+    return language >> stage
+
+
+def hint_query_language(index: Index, texts: Sequence[str]) -> None:
+    """Say on standard error that texts have operators of the query language, if a tenth of them has."""
+    from ..lexical.hints import has_operators
+
+    having = sum(has_operators(text, index.state) for text in texts)
+    if having and having * 10 >= len(texts):
+        subject = "the query has" if len(texts) == 1 else f"{having:,} of {len(texts):,} topics have"
+        print(
+            f"fontes: {subject} operators of the query language, read as plain text here; --query reads them", file=sys.stderr
+        )
 
 
 def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics]:

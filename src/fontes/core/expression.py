@@ -7,6 +7,7 @@ tuples and lists, and the operators `>>`, `%`, `*` and `+`.
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,6 +23,12 @@ from .where import DEEPEST, GREATEST, PythonText
 
 MAX_TEXT = 20_000  # greatest length of a text
 TUNE = "tune"
+OPERATORS = {
+    ast.RShift: (">>", operator.rshift),
+    ast.Mod: ("%", operator.mod),
+    ast.Mult: ("*", operator.mul),
+    ast.Add: ("+", operator.add),
+}
 AnyStage = Stage[Any, Any]
 
 
@@ -133,29 +140,18 @@ class _Builder(PythonText):
 
     def _joined(self, node: ast.BinOp) -> Any:
         left, right = self._value(node.left), self._value(node.right)
+        if type(node.op) not in OPERATORS:
+            raise self.error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")
+        sign, join = OPERATORS[type(node.op)]
         try:
-            match node.op:
-                case ast.RShift():
-                    return left >> right if isinstance(left, Stage) else self._refused(node, left, right, ">>")
-                case ast.Mod() if isinstance(left, Run):
-                    return left.top(check_depth(right))
-                case ast.Mod():
-                    return left % right if isinstance(left, Stage) else self._refused(node, left, right, "%")
-                case ast.Mult():
-                    return (
-                        left * right
-                        if isinstance(left, Stage) or isinstance(right, Stage)
-                        else self._refused(node, left, right, "*")
-                    )
-                case ast.Add():
-                    return left + right if isinstance(left, Stage) else self._refused(node, left, right, "+")
+            if sign == "%" and isinstance(left, Run):
+                return left.top(check_depth(right))
+            if isinstance(left, Stage) or (sign == "*" and isinstance(right, Stage)):
+                return join(left, right)
         except FontesError as error:
             raise self.error(node.right, str(error), type(error)) from None
         except TypeError:
-            return self._refused(node, left, right, {ast.RShift: ">>", ast.Mult: "*", ast.Add: "+"}.get(type(node.op), "%"))
-        raise self.error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")
-
-    def _refused(self, node: ast.BinOp, left: Any, right: Any, sign: str) -> Any:
+            pass  # neither knows the other
         raise self.error(node, f"{sign} does not join {_kind(left)} and {_kind(right)}")
 
     def _named(self, node: ast.Name) -> Any:

@@ -1,4 +1,4 @@
-"""Parameters of a part: types and defaults from its class's fields, descriptions from its docstring."""
+"""Parameters of a part, of another class or of a function: types and defaults from fields, descriptions from the docstring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ParameterError
-from .part import Part, fields, stages
+from .part import Part, default_of, fields, stages
 from .stage import Stage
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -28,7 +28,7 @@ ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a part.
+    """A parameter of a part, of another class or of a function.
 
     Args:
         name: Its name.
@@ -39,6 +39,7 @@ class Parameter:
         range: Search range of `tune()`: (low, high, step), (low, high) or a list; None if unknown.
         limits: Least and greatest valid value.
         usual: Whether `tune` searches its range if no space is given.
+        options: Its options on the command line, if not --name; empty for none.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Parameter:
     range: Any = None
     limits: tuple[float, float] = (-math.inf, math.inf)
     usual: bool = False
+    options: tuple[str, ...] | None = None
 
     @property
     def required(self) -> bool:
@@ -73,21 +75,37 @@ class Parameter:
         return value
 
 
-def parameters(cls: type[Any]) -> dict[str, Parameter]:
-    """Return the parameters of a part's class by name, in constructor order, without indexes."""
-    described = descriptions(cls)
+def parameters(source: Any) -> dict[str, Parameter]:
+    """Return the parameters of a dataclass such as a part, of another class or of a function, by name and in order.
+
+    Indexes are left out.
+    """
+    described = descriptions(source)
+    known = {field.name for field in dataclasses.fields(Parameter)}  # what a field's metadata may state
     return {
-        field.name: Parameter(
-            field.name,
-            field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)),
-            field.default if field.default_factory is dataclasses.MISSING else field.default_factory(),
-            described.get(field.name, ""),
-            field.metadata.get("string", ""),
-            **{key: field.metadata[key] for key in ("range", "limits", "usual") if key in field.metadata},
+        name: Parameter(
+            name, _kind(annotation), default, described.get(name, ""), **{k: facts[k] for k in known & facts.keys()}
         )
-        for field in fields(cls)
-        if field.name != "index"
+        for name, annotation, default, facts in _declared(source)
+        if name != "index"
     }
+
+
+def _declared(source: Any) -> Iterator[tuple[str, Any, Any, Mapping[str, Any]]]:
+    """Name, type, default and metadata of each parameter."""
+    if dataclasses.is_dataclass(source):
+        for field in fields(source):
+            yield field.name, field.type, default_of(field), field.metadata
+        return
+    for name, parameter in inspect.signature(source).parameters.items():
+        default = dataclasses.MISSING if parameter.default is parameter.empty else parameter.default
+        yield name, parameter.annotation, default, {}
+
+
+def _kind(annotation: Any) -> str:
+    if hasattr(annotation, "__metadata__"):  # of pydantic's `Annotated`
+        annotation = annotation.__origin__
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
 def tuned(default: Any, range: Any, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False) -> Any:
@@ -125,11 +143,11 @@ def signature(cls: type[Part]) -> tuple[str, str]:
     return takes, gives
 
 
-def descriptions(cls: type[Any]) -> dict[str, str]:
-    """Return argument descriptions from the docstrings of a class and its bases, each in one line."""
+def descriptions(source: Any) -> dict[str, str]:
+    """Return argument descriptions from the docstrings of a class and its bases, or of a function, each in one line."""
     described: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        described.update(_entries(inspect.cleandoc(base.__dict__.get("__doc__") or "")))
+    for one in reversed(getattr(source, "__mro__", (source,))):
+        described.update(_entries(inspect.cleandoc(one.__doc__ or "")))
     return described
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING
 from functools import cached_property, lru_cache
 from numbers import Number
 from typing import Any, ClassVar, Self
@@ -110,16 +111,10 @@ class Part:
         """Copy with `function` applied to the direct inner parts; the part itself if nothing changes."""
         changes: dict[str, Any] = {}
         for key, value in self.params().items():
-            if isinstance(value, Part):
-                mapped: Any = function(value)
-                changed = mapped is not value
-            elif isinstance(value, tuple) and any(isinstance(item, Part) for item in value):
-                mapped = tuple(function(item) if isinstance(item, Part) else item for item in value)
-                changed = any(new is not old for new, old in zip(mapped, value, strict=True))
-            else:
-                continue
-            if changed:
-                changes[key] = mapped
+            items = value if isinstance(value, tuple) else (value,)
+            mapped = tuple(function(item) if isinstance(item, Part) else item for item in items)
+            if any(new is not old for new, old in zip(mapped, items, strict=True)):
+                changes[key] = mapped if isinstance(value, tuple) else mapped[0]
         return dataclasses.replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     def check(self) -> None:
@@ -148,9 +143,8 @@ class Part:
         cls = type(self)
         if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
             return None
-        keys = [_key(value) for value in self.params().values()]
-        known = [key for key in keys if key is not None]
-        return f"{cls.__module__}.{cls.__qualname__}({', '.join(known)})" if len(known) == len(keys) else None
+        keys = _keys(self.params().values())
+        return None if keys is None else f"{cls.__module__}.{cls.__qualname__}({keys})"
 
     @property
     def text(self) -> str:
@@ -166,7 +160,8 @@ class Part:
         shown = {}
         for field in fields(type(self)):
             value = getattr(self, field.name)
-            if field.name != "index" and (_required(field) or (field.repr and value != _default(field))):
+            default = default_of(field)
+            if field.name != "index" and (default is MISSING or (field.repr and value != default)):
                 shown[field.name] = value
         return shown
 
@@ -184,7 +179,7 @@ class Part:
         leading = not self.variadic
         for key, value in shown.items():
             field = by_name.get(key)
-            leading = leading and field is not None and (_required(field) or bool(field.metadata.get("leading")))
+            leading = leading and field is not None and (default_of(field) is MISSING or "leading" in field.metadata)
             text = _short(value, field) or _value(value, names, strict)
             parts.append(text if leading else f"{key}={text}")
         parts += [f"{key}={_value(value, names, strict)}" for key, value in own.items()]
@@ -260,11 +255,8 @@ def index_names(part: Part) -> Names:
     return {id(index): name for name, index in indexes.items()} if len(indexes) > 1 else {}
 
 
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """Return the default of a field; `dataclasses.MISSING` if it is required."""
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
@@ -303,15 +295,19 @@ def _literal(value: Any) -> str | None:
     return None
 
 
+def _keys(values: Iterable[Any]) -> str | None:
+    keys = [_key(value) for value in values]
+    return None if None in keys else ", ".join(map(str, keys))
+
+
 def _key(value: Any) -> str | None:
     if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):
         return repr(value)
     if isinstance(value, tuple):
-        keys = [_key(item) for item in value]
-        known = [key for key in keys if key is not None]
-        return f"({', '.join(known)})" if len(known) == len(keys) else None
+        keys = _keys(value)
+        return None if keys is None else f"({keys})"
     if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
         return None  # the index knows only the name of its analyzer's function
     fingerprint = getattr(value, "fingerprint", None)

@@ -117,10 +117,12 @@ class Stage(Part, ABC, Generic[A, B]):
     @cached_property
     def _checked(self) -> None:
         """Checks inner parts once, so that a long first step does not precede an error of the second."""
-        for inner in self.parts():
-            for part in walk(inner):
-                part.check()
-                part.check_needs()
+        if inner := list(walk(self))[1:]:
+            self.check()
+        for part in inner:
+            part.check()
+        for part in inner:
+            part.check_needs()
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the score of the document.

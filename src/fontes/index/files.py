@@ -14,7 +14,18 @@ from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
 from ..storage.arrays import REMEDY, sync, sync_folder
-from ..storage.artifact import FileTable, changed, file_table, is_table, read_settings, staging, umask, wrong_size
+from ..storage.artifact import (
+    ArtifactKind,
+    FileTable,
+    changed,
+    file_table,
+    is_table,
+    read_description,
+    read_settings,
+    staging,
+    umask,
+    wrong_size,
+)
 from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
@@ -26,6 +37,7 @@ from .component import FOLDER
 
 FORMAT = "fontes-index"
 VERSION = 2
+KIND = ArtifactKind(FORMAT, VERSION, "an index", REMEDY)
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
@@ -47,34 +59,21 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {path} makes an index")
     if not (path / MANIFEST).is_file():
         raise IndexFormatError(f"{path} is not an index: it has no {MANIFEST}; fontes index CORPUS -o DIR makes one")
-    damaged = f"{path / MANIFEST} is damaged; {REMEDY}"
-    try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        kind, version = manifest["format"], manifest["version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise IndexFormatError(damaged) from e
-    if kind != FORMAT:
-        raise IndexFormatError(f"{path} is not an index of Fontes: its format is '{kind}'")
-    if not isinstance(version, int):
-        raise IndexFormatError(damaged)
-    if version != VERSION:
-        age = "newer" if version > VERSION else "older"
-        remedy = "upgrade Fontes, or build the index again" if version > VERSION else "build the index again"
-        raise IndexFormatError(
-            f"{path} has the index format {version}, {age} than the {VERSION} that this Fontes reads; {remedy}"
-        )
-    try:
-        sound = manifest["fingerprint"] == _fingerprint(manifest) and all(map(_is_sound, manifest["segments"]))
-        Schema.read(manifest["columns"])
-        if "ciff" in manifest:
-            header_of(manifest["ciff"])
-        sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
-        sound = sound and _are_facts(manifest) and _are_sharded(manifest)
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise IndexFormatError(damaged) from e
-    if not sound:
-        raise IndexFormatError(damaged)
-    return dict(manifest)
+    return read_description(path / MANIFEST, KIND, _is_manifest)
+
+
+def _is_manifest(manifest: dict[str, Any]) -> bool:
+    names = [segment["name"] for segment in manifest["segments"]]
+    Schema.read(manifest["columns"])
+    if "ciff" in manifest:
+        header_of(manifest["ciff"])
+    return (
+        manifest["fingerprint"] == _fingerprint(manifest)
+        and all(map(_is_sound, manifest["segments"]))
+        and len(set(names)) == len(names)
+        and _are_facts(manifest)
+        and _are_sharded(manifest)
+    )
 
 
 def _is_sound(segment: dict[str, Any]) -> bool:

@@ -216,10 +216,10 @@ class BM25(Lexical, name="bm25"):
     Args:
         variant: The formulas of idf and tf part, and the defaults of k1, b and delta: lucene (as Anserini), robertson, okapi
             (as rank_bm25), atire, plus or l.
-        k1: How slowly repetitions of a term in a document saturate, from 0 up; None is the variant's default.
-        b: Strength of length normalization, from 0 to 1; None is the variant's default.
-        k3: The query part is (k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None. It matters for topics as long as a paragraph.
-        delta: Shift of the tf part (plus) or of tf / length (l), from 0 up; None is the variant's default.
+        k1: How slowly repetitions of a term in a document saturate, from 0 up. None: the variant's.
+        b: Strength of length normalization, from 0 to 1. None: the variant's.
+        k3: The query part is (k3 + 1) qtf / (k3 + qtf). It matters for topics as long as a paragraph. None: qtf.
+        delta: Shift of the tf part (plus) or of tf / length (l), from 0 up. None: the variant's.
         epsilon: Okapi's replacement for an idf below 0, as a fraction of the mean idf of all terms.
         lengths: "exact", or "lucene": lengths rounded to Lucene's one byte and documents without any term not counted, so that
             each score equals Lucene's.

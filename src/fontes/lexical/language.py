@@ -19,17 +19,15 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..index.edits import near, prefixed
 from ..text.tokenizers import TOKENIZERS
+from . import syntax
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
-from .syntax import Names, read
 
 if TYPE_CHECKING:
     from ..index import Index
-    from ..index.state import State
 
 JOINS = ("or", "and")
 SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
 MOST_FACTOR = 1e30  # of a clause by all groups around it, within float32
-CAUTIOUS = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})
 
 
 @dataclass(frozen=True)
@@ -89,15 +87,23 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return Topics(self._rewritten(topic, len(topics) > 1) for topic in topics.values())
 
     def _rewritten(self, topic: Topic, named: bool) -> Topic:
-        if topic.weights is not None or topic.query is not None:
-            return topic
         try:
-            parsed = self.parse(topic.text)
+            return self.read(topic)[0]
         except ParameterError as error:
             raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
+
+    def read(self, topic: Topic) -> tuple[Topic, ParsedQuery | None]:
+        """Read the text of a topic; without a second value, the topic has weights or a query already.
+
+        Raises:
+            ParameterError: Where `strict`, the text is not well-formed.
+        """
+        if topic.weights is not None or topic.query is not None:
+            return topic, None
+        parsed = self.parse(topic.text)
         if parsed.query is None and parsed.words == topic.text:
-            return topic
-        return replace(topic, text=parsed.words, query=parsed.query, origin=topic)
+            return topic, parsed
+        return replace(topic, text=parsed.words, query=parsed.query, origin=topic), parsed
 
     def parse(self, text: str) -> ParsedQuery:
         """Read one text.
@@ -105,7 +111,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         Raises:
             ParameterError: Where `strict`, the text is not well-formed; the message gives the place and what to do.
         """
-        clauses, operators, remarks = read(text, self._names, self.operator, self.strict)
+        clauses, operators, remarks = syntax.read(text, self._names, self.operator, self.strict)
         plain = not clauses.must and not clauses.must_not and all(isinstance(one, Word) for one in clauses.should)
         if plain and not operators - {"\\"}:
             words = " ".join(clauses.words) if operators else text
@@ -118,25 +124,8 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return ParsedQuery(text, query, str(clauses), " ".join(clauses.words), (*remarks, *notes))
 
     @cached_property
-    def _names(self) -> Names:
-        return names_of(self.index.state)
-
-
-def names_of(state: State) -> Names:
-    """Return what may stand before a colon in queries over an index."""
-    separate = tuple(getattr(state, "separate", ()))
-    return Names(separate, () if separate else tuple(state.fields), state.columns)
-
-
-def has_operators(text: str, names: Names) -> bool:
-    """Whether a text would be read otherwise by the query language than as plain words.
-
-    Args:
-        text: Any text.
-        names: The names of the index.
-    """
-    typed = read(text, names)
-    return bool(typed.operators & CAUTIOUS) and not text.isupper()
+    def _names(self) -> syntax.Names:
+        return syntax.Names.of(self.index.state)
 
 
 def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int) -> NDArray[np.integer[Any]]:
@@ -236,7 +225,7 @@ class _Analysis:
         terms = tuple(term for _, term in places)
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
-        if not getattr(self._state, "has_positions", False):
+        if not self._state.has_positions:
             self.problems.append(
                 f'the index keeps no positions, so that "{clause.text[:80]}" asks for all of its words in any order; '
                 "build it with positions=True (--positions)"

@@ -20,13 +20,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import ParameterError
 from ..core.query import MAX_WEIGHT
 from ..core.registry import nearest
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word, is_filter, is_name
 from .conditions import between, compared
+
+if TYPE_CHECKING:
+    from ..index.state import State
 
 MAX_CLAUSES = 1024  # words, phrases and conditions of a query
 MAX_STEPS = 8 * MAX_CLAUSES  # of the reader, so that millions of operators end too
@@ -65,6 +68,11 @@ class Names:
     fields: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: State) -> Names:
+        """The names of an index."""
+        return cls(state.separate, () if state.separate else state.fields, state.columns)
 
     def __contains__(self, name: str) -> bool:
         return name in self.fields or name in self.columns or name in self.joined

@@ -143,7 +143,12 @@ def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
 
 
 def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
-    """Plot the frequency of terms over their rank, both logarithmic, with the line of `fit_zipf`; arguments as there.
+    """Plot the frequency of terms over their rank, both logarithmic, with the line of `fit_zipf`.
+
+    Args:
+        index: An index of texts.
+        first: First rank of the fit.
+        last: Last rank of the fit. None: where cf = 10.
 
     Raises:
         ParameterError: As for `fit_zipf`.
@@ -162,7 +167,11 @@ def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
 
 
 def heaps(index: Index, first: int | None = None) -> Plot:
-    """Plot the vocabulary over the collection size, both logarithmic, with the line of `fit_heaps`; arguments as there.
+    """Plot the vocabulary over the collection size, both logarithmic, with the line of `fit_heaps`.
+
+    Args:
+        index: An index of texts.
+        first: Least number of tokens of the fit. None: a hundredth of all.
 
     Raises:
         ParameterError: As for `fit_heaps`.

@@ -44,8 +44,8 @@ def tfidf(
     Args:
         index: An index of texts, whose size is N.
         documents: N, without an index.
-        sublinear_tf: As for `fontes.lexical.TFIDF`.
-        smooth_idf: As for `fontes.lexical.TFIDF`.
+        sublinear_tf: 1 + ln(tf) for tf.
+        smooth_idf: ln((1 + N) / (1 + df)) + 1 for ln(N / df).
         tf: The greatest tf.
 
     Raises:
@@ -104,13 +104,13 @@ def bm25(
 
     Args:
         index: An index of texts, or None for an imagined collection.
-        variant: As for `fontes.lexical.BM25`. The tf part of "atire", "robertson" and "okapi" is the one of textbooks: (k1 + 1)
-            tf / (tf + k1 · (1 - b + b · dl / avgdl)).
-        k1: As for `fontes.lexical.BM25`; None takes the variant's own.
-        b: As for `fontes.lexical.BM25`; None takes the variant's own.
-        delta: As for `fontes.lexical.BM25`; None takes the variant's own.
-        lengths: Document lengths as multiples of the mean; by default ¼, ½, 1, 2 and 4, with an index those of its 5th, 25th,
-            50th, 75th and 95th percentile, in terms.
+        variant: Formulas: lucene, robertson, okapi, atire, plus or l. The tf part of "atire", "robertson" and "okapi" is the
+            textbooks': (k1 + 1) tf / (tf + k1 · (1 - b + b · dl / avgdl)).
+        k1: Saturation of tf; None: the variant's.
+        b: Influence of length, from 0 to 1; None: the variant's.
+        delta: Shift of the tf part (plus) or of tf / length (l). None: the variant's.
+        lengths: Document lengths as multiples of the mean. None: ¼, ½, 1, 2 and 4, or with an index its 5th, 25th, 50th, 75th
+            and 95th percentile, in terms.
         tf: The greatest tf.
 
     Raises:

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,6 @@ from .locks import locked
 META = "artifact.json"  # the file with the metadata
 FileTable = dict[str, dict[str, Any]]
 T = TypeVar("T")
-_REMEDY = "make them again with overwrite=True (--overwrite)"
 _BUSY = FontesError("the folder is in use")
 
 
@@ -48,6 +47,10 @@ class ArtifactKind:
     version: int
     noun: str
     remedy: str
+
+
+ANY = ArtifactKind("", 0, "files", "make them again with overwrite=True (--overwrite)")
+"""Artifacts of every format and version."""
 
 
 class Artifact:
@@ -102,38 +105,51 @@ class Artifact:
 
 
 def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
-    """Read the metadata of an artifact.
+    """Read the metadata of an artifact. Raises IndexFormatError as `read_description` does."""
+    return read_description(folder / META, kind, lambda meta: meta["digest"] == _digest(meta) and is_table(meta["files"]))
+
+
+def read_description(file: Path, kind: ArtifactKind, is_sound: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Read the JSON file that describes a folder.
+
+    Args:
+        file: The file.
+        kind: Format and version that it should have.
+        is_sound: Checks its contents; may raise ValueError, KeyError, TypeError or AttributeError.
 
     Raises:
-        IndexFormatError: They are missing, damaged, or of another format version.
+        IndexFormatError: It is missing or damaged, or of another format or version.
     """
-    path = folder / META
     try:
-        meta: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        sound = meta["format"] == kind.format and meta["digest"] == _digest(meta) and is_table(meta["files"])
-        version = meta["version"]
+        facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        name, version = facts["format"], facts["version"]
+        known = kind is ANY or (name, version) == (kind.format, kind.version)
+        if not isinstance(version, int) or (known and not is_sound(facts)):
+            raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise IndexFormatError(f"{path} is missing or damaged; {kind.remedy}") from error
-    if not sound:
-        raise IndexFormatError(f"{path} is damaged; {kind.remedy}")
-    if version != kind.version:
-        raise IndexFormatError(
-            f"{folder} has {kind.noun} of the format {version}; this Fontes reads {kind.version}; {kind.remedy}"
-        )
-    return meta
+        problem = "cannot be read" if isinstance(error, OSError) else "is damaged"
+        raise IndexFormatError(f"{file} {problem}; {kind.remedy}") from error
+    if known:
+        return facts
+    if name != kind.format:
+        raise IndexFormatError(f"{file.parent} has no {kind.noun} of Fontes: its format is '{name}'; {kind.remedy}")
+    age, remedy = ("newer", f"upgrade Fontes, or {kind.remedy}") if version > kind.version else ("older", kind.remedy)
+    raise IndexFormatError(
+        f"{file.parent} has {kind.noun} of the format {version}, {age} than the {kind.version} that this Fontes reads; {remedy}"
+    )
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return settings and size of an artifact of any kind; empty if its metadata are missing or damaged."""
     with suppress(IndexFormatError):
-        artifact = Artifact(folder, _kind_of(folder))
+        artifact = Artifact(folder, ANY)
         return {**settings(artifact.meta), "bytes": artifact.bytes}
     return {}
 
 
 def check_folder(folder: Path) -> None:
     """Verify every file of an artifact of any kind; raise IndexFormatError on a mismatch."""
-    Artifact(folder, _kind_of(folder)).check()
+    Artifact(folder, ANY).check()
 
 
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,14 +295,6 @@ def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _kind_of(folder: Path) -> ArtifactKind:
-    try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        return ArtifactKind(str(meta["format"]), meta["version"], "files", _REMEDY)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise IndexFormatError(f"{folder / META} is missing or damaged; {_REMEDY}") from error
 
 
 def _digest(meta: Mapping[str, Any]) -> str:

@@ -33,6 +33,13 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("fontes")
 
 
+def cached_bytes() -> dict[str, int]:
+    """Return the size of each entry of the user's cache folder, by path in alphabetical order."""
+    with suppress(OSError):
+        return {str(path): _size(path) for path in sorted(cache_folder().iterdir())}
+    return {}
+
+
 class DiskCache:
     """Cache folder with entries that appear atomically, evicted in least-recently-used order.
 

@@ -137,6 +137,14 @@ def private_folder() -> Path | None:
     return None
 
 
+def compiled_bytes() -> dict[str, int]:
+    """Return the size of compiled code in each folder that has some, by path."""
+    package = Path(__file__).parents[1]
+    folders = {package, private_folder() or package, Path(os.environ.get("NUMBA_CACHE_DIR") or package)}
+    sizes = {str(folder): sum(file.stat().st_size for file in folder.rglob("*.nb[ic]")) for folder in sorted(folders)}
+    return {folder: size for folder, size in sizes.items() if size}
+
+
 def _safe(folder: Path) -> bool:
     """Whether only this user can write to a folder or replace it."""
     own, above = folder.lstat(), folder.parent.stat()

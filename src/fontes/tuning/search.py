@@ -212,15 +212,15 @@ def tune(
         space: A mapping from parameter name to a list of values or a range: (low, high, step), or (low, high) for "random",
             "tpe" and parameters whose class knows a step. A range is of whole numbers if its bounds are and the present
             value is one or unknown. `k1` sets that parameter in every part of `stage` that has it, `bm25__k1` only in parts
-            called bm25. None: the space of the text, or for a stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from
-            0 to 1, and k3 None, 0, 2 and 8) and query likelihood.
+            called bm25. None: the space of the text, or for a stage the usual parameters of BM25 and query
+            likelihood in their ranges.
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
         measure: The measure to maximise.
         folds: The number of folds.
-        method: "grid": every combination. "random": `trials` settings, drawn uniformly. "tpe": Optuna's tree-structured
+        method: "grid", every combination; "random", `trials` settings drawn uniformly; or "tpe", Optuna's tree-structured
             Parzen estimator (Bergstra et al. 2011), `trials` settings per study.
-        trials: The number of settings for "random" and "tpe"; by default 100.
+        trials: The number of settings for "random" and "tpe". None: 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: Seed of the folds and of drawn settings.
         index: The index of a text, or several by name.

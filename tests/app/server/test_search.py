@@ -46,6 +46,53 @@ def test_a_search_gives_what_the_command_line_gives(server: Running, path: Path,
     assert "text" not in server.get("/search", params={"q": "hot water"})["hits"][0]
 
 
+def test_a_query_in_the_language_says_what_was_understood(server: Running, index: Index) -> None:
+    typed = '+water -geyser hot "unclosed'
+    answer = server.get("/search", params={"q": typed, "syntax": "query"})
+    ranking = (index.query() >> index.bm25()).search(typed, 10)
+    assert [hit["id"] for hit in answer["hits"]] == ranking.ids
+    assert answer["query"] == "water hot unclosed"
+    remark = "query, character 20: the quotation mark is not closed"
+    assert answer["understood"] == {"query": "+water hot unclosed -geyser", "remarks": [remark]}
+    assert "operators" not in answer
+    of = {"q": typed, "id": ranking.ids[0], "syntax": "query"}
+    assert server.get("/explain", params=of)["value"] == pytest.approx(ranking[0].score)
+
+
+def test_a_plain_query_says_whether_it_has_operators(server: Running) -> None:
+    assert server.get("/search", params={"q": "+water -geyser"})["operators"] is True
+    assert "operators" not in server.get("/search", params={"q": "water (geyser) C++?"})
+    assert "understood" not in server.get("/search", params={"q": "+water -geyser"})
+
+
+def test_topics_are_read_in_the_language_or_have_queries_of_their_own(server: Running, index: Index) -> None:
+    own = {"id": "b", "text": "water", "query": {"must": [{"term": "water"}], "must_not": [{"term": "hot"}]}}
+    body = {"topics": [{"id": "a", "text": "water -hot"}, own], "syntax": "query"}
+    first, second = server.post("/search", body)["results"]
+    assert first["understood"] == {"query": "water -hot", "remarks": []}
+    assert "understood" not in second
+    assert [hit["id"] for hit in first["hits"]] == [hit["id"] for hit in second["hits"]] != []
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ({"must": [{"trem": "water"}]}, "query.must[0]: a Group has no 'trem'"),
+        ({"term": "water", "weight": "high"}, "query.weight: a weight is a number from 0 to 1,000,000, not 'high'"),
+    ],
+)
+def test_a_structured_query_of_a_request_is_checked(server: Running, query: object, detail: str) -> None:
+    answer = server.client.post("/search", json={"topics": [{"id": "a", "text": "water", "query": query}]})
+    assert answer.status_code == 422
+    assert detail in answer.json()["detail"]
+
+
+def test_an_unknown_syntax_is_refused(server: Running) -> None:
+    answer = server.client.get("/search", params={"q": "water", "syntax": "lucene"})
+    assert answer.status_code == 422
+    assert "the parameter 'syntax': input should be 'plain' or 'query'" in answer.json()["detail"]
+
+
 def test_snippets_are_left_out_where_nobody_wants_them(server: Running) -> None:
     with_snippets = server.get("/search?q=hot+water")
     for hit in with_snippets["hits"]:

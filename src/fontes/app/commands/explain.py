@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, Variant, Verify
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, takes
+from ..pipelines import LEXICAL, OWN
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
+@takes(LEXICAL, *OWN, to="parameters")
 def explain(
+    parameters: dict[str, Any],
     index: IndexPath,
     query: Annotated[str, typer.Argument(help="A question or keywords.", show_default=False)],
     document: Annotated[str, typer.Argument(help="A document's id.", show_default=False)],
     pipeline: Pipeline = None,
     model: Model = None,
-    variant: Variant = None,
-    k1: K1 = None,
-    b: B = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -32,7 +32,7 @@ def explain(
     from ..usage import refuse_exchanged
 
     refuse_exchanged(index, query)
-    stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, **parameters)
     explanation = stage.explain(query, document)
     if json:
         print_json(explanation.to_dict())

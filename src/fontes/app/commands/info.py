@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from ..options import IndexPath, Json, Partial
+from ..options import Json, Partial
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
-def info(index: IndexPath, partial: Partial = False, json: Json = False) -> None:
-    """Describe an index."""
+def info(
+    index: Annotated[Path | None, typer.Argument(help="An index directory.", show_default="what is cached")] = None,
+    partial: Partial = False,
+    json: Json = False,
+) -> None:
+    """Describe an index; without one, list the bytes in the user's cache and of compiled code."""
     from ..output import print_info, print_json
-    from ..pipelines import open_index
 
-    facts = open_index(index, partial=partial).info()
+    if index is None:
+        from ...storage.caches import cached_bytes
+        from ...storage.compiled import compiled_bytes
+
+        facts: dict[str, object] = {**cached_bytes(), **compiled_bytes()}
+    else:
+        from ..pipelines import open_index
+
+        facts = open_index(index, partial=partial).info()
     if json:
         print_json(facts)
     else:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..options import (
-    K1,
     Analyzer,
-    B,
     Encoder,
     IndexPath,
     Json,
@@ -20,12 +18,13 @@ from ..options import (
     RunOutput,
     Tag,
     TopicsSplit,
-    Variant,
     Verify,
     Where,
     ray_of,
     reads_files,
+    takes,
 )
+from ..pipelines import LEXICAL, OWN
 
 commands = typer.Typer()
 
@@ -34,7 +33,9 @@ SHOWN, DEPTH = 10, 1000  # default number of documents of a query, and of each t
 
 @commands.command(rich_help_panel="Search")
 @reads_files("id", "text", of="topics")
+@takes(LEXICAL, *OWN, to="parameters")
 def search(
+    parameters: dict[str, Any],
     index: IndexPath,
     query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
     topics: Annotated[
@@ -44,11 +45,12 @@ def search(
     split: TopicsSplit = None,
     pipeline: Pipeline = None,
     model: Model = None,
-    variant: Variant = None,
-    k1: K1 = None,
-    b: B = None,
     encoder: Encoder = None,
     where: Where = None,
+    language: Annotated[
+        bool,
+        typer.Option("--query", help='Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.'),
+    ] = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
     partial: Partial = False,
@@ -63,7 +65,7 @@ def search(
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
     from ..output import print_hits, print_json
-    from ..pipelines import applied, open_index, retriever, say_missing
+    from ..pipelines import applied, hint_query_language, in_query_language, open_index, retriever, say_missing
     from ..progress import reporting
     from ..results import ranking_as_json
     from ..usage import refuse_exchanged
@@ -79,8 +81,12 @@ def search(
     actors = opened.state.actors is not None
     if ray is not None and topics is None and not actors:
         raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
-    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
+    stage = retriever(opened, pipeline, model, encoder, where, **parameters)
     if topics is None:
+        if language:
+            stage = in_query_language(stage, opened, [query or ""])
+        else:
+            hint_query_language(opened, [query or ""])
         ranking = stage.search(query or "", k or SHOWN)
         if json:
             print_json(ranking_as_json(ranking, text=True))
@@ -92,8 +98,14 @@ def search(
 
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
+    needs = topics_of(topics, split=split)
+    texts = [topic.text for topic in needs.values()]
+    if language:
+        stage = in_query_language(stage, opened, texts)
+    else:
+        hint_query_language(opened, texts)
     with reporting(json) as report:
-        run = applied(stage, topics_of(topics, split=split), None if actors else ray, report)
+        run = applied(stage, needs, None if actors else ray, report)
     say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.state.missing])
     if json:
         for ranking in run.values():

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, ray_of, reads_files
+from ...core.parameters import parameters
+from ...lexical import BM25
+from ...tuning import tune as tune_stage
+from ..options import Analyzer, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, ray_of, reads_files, takes
 
 commands = typer.Typer()
 
-BM25 = "bm25(k1=tune(0.1, 4.5, 0.2), b=tune(0, 1, 0.1), k3=tune([None, 0, 2, 8]))"
+USUAL = f"bm25({', '.join(f'{name}=tune()' for name, known in parameters(BM25).items() if known.usual)})"
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
+@takes(tune_stage, "measure", "method", "trials", "folds", "seed", flags={"measure": ("-m", "--measure")})
 def tune(
+    settings: dict[str, Any],
     index: IndexPath,
     topics: Topics,
     qrels: Qrels,
@@ -24,15 +29,10 @@ def tune(
     pipeline: Annotated[
         str,
         typer.Option(help="The pipeline, with tune(), tune(low, high), tune(low, high, step) or tune([value, …]) for values."),
-    ] = BM25,
-    measure: Annotated[str, typer.Option("-m", "--measure", help="What the parameters are best by.")] = "nDCG@10",
-    method: Annotated[str, typer.Option(help="grid, random or tpe.")] = "grid",
-    trials: Annotated[int | None, typer.Option(help="Settings to try, with random and tpe.", show_default="100", min=1)] = None,
-    folds: Annotated[int, typer.Option(help="How many folds.")] = 5,
+    ] = USUAL,
     group: Annotated[
         str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")
     ] = None,
-    seed: Annotated[int, typer.Option(help="How topics are dealt into folds, and settings drawn.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -42,7 +42,6 @@ def tune(
     """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
     from ...datasets import judged_topics
     from ...plots.plot import format_of
-    from ...tuning import tune as tune_stage
     from ..output import print_json
     from ..pipelines import open_index
 
@@ -56,14 +55,10 @@ def tune(
         None,
         known,
         judgments,
-        measure,
-        folds,
-        method=method,
-        trials=trials,
         groups=group,
-        seed=seed,
         index=open_index(index, analyzer, verify),
         ray=ray_of(ray),
+        **settings,
     )
     if plot is not None:
         result.plot().save(plot)

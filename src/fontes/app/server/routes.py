@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ...causal import causes
+from ...core.query import Group
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...formats.records import Fields, doc_from, json_rows
 from ...storage.files import Source
@@ -31,7 +32,7 @@ from .answers import (
     unauthorized,
 )
 from .guard import has_secret
-from .searching import SearchRequest, matches_in, rewrites
+from .searching import SearchRequest, matches_in, rewrites, topics_read
 from .served import uses_model
 from .service import EXPLAINED
 
@@ -40,13 +41,24 @@ if TYPE_CHECKING:
 
 
 router = APIRouter(tags=["search"])
+Syntax = Annotated[
+    Literal["plain", "query"], Field(description="How the text of a topic is read: as words, or in the query language.")
+]
 MatchQuery = Annotated[str | None, Query(description="A query: the answer marks where its words occur in the document.")]
+
+
+def with_query(values: Any) -> Any:
+    """The values of a topic, with its structured query checked and made; ValueError if it is none."""
+    if not isinstance(values, dict) or not isinstance(values.get("query"), dict):
+        return values
+    return {**values, "query": Group.from_dict(values["query"])}
 
 
 class SearchParameters(Body):
     """Parameters that all searches share."""
 
     k: int = Field(10, description="Maximum number of hits of a topic.")
+    syntax: Syntax = "plain"
     pipeline: PipelineName = None
     index: IndexName = None
     where: str | None = Field(None, description="Condition on the documents' metadata, such as year >= 2020.")
@@ -66,7 +78,7 @@ class SearchQuery(SearchParameters):
 class SearchBody(SearchParameters):
     """Topics to search for, with narratives, turns of conversations or weights of terms."""
 
-    topics: list[Topic] = Field(min_length=1, description="The topics.")
+    topics: list[Annotated[Topic, BeforeValidator(with_query)]] = Field(min_length=1, description="The topics.")
     facets: list[str] = Field([], description="Columns whose values are counted.")
     histograms: list[str] = Field([], description="Columns of numbers or dates that are counted in bins.")
 
@@ -98,6 +110,8 @@ class ResultOut(BaseModel):
 
     topic: str = Field(description="Id of the topic.")
     query: str = Field(description="The text that was searched for.")
+    understood: dict[str, Any] | None = Field(None, description="query, in canonical syntax, and remarks, if read as a query.")
+    operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
     facets: dict[str, list[dict[str, Any]]] | None = Field(
         None, description="By column: value and count, the most frequent first."
@@ -183,6 +197,7 @@ async def _search(
         body.index,
         body.pipeline,
         body.k,
+        syntax=body.syntax,
         where=body.where or None,
         facets=facets,
         histograms=histograms,
@@ -210,16 +225,24 @@ async def suggest(
 
 @router.get("/explain", responses=responses(Explanation), response_class=Response)
 async def explain(
-    request: Request, q: Question, id: DocumentId, pipeline: PipelineName = None, index: IndexName = None
+    request: Request,
+    q: Question,
+    id: DocumentId,
+    syntax: Syntax = "plain",
+    pipeline: PipelineName = None,
+    index: IndexName = None,
 ) -> Response:
     """Explain the score of a document for a query: a tree of values, labels and parts."""
     service = service_of(request)
     service.check_query(q)
-    options = service.options(index, pipeline, service.settings.k)
+    options = service.options(index, pipeline, service.settings.k, syntax=syntax)
     options.served.check_document(id)
-    return json_response(
-        await service.work(lambda: service.stage(options).explain(q, id).to_dict(), model=service.has_model(options))
-    )
+
+    def explanation() -> dict[str, Any]:
+        (topic,) = topics_read(options, [Topic("1", q)])[0]
+        return service.stage(options).explain(topic, id).to_dict()
+
+    return json_response(await service.work(explanation, model=service.has_model(options)))
 
 
 @router.get("/why", response_class=Response)

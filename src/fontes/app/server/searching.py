@@ -17,6 +17,7 @@ from ...core.stage import Stage
 from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
+from ...lexical.hints import has_operators
 from ..results import rankings_as_json
 from .answers import busy, json_bytes
 from .health import Metrics
@@ -34,6 +35,7 @@ class SearchOptions:
     pipeline: str
     where: str | None = None
     k: int = 10
+    syntax: str = "plain"
     facets: tuple[str, ...] = ()
     histograms: tuple[str, ...] = ()
     explain: bool = False
@@ -176,11 +178,13 @@ def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, repo
 def _results(
     options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
+    topics, readings = topics_read(options, topics)
     rankings = rankings_of(stage, topics, options.k, report)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)
-    for topic, ranking, values in zip(topics, rankings, results, strict=True):
+    for topic, reading, ranking, values in zip(topics, readings, rankings, results, strict=True):
         values["topic"] = topic.id
+        values.update(reading)
         for hit in values["hits"]:
             if not options.text:
                 hit.pop("text", None)
@@ -198,6 +202,20 @@ def _results(
                 for column, bins in ranking.facets(*options.histograms, bins=BINS).items()
             }
     return results
+
+
+def topics_read(options: SearchOptions, topics: Sequence[Topic]) -> tuple[list[Topic], list[dict[str, Any]]]:
+    """Topics in the syntax of a request, and what the answer says of it: "understood", or "operators" of a plain text."""
+    index = options.served.state.index
+    if options.syntax == "plain":
+        return list(topics), [{"operators": True} if has_operators(topic.text, index.state) else {} for topic in topics]
+    language = index.query()
+    pairs = [language.read(topic) for topic in topics]
+    readings = [
+        {} if parsed is None else {"understood": {"query": parsed.canonical, "remarks": list(parsed.remarks)}}
+        for _, parsed in pairs
+    ]
+    return [topic for topic, _ in pairs], readings
 
 
 def matches_in(index: Index, text: str, query: str) -> list[list[int]]:

@@ -237,6 +237,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def check(self) -> None:
         check_fields(self)
         filter_of(self.index, self.where)  # which says what is wrong with it
+        self._encoder  # noqa: B018  # which says where it is none
         if self.effort is not None and (not isinstance(self.effort, Integral) or self.effort < 1 or self.algorithm == "flat"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
         super().check()

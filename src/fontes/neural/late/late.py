@@ -175,6 +175,7 @@ class Late(Stage[Topics, Run], name="late"):
     def check(self) -> None:
         check_fields(self)
         filter_of(self.index, self.where)  # which says what is wrong with it
+        self._colbert  # noqa: B018  # which says where it is none
         super().check()
 
 

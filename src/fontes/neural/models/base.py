@@ -38,7 +38,9 @@ M = TypeVar("M", bound=Loaded)
 
 @dataclass(frozen=True)
 class Pretrained(Part, Generic[M]):
-    """A part with a pretrained model, which is loaded when it is first used and kept for the process.
+    """A part with a pretrained model, which is loaded when it is first used and kept as long as the part.
+
+    Parts of the same settings share one model. Without any, the last models are kept up to `hub.KEPT` bytes.
 
     A subclass is a frozen dataclass with fields for its own parameters. It sets `kind`, says in `_load` what is made of the
     model's folder, and runs `_model` over its texts with `_in_batches`:
@@ -137,11 +139,12 @@ class Pretrained(Part, Generic[M]):
 
     @property
     def _model(self) -> M:
-        """The model, loaded once a process for what it depends on."""
+        """The model, loaded once for all parts of the same settings, and kept as long as one of them."""
         self.check()
         folder, where = self.folder, device(self.device)
         key = (type(self), folder, fingerprint(folder), self._loaded_with(), self.precision, where)
-        return loaded(key, lambda: self._load(folder, where))
+        model = vars(self)["_held"] = loaded(key, lambda: self._load(folder, where))
+        return model
 
     def _in_batches(
         self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: Report = silent

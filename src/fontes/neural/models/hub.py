@@ -8,14 +8,16 @@ import logging
 import os
 import queue
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from ...storage.artifact import is_plain
@@ -45,7 +47,10 @@ NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 LARGE = 1 << 20  # bytes of a file whose digest is noted
 
 _NOTES = Notes("models.json")  # of models' files: size, times, digest
-_loaded: dict[Hashable, Any] = {}
+KEPT = 2 << 30  # bytes of models that no part uses; the last one is kept whatever its size
+LEAST = 1 << 24  # bytes that each counts at least, a tokenizer too
+_recent: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()  # what was used last, and its size
+_in_use: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _lock = threading.RLock()
 
 
@@ -149,11 +154,24 @@ def device(name: str | None = None) -> str:
 
 
 def loaded(key: Hashable, load: Callable[[], T]) -> T:
-    """Result of `load`, which runs once a process for each `key`; two threads that ask at once wait for one load."""
+    """Result of `load`, which runs once for each `key` as long as the result is used.
+
+    Results that nobody holds are kept, the last used ones first, up to `KEPT` bytes. Two threads that ask at once wait
+    for one load.
+    """
     with _lock:
-        if key not in _loaded:
-            _loaded[key] = load()
-        result: T = _loaded[key]
+        result: T
+        if key in _recent:
+            result, _ = _recent[key]
+            _recent.move_to_end(key)
+            return result
+        known = _in_use.get(key)
+        result = load() if known is None else known
+        _recent[key] = result, _size(result)
+        while sum(size for _, size in _recent.values()) > KEPT and len(_recent) > 1:
+            _recent.popitem(last=False)
+        with suppress(TypeError):  # what has no weak references has no weights
+            _in_use[key] = result
         return result
 
 
@@ -296,6 +314,11 @@ def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[
 def _switched_on(variable: str) -> bool:
     # The hub's library looks at its variables once, when it is imported.
     return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _size(model: Any) -> int:
+    prepared = getattr(model, "prepared", None)
+    return LEAST if prepared is None else max(LEAST, sum(one.nbytes for one in prepared.module.state_dict().values()))
 
 
 def _is_model(folder: Path) -> bool:

@@ -13,14 +13,14 @@ from ...server.settings import ServerSettings
 if TYPE_CHECKING:
     from ...judging.store import JudgmentStore
 
-from ...options import has_settings, reads_files
+from ...options import reads_files, takes
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@has_settings(ServerSettings, "port", "host", "hosts")
+@takes(ServerSettings, "port", "host", "hosts")
 def judge(
     settings: dict[str, Any],
     index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ...options import has_settings
+from ...options import takes
 from ...server.settings import ServerSettings
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@has_settings(ServerSettings)
+@takes(ServerSettings)
 def serve(
     indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
     settings: dict[str, Any],
@@ -51,9 +51,9 @@ def serve(
 
     for index in indexes:
         refuse_misspelt(index)
-    settings["root_path"] = settings["root_path"].rstrip("/")
-    settings["origins"] = tuple(origin.rstrip("/").lower() for origin in settings["origins"])
-    token, key = secret_of(token_file, TOKEN) if settings["writable"] else "", secret_of(key_file, KEY)
+    settings["root_path"] = settings.get("root_path", "").rstrip("/")
+    settings["origins"] = tuple(origin.rstrip("/").lower() for origin in settings.get("origins", ()))
+    token, key = secret_of(token_file, TOKEN) if settings.get("writable") else "", secret_of(key_file, KEY)
     service = Service(
         indexes,
         ServerSettings(**settings, token=token, key=key),

@@ -84,12 +84,12 @@ async function show(before) {
   const work = missing ? absent : { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
   const listing = waited(() => work(say), () => show(before));
   current(state.doc);
-  const key = ["view", "index", "q", "pipeline", "against", "k", "where", "talk"];
+  const key = ["view", "index", "q", "pipeline", "against", "k", "syntax", "where", "talk"];
   if (before && key.some(name => before[name] !== state[name])) scrollTo(0, 0);
   if (!state.doc) close();
   await listing;
   if (state.doc && !missing && state === app.state) {
-    read(state.view === "talk" ? talking.query() : state.q, { search: searching, why: asking }[state.view]?.evidence(state.doc) ?? []);
+    read({ search: searching, talk: talking }[state.view]?.query() ?? state.q, { search: searching, why: asking }[state.view]?.evidence(state.doc) ?? []);
     current(state.doc);
   }
   return view;
@@ -118,6 +118,10 @@ function controls(before) {
   if (state.view === "search" && (names.length > 1 || app.anyPipeline))
     fields.push(expression("against", "Compare with", [["", "nothing"], ...names.filter(([name]) => name !== taken)], state.against === taken ? "" : state.against, name => moved({ against: name, only: "" })));
   if (state.view === "search") fields.push(choice("k", "Results", sizes().map(k => [String(k), k.toLocaleString("en")]), String(state.k), k => moved({ k: Number(k) })));
+  if (state.view === "search") {
+    const syntax = make("input", { type: "checkbox", id: "syntax", checked: state.syntax === "query", onchange: () => moved({ syntax: syntax.checked ? "query" : "" }) });
+    fields.push(make("label", { class: "check", title: '+must -not "a phrase" title:word year:>=2020 pre* word~1 AND OR NOT ( )' }, syntax, "Query language"));
+  }
   if (state.view === "talk" && own.rewriters.length)
     fields.push(choice("rewriter", "Rewriter", own.rewriters.map(({ name }) => [name, name]), state.rewriter || own.rewriters[0].name, name => moved({ rewriter: name === own.rewriters[0].name ? "" : name })));
   if (state.view === "why") {
@@ -130,7 +134,7 @@ function controls(before) {
   }
   const focused = document.activeElement?.id;
   at("choice").replaceChildren(...fields);
-  at("settings").querySelector("summary").textContent = [app.indexes.length > 1 ? own.name : "", taken, state.view === "search" && state.against ? `compared with ${state.against}` : ""].filter(Boolean).join(", ");
+  at("settings").querySelector("summary").textContent = [app.indexes.length > 1 ? own.name : "", taken, state.view === "search" && state.against ? `compared with ${state.against}` : "", state.view === "search" && state.syntax ? "query language" : ""].filter(Boolean).join(", ");
   if (focused && at("choice").contains(at(focused))) at(focused).focus();
 }
 

@@ -1,17 +1,17 @@
 // Searching: one list of results, or those of two pipelines side by side.
 
 import { app, go, href, index, pipeline } from "./app.js";
-import { ask } from "./api.js";
+import { ask, sentence } from "./api.js";
 import { apart, at, button, count, link, make } from "./dom.js";
 import { drawFilter, facetColumns } from "./facets.js";
 import { listed } from "./hits.js";
 import { meant } from "./suggest.js";
 
-let shown = "", lists = [];
+let shown = "", lists = [], words = "";
 
 /** Shows the results of the state, unless they are shown already. */
 export async function search(say) {
-  const { q, against, k, where, only } = app.state, of = { q, index: index().name, where };
+  const { q, syntax, against, k, where, only } = app.state, of = { q, index: index().name, syntax, where };
   const names = [pipeline(), ...against && against !== pipeline() ? [against] : []];
   const key = JSON.stringify([of, names, k]);
   if (shown === key && at("content").childElementCount) return differing(only);
@@ -19,14 +19,27 @@ export async function search(say) {
   if (!q.trim()) return welcome(say);
   drawFilter(null, of);
   const columns = facetColumns();
-  const [correction, ...answers] = await Promise.all([meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? {} : columns))]);
+  const [correction, ...answers] = await Promise.all([syntax ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? {} : columns))]);
   shown = key;
   lists = answers.map(({ hits }) => hits);
+  words = answers[0].understood ? answers[0].query : q;
   drawFilter(answers[0], { ...of, pipeline: names[0] });
   if (names.length > 1) beside(names, say);
   else single(names[0], say);
   if (correction) at("content").prepend(correction);
+  at("content").prepend(...reading(answers[0]));
 }
+
+/** How the text was read in the query language; of a plain text with operators, the offer to do so. */
+function reading({ understood, operators }) {
+  if (operators) return [make("p", { class: "notes reading" }, "Operators are plain text here. ", link(href({ syntax: "query" }), () => go({ syntax: "query", why: [], why2: [] }), {}, "Read as a query"))];
+  if (!understood) return [];
+  return [make("p", { class: "notes reading" }, "Understood as ", make("code", { dir: "auto" }, understood.query || "nothing")),
+    ...understood.remarks.map(remark => make("p", { class: "notes reading remark" }, sentence(remark.replace(/^query, /, ""))))];
+}
+
+/** The words that are searched for, without operators. */
+export const query = () => words;
 
 /** The answer with facets, or without them if this pipeline cannot count them. */
 async function answer(place, query, facets) {
@@ -44,8 +57,8 @@ export const forget = () => { shown = ""; };
 export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === id)?.rationales ?? []).map(({ text }) => text);
 
 const explainer = name => async hit => {
-  const { q } = app.state;
-  return ask(`why ${name} ${hit.id}`, "explain", { q, id: hit.id, pipeline: name, index: index().name });
+  const { q, syntax } = app.state;
+  return ask(`why ${name} ${hit.id}`, "explain", { q, syntax, id: hit.id, pipeline: name, index: index().name });
 };
 
 function single(name, say) {

@@ -1,7 +1,7 @@
 // What is shown, as the address has it.
 
 const DEFAULTS = {
-  view: "search", index: "", q: "", pipeline: "", against: "", k: 10, where: "", only: "", doc: "", why: [], why2: [],
+  view: "search", index: "", q: "", pipeline: "", against: "", k: 10, syntax: "", where: "", only: "", doc: "", why: [], why2: [],
   talk: "", rewriter: "", depth: 3, breadth: 3, weak: "", leads: 0,
 };
 

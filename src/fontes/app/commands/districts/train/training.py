@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .....train import BiEncoderSettings, CrossEncoderSettings, RewriterSettings, TermSettings
-from ....options import Json, Split, reads_files, takes_settings
+from ....options import Json, Split, reads_files, takes
 
 if TYPE_CHECKING:
     from .....train import TermTraining, Training
@@ -26,7 +26,7 @@ group = typer.Typer()
 
 @group.command("cross-encoder")
 @reads_files("id", "text", of="topics")
-@takes_settings(CrossEncoderSettings)
+@takes(CrossEncoderSettings)
 def cross_encoder(
     settings: dict[str, Any],
     examples: Annotated[str, typer.Argument(help="What `fontes mine` writes: JSON lines, or -.", show_default=False)],
@@ -73,7 +73,7 @@ def _candidates(
 
 @group.command("bi-encoder")
 @reads_files("id", "text", of="topics")
-@takes_settings(BiEncoderSettings, mini_batch="Texts that are computed at once; 0: all of a step.")
+@takes(BiEncoderSettings, mini_batch="Texts that are computed at once; 0: all of a step.")
 def bi_encoder(
     settings: dict[str, Any],
     examples: Annotated[
@@ -132,7 +132,7 @@ Conversations = Annotated[
 
 @group.command("terms")
 @reads_files("id", "text", of="topics")
-@takes_settings(TermSettings)
+@takes(TermSettings)
 def terms(
     settings: dict[str, Any],
     topics: Conversations,
@@ -168,7 +168,7 @@ def _say(output: Path, training: TermTraining) -> None:
 
 
 @group.command("rewriter")
-@takes_settings(RewriterSettings)
+@takes(RewriterSettings)
 def rewriter(
     settings: dict[str, Any],
     topics: Conversations,

@@ -1,0 +1,27 @@
+"""Whether a plain text was probably meant for the query language."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..index.state import State
+
+TELLING = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})  # operators that plain texts seldom have
+MAX_WORDS = 16  # of such a text; longer ones are prose, with quotations and dashes
+CHARACTERS = re.compile(r'["+*~:“„-]|!\w|AND|OR|NOT|&&|\|\|')
+
+
+def has_operators(text: str, state: State) -> bool:
+    """Whether a text is short, and the query language would read operators in it that plain texts seldom have.
+
+    Args:
+        text: Any text.
+        state: The index that is searched.
+    """
+    if not CHARACTERS.search(text) or len(text.split()) > MAX_WORDS or text.isupper():
+        return False
+    from .syntax import Names, read  # whose import takes longer than many a search
+
+    return bool(read(text, Names.of(state)).operators & TELLING)
