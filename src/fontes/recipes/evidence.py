@@ -191,8 +191,8 @@ def whole(model: str | Encoder, attention: str = "model") -> Encoder:
 
 def of_name(kind: Callable[..., T], model: Any, **settings: Any) -> T:
     """Return the model of a name or folder; a model is returned unchanged."""
-    made: T = kind(model, **settings) if isinstance(model, str) else model
-    return made
+    loaded: T = kind(model, **settings) if isinstance(model, str) else model
+    return loaded
 
 
 def _has(model: str, *files: str) -> bool:
