@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fontes.core import Strings, utf8
+from fontes.core import Strings, strings, utf8
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=20)
 
@@ -79,3 +79,13 @@ def test_something_that_is_no_string_is_in_no_table():
 
 def test_a_table_shows_its_size():
     assert repr(Strings.of(["a", "b"])) == "Strings(2)"
+
+
+@given(st.lists(st.text(max_size=4), unique=True, max_size=40), st.text(max_size=4))
+def test_many_searches_of_a_table_give_what_the_first_gave(texts, other):
+    table = Strings.of(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strings, "FINDS", 0)
+        patch.setattr(strings, "HEAD", 3)
+        assert [table.find(text) for text in texts] == list(range(len(texts)))
+        assert table.find(other) == (texts.index(other) if other in texts else -1)

@@ -13,7 +13,11 @@ from support.small_collections import PROPERTY
 
 from fontes.core import Doc, InputError, ParameterError, Topic, Topics
 from fontes.core.query import AnyOf, Condition, Group, Term
+from fontes.core.ranking import order_keys
 from fontes.index import Index
+from fontes.lexical import impacts
+from fontes.lexical.structured import StructuredQuery
+from fontes.storage.compiled import load
 from fontes.text import Analyzer
 
 WORDS = ["a", "b", "c", "d", "e"]
@@ -158,3 +162,47 @@ def test_a_query_that_nothing_matches_has_an_empty_ranking(index):
         assert list(index.bm25().search(topic(query))) == []
         assert index.bm25().search(topic(query))._matches().tolist() == []
         assert "does not match" in index.bm25().explain(topic(query), "d00").label
+
+
+@pytest.mark.parametrize("k", [1, 10, 50])
+@pytest.mark.parametrize("negative", [False, True])
+def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, negative):
+    draw, terms = random.Random(k), index.terms.tolist()
+    load()
+    bm25 = index.bm25()
+    bm25(Topics([Topic("1", terms[0]), Topic("2", terms[1])]))  # all postings are decoded
+    found = 0
+    for _ in range(200):
+        weights = [-draw.random() if negative and draw.random() < 0.5 else draw.random() for _ in range(draw.randint(1, 4))]
+        group = Group(must=tuple(Term(draw.choice(terms), weight=weight) for weight in weights))
+        query = StructuredQuery(index.state, Topic("1", "", query=group))
+        docs, sums = query._summed(bm25.weighting, None)
+        scores = sums.astype(np.float32) + np.float32(0)
+        best = np.argsort(order_keys(scores, index.ids.rank[docs]))[::-1][:k]
+        ranking = bm25.search(Topic("1", "", query=group), k)
+        assert ranking.ids == index.ids.take(docs[best])
+        assert [hit.score for hit in ranking] == scores[best].tolist()
+        assert np.array_equal(query.matches(None), docs)
+        found += len(docs)
+    assert found
+
+
+def test_a_conjunction_with_an_unknown_term_finds_nothing(index):
+    load()
+    group = Group(must=(Term(index.terms[0]), Term("unknownxyz")))
+    assert len(index.bm25().search(Topic("1", "", query=group))) == 0
+    assert len(index.bm25().matches(Topic("1", "", query=group))) == 0
+
+
+@pytest.mark.parametrize("sparse", [1, 10_000])
+def test_matches_are_the_same_with_decoded_postings_and_without(index, monkeypatch, sparse):
+    monkeypatch.setattr(impacts, "SPARSE", sparse)
+    fresh = Index.open(index.path)
+    draw, terms = random.Random(2), index.terms.tolist()
+    texts = [draw.sample(terms, draw.randint(1, min(6, len(terms)))) for _ in range(50)]
+    groups = [Topic("1", "", query=Group(should=tuple(map(Term, words)))) for words in texts]
+    before = [fresh.bm25().matches(topic).tolist() for topic in groups]
+    load()
+    fresh.bm25()(Topics([Topic("1", terms[0]), Topic("2", terms[1])]))
+    assert [fresh.bm25().matches(topic).tolist() for topic in groups] == before
+    assert [np.unique(index.postings(np.array(sorted(map(index.term_number, words))))[0]).tolist() for words in texts] == before

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+FINDS = 64  # searches of a table before HEAD matters
+HEAD = 64  # strings from one that is kept for searches to the next
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -22,13 +25,15 @@ class Strings(Sequence[str]):
         order: uint32, (strings,): positions in ascending order of the bytes (and so of the code points), if known already.
     """
 
-    __slots__ = ("_blob", "_offsets", "_order", "_rank")
+    __slots__ = ("_blob", "_finds", "_heads", "_offsets", "_order", "_rank")
 
     def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any], order: NDArray[np.uint32] | None = None) -> None:
         self._blob = blob
         self._offsets = offsets
         self._order = order
         self._rank: NDArray[np.uint32] | None = None
+        self._finds = 0
+        self._heads: list[bytes] = []  # every HEAD-th string, ascending, once many were searched
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
@@ -69,6 +74,12 @@ class Strings(Sequence[str]):
         target = utf8(string)
         order = self.order
         low, high = 0, len(order)
+        self._finds += 1
+        if self._finds > FINDS:
+            if not self._heads:
+                self._heads = [self._bytes(int(position)) for position in order[::HEAD]]
+            head = bisect_left(self._heads, target)
+            low, high = max(0, (head - 1) * HEAD), min(high, head * HEAD + 1)
         while low < high:
             middle = (low + high) // 2
             if self._bytes(int(order[middle])) < target:

@@ -27,7 +27,7 @@ from ..core.registry import nearest
 from ..core.work import work
 from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
-from ..formats.decoding import ERRORS, Reading, reading_as
+from ..formats.decoding import ERRORS, ReadingOptions, reading_as
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import DEFAULT, parse
 from ..storage.files import reading
@@ -149,7 +149,7 @@ class ExperimentFile:
         systems = self._systems()
         self.sources = self._sources(self._table.collection)
         with self._problems_of("collection"):
-            self.reading = Reading(self._table.collection.encoding, self._table.collection.errors)
+            self.reading = ReadingOptions(self._table.collection.encoding, self._table.collection.errors)
         self.index = self._checked_index()
         self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
         self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}

@@ -24,7 +24,7 @@ from ..storage.arrays import REMEDY, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind
 from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
-from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+from .kernel import BLOCK, DEPTHS, WINDOW, summarize, unite
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
 LARGE = 2_000_000  # least number of postings for keeping impacts on disk
+SPARSE = 64  # documents for a posting, above which lists are sorted together, not marked among all documents
 CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
@@ -124,6 +125,27 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
         if part is not None:
             return part.impacts(terms)
     return models.get(key, lambda: _impacts(index, key))
+
+
+def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
+    """Return the ordinals of the documents with a term, ascending; without decoding where impacts have decoded all postings."""
+    lists = _LISTS.get(index)
+    if lists is None:
+        return index.postings(np.array([term]))[0]
+    return lists.docs[lists.bounds[term] : lists.bounds[term + 1]]
+
+
+def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    """Return the ordinals of the documents with one of some terms, ascending."""
+    lists, postings = _LISTS.get(index), int(index.df[terms].sum(dtype=np.int64))
+    if lists is None:
+        return np.unique(index.postings(terms)[0])
+    if postings * SPARSE < len(index):
+        own = [lists.docs[lists.bounds[term] : lists.bounds[term + 1]] for term in terms.tolist()]
+        return np.unique(np.concatenate([np.zeros(0, np.int32), *own]))
+    marks = np.zeros(-(-len(index) // 8) * 8, dtype=np.uint8)
+    docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
+    return docs[: unite(terms, (lists.bounds, lists.docs), marks, docs)]
 
 
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:

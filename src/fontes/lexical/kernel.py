@@ -126,6 +126,96 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
 
 
 @kernel()
+def search_all(terms: Any, query_weights: Any, lists: Any, ids: Any, k: int, keys: Any, docs: Any, scores: Any) -> int:
+    """Find the documents that have all of some terms.
+
+    Args:
+        terms: The terms, whose weights are added up in this order.
+        query_weights: Their weights, float64.
+        lists: As of `search`.
+        ids: As of `search`.
+        k: Number of documents to order; 0 leaves `docs` and `scores` empty.
+        keys: Output: keys of all documents, in no order; there is room for the shortest list.
+        docs: Output: the best `k`, best first.
+        scores: Output: their scores.
+
+    Returns:
+        The number of documents.
+    """
+    bounds, of_lists, _, weights = lists
+    rank, order = ids
+    count, size = len(terms), 0
+    at, shortest = np.empty(count, dtype=np.int64), 0
+    for i in range(count):
+        at[i] = bounds[terms[i]]
+        if bounds[terms[i] + 1] - at[i] < bounds[terms[shortest] + 1] - at[shortest]:
+            shortest = i
+    score = np.empty(1, dtype=np.float32)
+    bits = score.view(np.uint32)
+    end = bounds[terms[shortest] + 1]
+    doc = np.int64(-1)
+    while at[shortest] < end:
+        doc = np.int64(of_lists[at[shortest]])
+        met, ended = True, False
+        for i in range(count):
+            last = bounds[terms[i] + 1]
+            if at[i] < last and of_lists[at[i]] < doc:
+                at[i] = _skip(of_lists, at[i], last, doc)
+            if at[i] == last:
+                ended = True
+                break
+            if of_lists[at[i]] != doc:
+                met = False
+                if of_lists[at[i]] > of_lists[at[shortest]]:
+                    at[shortest] = _skip(of_lists, at[shortest], end, of_lists[at[i]])
+                break
+        if ended:
+            break
+        if not met:
+            continue
+        total = 0.0
+        for i in range(count):
+            total += query_weights[i] * weights[at[i]]
+        score[0] = np.float32(total) + np.float32(0)  # -0.0 becomes 0.0
+        ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
+        keys[size] = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[doc])
+        size += 1
+        at[shortest] += 1
+    if k:
+        best = _select(keys, size, k)
+        _sort(keys, best)
+        _decode_keys(keys, best, order, docs, scores)
+    return size
+
+
+@kernel()
+def unite(terms: Any, lists: Any, marks: Any, docs: Any) -> int:
+    """Find the documents that have one of some terms.
+
+    Args:
+        terms: The terms.
+        lists: Bounds and documents of the postings, as of `search`.
+        marks: uint8, zeros: room for each document, and up to a multiple of 8.
+        docs: Output: the documents, ascending; one more place than there are documents.
+
+    Returns:
+        The number of documents.
+    """
+    bounds, of_lists = lists
+    for i in range(len(terms)):
+        for at in range(bounds[terms[i]], bounds[terms[i] + 1]):
+            marks[of_lists[at]] = 1
+    words = marks.view(np.uint64)
+    size = 0
+    for word in range(len(words)):
+        if words[word]:
+            for doc in range(8 * word, 8 * word + 8):
+                docs[size] = doc
+                size += marks[doc]
+    return size
+
+
+@kernel()
 def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
     """Decode sorted keys to documents and scores.
 
@@ -260,7 +350,7 @@ def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_
 
 
 @inner()
-def _skip(docs: Any, at: int, end: int, doc: int) -> int:
+def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
     """First position after `at` with `doc` or a later document, by galloping."""
     step = 1
     while at + step < end and docs[at + step] < doc:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..core.query import Phrase, Window
 from ..storage.compiled import inner, kernel
+from .impacts import documents_of
 
 GALLOP = 16  # a list so many times as long as the other is searched by galloping
 ENDLESS = 1 << 30  # beyond all positions
@@ -44,8 +45,12 @@ def proximity_counts(
     if not len(numbers) or numbers.min() < 0:
         return np.zeros(0, np.int32), np.zeros(0, np.int32)
     terms = np.unique(numbers)
-    docs, places = meeting([index.postings(terms[i : i + 1])[0] for i in range(len(terms))])
-    bounds, of_terms = _end_to_end([positions.of(int(term), own) for term, own in zip(terms, places, strict=True)])
+    docs, places = meeting([documents_of(index, term) for term in terms.tolist()])
+    if not len(docs):
+        return docs, docs
+    edges = np.arange(len(terms) + 1) * len(docs)
+    rows, of_terms = positions.of_terms(terms, edges, np.concatenate(places))
+    bounds = rows[edges[:-1, None] + np.arange(len(docs) + 1)]
     limits = np.zeros((0, 2), dtype=np.int32) if place < 0 else positions.field_starts[docs, place : place + 2]
     tf = np.zeros(len(docs), dtype=np.int32)
     _count(clause, np.searchsorted(terms, numbers), bounds, of_terms, limits, tf, np.zeros((0, 2), dtype=np.int32))

@@ -25,7 +25,7 @@ from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
-from .impacts import chunks, weighted_postings
+from .impacts import chunks, documents_of_any, weighted_postings
 from .searching import Bags, search_topic, search_topics
 from .structured import MOST_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting
@@ -126,7 +126,7 @@ class Lexical(Stage[Topics, Run]):
         if topic.query is not None and self.reads_queries:
             return StructuredQuery(self.index, topic).matches(self._filter)
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
-        docs, passed = np.unique(self.searched.postings(terms)[0]), self._filter
+        docs, passed = documents_of_any(self.searched, terms), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:

@@ -23,7 +23,9 @@ from ..core.ranking import order_keys
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.compiled import affordable, is_loaded
-from .impacts import impacts_of, weighted_postings
+from .impacts import documents_of, documents_of_any, impacts_of, weighted_postings
+from .kernel import SORTED, best_first, search_all
+from .proximity import meeting
 from .pseudo_terms import counts_of, shown, statistics_of, weights_of
 from .searching import CALLS, LOOKS, QUICK, search_topic
 from .weighting import Postings, Statistics, Weighting
@@ -104,6 +106,13 @@ class StructuredQuery:
 
     def matches(self, where: Filter | None) -> NDArray[np.int32]:
         """Ordinals of all documents that match, ascending."""
+        if leaves := self._required():
+            docs = meeting([self.docs(clause) for clause in leaves])[0]
+            kept = self._kept(docs, where)
+            return docs if kept is None else docs[kept]
+        if self.is_bag:
+            docs = documents_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
+            return docs if where is None else docs[where.mask[docs]]
         mask = self.mask(self.query)
         return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
 
@@ -113,18 +122,104 @@ class StructuredQuery:
             terms = np.array([part.number for part in self.known], dtype=np.int32)
             bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
             return search_topic(self._index, weighting, bag, k, where)
-        matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
-        lists = self._lists(weighting)
-        for part, weight, (docs, weights) in zip(self.known, self.weights(weighting), lists, strict=True):
-            for guard in part.guards:
-                inside = self.mask(guard)[docs]
-                docs, weights = docs[inside], weights[inside]
-            sums[docs] += weight * weights
-        scores = sums[matching].astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
+        if where is None and is_loaded() and self._is_conjunction:
+            return self._search_all(weighting, k)
+        matching, sums = self._summed(weighting, where)
+        scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
         keys = order_keys(scores, self._index.ids.rank[matching])
         best = np.argpartition(keys, -k)[-k:] if k < len(keys) else np.arange(len(keys))
         best = best[np.argsort(keys[best])[::-1]]
         return matching[best], scores[best]
+
+    @property
+    def _is_conjunction(self) -> bool:
+        """Whether a document matches if it has all of some terms, each of which scores."""
+        query = self.query
+        plain = all(type(clause) is Term and not clause.field for clause in query.must)
+        return bool(query.must) and not (query.should or query.must_not) and plain
+
+    def _search_all(self, weighting: Weighting, k: int) -> Results:
+        """`search` for a conjunction of terms, by one compiled loop."""
+        index = self._index
+        if len(self.parts) < len({clause.term for clause in self.query.must if isinstance(clause, Term)}):  # one is unknown
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        terms = np.array([part.number for part in self.parts], dtype=np.int32)
+        impacts, ids = impacts_of(index, weighting, terms), (index.ids.rank, index.ids.order)
+        keys = np.empty(int(index.df[terms].min()), dtype=np.uint64)
+        sorted_by_loop = min(k, len(keys)) if k <= SORTED else 0
+        docs, scores = np.empty(sorted_by_loop, dtype=np.int32), np.empty(sorted_by_loop, dtype=np.float32)
+        size = search_all(terms, self.weights(weighting), impacts.postings, ids, sorted_by_loop, keys, docs, scores)
+        if sorted_by_loop:
+            return docs[:size], scores[:size]
+        keys = np.sort(keys[:size])[-k:]
+        docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
+        best_first(keys[None], np.array([len(keys)]), ids[1], docs, scores)
+        return docs, scores
+
+    def docs(self, clause: Leaf) -> NDArray[np.int32]:
+        """Ordinals of the documents that match a clause, ascending."""
+        number = self.number(clause)
+        if number is None:
+            return counts_of(self._index, _unweighted(clause)).docs
+        return documents_of(self._index, number) if number >= 0 else np.zeros(0, np.int32)
+
+    def _required(self) -> list[Leaf]:
+        """The leaves that every document which matches has."""
+        alone = self.query.should if len(self.query.should) == 1 else ()
+        return [clause for clause in self.query.must or alone if not isinstance(clause, (Condition, Group))]
+
+    def _kept(self, docs: NDArray[np.int32], where: Filter | None) -> Mask | None:
+        """Which documents that match the leaves of `must` match the query, too, and pass the filter; None for all."""
+        kept = None if where is None else where.mask[docs]
+        for clause in self.query.must:
+            if isinstance(clause, (Condition, Group)):
+                inside = self.mask(clause)[docs]
+                kept = inside if kept is None else kept & inside
+        for clause in self.query.must_not:
+            if kept is None:
+                kept = np.ones(len(docs), dtype=np.bool_)
+            if isinstance(clause, (Condition, Group)):
+                kept &= ~self.mask(clause)[docs]
+            else:
+                kept[meeting([docs, self.docs(clause)])[1][0]] = False
+        return kept
+
+    def _summed(self, weighting: Weighting, where: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The documents that match, ascending, and the sum of their clauses."""
+        lists, weights = self._lists(weighting), self.weights(weighting)
+        places = {part.clause: i for i, part in enumerate(self.known) if not part.guards}
+        if not (leaves := self._required()):
+            return self._summed_in_all(lists, weights, where)
+        required = list(dict.fromkeys(places.get(_unweighted(clause), -1) for clause in leaves))
+        if -1 in required:  # a clause that no document matches
+            return np.zeros(0, np.int32), np.zeros(0, np.float64)
+        docs, of_lists = meeting([lists[i][0] for i in required])
+        at = dict(zip(required, of_lists, strict=True))
+        if (kept := self._kept(docs, where)) is not None:
+            docs, at = docs[kept], {i: own[kept] for i, own in at.items()}
+        sums = np.zeros(len(docs), dtype=np.float64)
+        for i, (part, weight) in enumerate(zip(self.known, weights, strict=True)):
+            if i in at:
+                sums += weight * lists[i][1][at[i]]
+                continue
+            _, (inside, of_list) = meeting([docs, lists[i][0]])
+            for guard in part.guards:
+                met = self.mask(guard)[docs[inside]]
+                inside, of_list = inside[met], of_list[met]
+            sums[inside] += weight * lists[i][1][of_list]
+        return docs, sums
+
+    def _summed_in_all(
+        self, lists: list[List], weights: NDArray[np.float64], where: Filter | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """`_summed` by a sum for each document of the index."""
+        matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
+        for part, weight, (docs, of_docs) in zip(self.known, weights, lists, strict=True):
+            for guard in part.guards:
+                inside = self.mask(guard)[docs]
+                docs, of_docs = docs[inside], of_docs[inside]
+            sums[docs] += weight * of_docs
+        return matching, sums[matching]
 
     def _lists(self, weighting: Weighting) -> list[List]:
         """Documents and weights of each of the `known` parts."""
@@ -156,11 +251,7 @@ class StructuredQuery:
             return passed.mask
         mask = np.zeros(len(index), dtype=np.bool_)
         if not isinstance(clause, Group):
-            number = self.number(clause)
-            if number is None:
-                mask[counts_of(index, _unweighted(clause)).docs] = True
-            elif number >= 0:
-                mask[index.postings(np.array([number]))[0]] = True
+            mask[self.docs(clause)] = True
             return mask
         if clause.must:
             mask[:] = True
@@ -168,7 +259,10 @@ class StructuredQuery:
                 mask &= self.mask(one)
         else:
             for one in clause.should:
-                mask |= self.mask(one)
+                if isinstance(one, (Condition, Group)):
+                    mask |= self.mask(one)
+                else:
+                    mask[self.docs(one)] = True
         for one in clause.must_not:
             mask &= ~self.mask(one)
         return mask

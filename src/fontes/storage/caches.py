@@ -256,6 +256,10 @@ class Attached(Generic[Owner, V]):
         self._make = make
         self._lock = threading.RLock()
 
+    def get(self, owner: Owner) -> V | None:
+        """Return the value of an object, None where it was not made yet."""
+        return cast("V | None", vars(owner).get(self._name))
+
     def of(self, owner: Owner) -> V:
         """Return the value of an object."""
         values: dict[str, Any] = vars(owner)
