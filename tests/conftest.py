@@ -54,6 +54,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _few_models() -> Iterator[None]:
+    """Of the models that no test uses any more few are kept: there are hundreds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fontes.neural.models.hub.KEPT", 128 << 20)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _own_interrupts() -> Iterator[None]:
     """Interrupts are Python's own in each test: shells let background jobs ignore them, and commands catch them."""

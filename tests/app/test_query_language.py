@@ -31,8 +31,7 @@ def test_remarks_follow_what_was_understood(index, fontes):
     code, out, err = fontes("search", index, 'colour:red "cat', "--query", "--json")
     assert (code, sorted(ids(out))) == (0, ["2", "3"])
     assert err.splitlines()[1:] == [
-        "fontes: query, character 1: colour: is read as text, as the index has no such field or column; "
-        "there are year, title, text",
+        "fontes: query, character 1: there is no field or column 'colour'; there are year, title, text; it is read as text",
         "fontes: query, character 12: the quotation mark is not closed",
     ]
 
@@ -56,6 +55,4 @@ def test_topics_in_the_language(index, fontes, tmp_path):
 def test_strict_reading_in_a_pipeline_is_one_sentence(index, fontes):
     code, _, err = fontes("search", index, "yaer:2020", "--pipeline", "query(strict=True) >> bm25()")
     assert code == 1
-    assert err.endswith(
-        "query, character 1: yaer: is read as text, as the index has no such field or column; did you mean 'year'?\n"
-    )
+    assert err.endswith("query, character 1: there is no field or column 'yaer'; did you mean 'year'?\n")

@@ -149,3 +149,14 @@ def test_causal_feedback_is_a_pipeline_after_rm3(index: Index) -> None:
     stage = pipeline(text, index)
     assert repr(stage) == text
     assert set(stage.search("bee").ids) > set(index.bm25().search("bee").ids)
+
+
+def test_terms_are_more_clauses_of_a_structured_query(index: Index) -> None:
+    bm25 = index.bm25()
+    plain, asked = bm25 >> index.rm3(fb_docs=2) >> bm25, index.query() >> bm25 >> index.rm3(fb_docs=2) >> bm25
+    expected = plain.search("fox dog")
+    ranking = asked.search("fox OR dog")
+    assert ranking.ids == expected.ids
+    np.testing.assert_allclose(ranking.scores, expected.scores, rtol=1e-6)
+    assert [hit.id for hit in asked.search("+dog fox -bee")] == ["a"]
+    assert [hit.id for hit in asked.search("fox dog -bee")] == [i for i in expected.ids if i != "b"]

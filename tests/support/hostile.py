@@ -14,12 +14,13 @@ from datetime import date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from hypothesis import HealthCheck, Phase, core, given, seed, settings, strategies as st
 
 from fontes.core.errors import FontesError
 
 EXAMPLES = 60  # of each grammar in `make test`
 MANY = int(os.environ.get("FONTES_EXAMPLES", 6_000))  # in `make test-all`
+TOGETHER = 500  # of one search: hypothesis keeps 0.2 MB of each of its examples
 SECONDS = 20  # that one example may take
 COUNTS: Counter[str] = Counter()
 each_grammar = pytest.mark.parametrize("examples", [EXAMPLES, pytest.param(MANY, marks=pytest.mark.slow)])
@@ -33,20 +34,23 @@ def words(text: str) -> list[str]:
 
 def fuzz(strategy: st.SearchStrategy[Any], examples: int, check: Callable[[Any], None]) -> None:
     """Calls `check` with that many examples."""
+    for first in range(0, examples, TOGETHER):
 
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        derandomize=settings.default.derandomize and examples <= 6 * EXAMPLES,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def run(example: Any) -> None:
-        check(example)
+        @settings(
+            max_examples=min(TOGETHER, examples - first),
+            deadline=None,
+            database=None,
+            derandomize=settings.default.derandomize and examples <= 6 * EXAMPLES,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(strategy)
+        def run(example: Any) -> None:
+            check(example)
 
-    run()
+        if first and core.global_force_seed is not None:  # --hypothesis-seed, with which each search would make the same
+            run = seed(core.global_force_seed + first)(run)
+        run()
 
 
 def outcome(action: Callable[[], Any], named: str = "") -> Any:

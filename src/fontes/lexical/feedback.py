@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import ParameterError
 from ..core.parameters import tuned
 from ..core.progress import Report
+from ..core.query import Clause, Condition, Group, Term
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -32,7 +33,8 @@ class RM3(Stage[Run, Topics], name="rm3"):
     new topic holds the terms as `weights` and the old topic as `origin`.
 
     Terms of one character or more than 20, and those with other characters than letters and digits (Anserini: a to z and
-    digits) are left out. A topic without results stays as it is.
+    digits) are left out. A topic without results stays as it is. A structured query keeps the weight of the topic's own terms
+    and what must and must not match; the terms of the relevance model are added as clauses that should match.
 
     (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
 
@@ -69,7 +71,17 @@ class RM3(Stage[Run, Topics], name="rm3"):
         mixed = {term: self.original_weight * weight for term, weight in self._own_terms(self._mixed_with(topic)).items()}
         for term, weight in _scaled(model).items():
             mixed[term] = mixed.get(term, 0.0) + (1 - self.original_weight) * weight
-        return replace(topic, weights=mixed, origin=topic)
+        query = None if topic.query is None else self._query(self._mixed_with(topic), _scaled(model))
+        return replace(topic, weights=mixed, query=query, origin=topic)
+
+    def _query(self, topic: Topic, model: Mapping[str, float]) -> Group | None:
+        """The structured query of a topic, with the terms of the model; what must and must not match stays decided."""
+        if (query := topic.query) is None:
+            return None
+        total = _weight(query) or 1.0
+        own = replace(query, weight=query.weight * self.original_weight / total)
+        terms = tuple(Term(term, weight=(1 - self.original_weight) * weight) for term, weight in sorted(model.items()))
+        return Group((own,), terms) if query.must else Group((), (own, *terms), query.must_not)
 
     def _mixed_with(self, topic: Topic) -> Topic:
         return topic
@@ -131,6 +143,13 @@ class CausalFeedback(RM3, name="causal_feedback"):
         topical = self._own_terms(ranking.topic)
         mean = 1 / max(len(model), 1)
         return {term: weight / (share if (share := topical.get(term, 0.0)) > 0 else mean) for term, weight in model.items()}
+
+
+def _weight(clause: Clause) -> float:
+    """Sum of the weights of the leaves that score."""
+    if isinstance(clause, Group):
+        return clause.weight * sum(map(_weight, (*clause.must, *clause.should)))
+    return 0.0 if isinstance(clause, Condition) else clause.weight
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

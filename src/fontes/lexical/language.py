@@ -153,13 +153,13 @@ class _Analysis:
         self._state = stage.index.state
         self._analyzer = self._state.analyzer
         self._factor = 1.0
-        self.problems: list[str] = []  # where what was typed cannot be done
-        self._bounded: list[str] = []
+        self.problems: list[str] = []  # that are errors in strict reading
+        self._notes: list[str] = []
 
     def notes(self, query: Group) -> tuple[str, ...]:
         """What is to be said about the query."""
         nothing = [] if query.must or query.should else ["nothing is left to be found"]
-        return tuple(dict.fromkeys([*self.problems, *self._bounded, *nothing]))
+        return tuple(dict.fromkeys([*self._notes, *nothing]))
 
     def group(self, clauses: Clauses) -> Group:
         """The clauses over index terms."""
@@ -226,10 +226,11 @@ class _Analysis:
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
         if not self._state.has_positions:
-            self.problems.append(
-                f'the index keeps no positions, so that "{clause.text[:80]}" asks for all of its words in any order; '
-                "build it with positions=True (--positions)"
+            phrase, remedy = f'"{clause.text[:80]}"', "build it with positions=True (--positions)"
+            self._notes.append(
+                f"the index keeps no positions, so that {phrase} asks for all of its words in any order; {remedy}"
             )
+            self.problems.append(f"the index keeps no positions, which {phrase} needs; {remedy}")
             return Group(must=tuple(Term(term, clause.field) for term in terms), weight=weight)
         if clause.width:
             return Window(terms, max(clause.width, len(terms)), clause.field, weight)
@@ -258,7 +259,7 @@ class _Analysis:
         state, most = self._state, self._stage.max_expansions
         taken = most_frequent(numbers, state.df, most)
         if len(taken) < len(numbers):
-            self._bounded.append(
+            self._notes.append(
                 f"{typed} stands for the {most:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
         terms = sorted({*state.terms.take(taken), *(term for term in own if state.term_number(term) >= 0)})
@@ -274,5 +275,5 @@ class _Analysis:
     def _weight(self, weight: float, factor: float) -> float:
         if weight * factor <= MOST_FACTOR:
             return weight
-        self._bounded.append(f"weights within each other multiply to {MOST_FACTOR:g} at most; those beyond are left out")
+        self._notes.append(f"weights within each other multiply to {MOST_FACTOR:g} at most; those beyond are left out")
         return 1.0

@@ -155,7 +155,7 @@ class _Reader:
         while at < size:
             steps += 1
             if steps > MAX_STEPS or self._leaves >= MAX_CLAUSES:
-                self._remark(at, f"a query has {MAX_CLAUSES:,} clauses at most; what follows is left out")
+                self._remark(at, f"a query has {MAX_CLAUSES:,} clauses at most", "what follows is left out")
                 return
             character = self._text[at]
             if character.isspace():
@@ -200,7 +200,7 @@ class _Reader:
                 self.operators.add("field")
             elif IDENTIFIER.fullmatch(typed):
                 known = f"; {nearest(typed, self._names)}" if list(self._names) else ""
-                self._remark(at, f"{typed[:80]}: is read as text, as the index has no such field or column{known}")
+                self._remark(at, f"there is no field or column '{typed[:80]}'{known}", "it is read as text")
         if self._text[at] == "(":
             return at + 1, self._opened(at, name)
         if self._names.is_column(name):
@@ -216,7 +216,7 @@ class _Reader:
     def _opened(self, at: int, name: str) -> _Token | None:
         if len(self._fields) > MAX_DEPTH:
             self._ignored += 1
-            self._remark(at, f"brackets are nested more than {MAX_DEPTH} deep; the inner ones are left out")
+            self._remark(at, f"brackets are nested more than {MAX_DEPTH} deep", "the inner ones are left out")
             return None
         self._fields.append(name)
         return _Token("open", at)
@@ -260,7 +260,7 @@ class _Reader:
         if "\\" in body:
             self.operators.add("\\")
         if re.search(r"(?<!\\)\*", body):
-            self._remark(at, f"a * stands at the end of a word; {raw[:80]} is read as text")
+            self._remark(at, "a * stands at the end of a word", f"{raw[:80]} is read as text")
             return end, self._leaf(at, Word(ESCAPE.sub(r"\1", raw), name))
         factor = self._weight(weight, at) if weight else 1.0
         if prefix:
@@ -270,7 +270,7 @@ class _Reader:
             self.operators.add("~")
             most = int(edits) if edits else None
             if most is not None and most > MAX_EDITS:
-                self._remark(at, f"a word differs by 1 or {MAX_EDITS} letters, not {most}; {MAX_EDITS} are taken")
+                self._remark(at, f"a word differs by 1 or {MAX_EDITS} letters, not {most}", f"{MAX_EDITS} are taken")
                 most = MAX_EDITS
             return end, self._leaf(at, Word(text, name, factor) if most == 0 else Similar(text, most, name, factor))
         return end, self._leaf(at, Word(text, name, factor))
@@ -303,10 +303,10 @@ class _Reader:
                     value = None if raw == "*" and not sign else ESCAPE.sub(r"\1", raw)
                 clause = compared(name, sign, value, types)
         except ParameterError as error:
-            self._remark(start, f"{text[start : min(end, start + 80)]} is read as text: {_problem(error)}")
+            self._remark(start, _problem(error), f"{text[start : min(end, start + 80)]} is read as text")
             return end, self._leaf(start, Word(text[start:end], ""))
         if weight := WEIGHT.match(text, end):
-            self._remark(end, "a comparison of a column has no weight")
+            self._remark(end, "a comparison of a column has no weight", "it is left out")
             end = weight.end()
         return end, self._leaf(start, clause)
 
@@ -336,12 +336,14 @@ class _Reader:
             self._remark(at, f"a weight is {MAX_WEIGHT:,.0f} at most")
         return min(weight, MAX_WEIGHT)
 
-    def _remark(self, at: int, problem: str) -> None:
-        remark = f"query, character {min(at, max(len(self._text) - 1, 0)) + 1}: {problem}"
+    def _remark(self, at: int, problem: str, consequence: str = "") -> None:
+        """Note a problem and what is done about it, or raise it where reading is strict."""
+        place = f"query, character {min(at, max(len(self._text) - 1, 0)) + 1}"
         if self._strict:
-            raise ParameterError(remark)
+            raise ParameterError(f"{place}: {problem}")
         if len(self.remarks) < MAX_REMARKS:
-            self.remarks.append(remark)
+            joined = f"; {consequence}" if not problem.endswith("?") else f" {consequence[:1].upper()}{consequence[1:]}"
+            self.remarks.append(f"{place}: {problem}{joined if consequence else ''}")
 
     # From tokens to clauses
 
@@ -356,7 +358,7 @@ class _Reader:
             else:
                 joins = token.kind != "not" or after in ("leaf", "open")
             if not joins:
-                self._remark(token.place, f"{token.text} joins nothing, and is read as a word")
+                self._remark(token.place, f"{token.text} joins nothing", "it is read as a word")
                 if self._leaves >= MAX_CLAUSES:
                     continue
                 token = self._leaf(token.place, Word(token.text))

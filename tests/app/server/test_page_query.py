@@ -46,7 +46,7 @@ def test_the_switch_shows_what_was_understood_with_remarks_and_is_switched_off_a
     page.wait_for_selector(".remark")
     first, *remarks = texts(page, ".reading")
     assert first == r"Understood as colour\:red port* strike"
-    assert remarks[0].startswith("Character 1: colour: is read as text, as the index has no such field or column;")
+    assert remarks[0].startswith("Character 1: there is no field or column 'colour'; there are")
     assert remarks[1] == "Character 18: the quotation mark is not closed."
     page.locator(".hit .why").first.click()
     page.wait_for_selector(".hit .tree, .hit ul")
