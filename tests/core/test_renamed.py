@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+import fontes.formats
 import fontes.index
 import fontes.recipes
 
 
 @pytest.mark.parametrize(
-    ("module", "old", "new"), [(fontes.index, "Reader", "State"), (fontes.recipes, "Learning", "RecipeTraining")]
+    ("module", "old", "new"),
+    [
+        (fontes.index, "Reader", "State"),
+        (fontes.recipes, "Learning", "RecipeTraining"),
+        (fontes.formats, "Documents", "IterableCorpus"),
+    ],
 )
 def test_an_old_name_is_the_new_one_and_says_so(module, old, new):
     with pytest.warns(DeprecationWarning, match=rf"\.{old} is now {module.__name__}\.{new}"):

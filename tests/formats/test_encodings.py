@@ -13,7 +13,7 @@ import fontes as ft
 from fontes.core import Doc, InputError, ParameterError
 from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics
-from fontes.formats.decoding import Reading, as_utf8, detected, reading_as
+from fontes.formats.decoding import ReadingOptions, as_utf8, detected, reading_as
 
 TABLE = "id;text\n1;Cafés à la crème\n2;naïve\n"
 DOCS = [Doc("1", "Cafés à la crème"), Doc("2", "naïve")]
@@ -122,7 +122,7 @@ def test_what_is_no_encoding_or_treatment_is_refused(tmp_path: Path, encoding: s
 
 def test_a_block_says_how_files_are_read_and_a_call_says_otherwise(tmp_path: Path) -> None:
     path = put(tmp_path / "c.tsv", "1\té\n2\tß\n".encode("cp1250"))
-    with reading_as(Reading("cp1250")):
+    with reading_as(ReadingOptions("cp1250")):
         corpus = read_corpus(path)
         assert read_topics(path)["2"].text == "ß"
         assert [doc.text for doc in read_corpus(path, encoding="cp437")] == ["Θ", "▀"]
@@ -135,7 +135,7 @@ def test_a_line_of_a_pipe_is_read_before_the_next_is_written() -> None:
         for line in ("café", "naïve"):
             end.write(f"{line}\n".encode("cp1252"))
             if line == "café":
-                file, _ = as_utf8(pipe, "pipe", Reading("cp1252"))
+                file, _ = as_utf8(pipe, "pipe", ReadingOptions("cp1252"))
             assert file.readline().decode() == f"{line}\n"
 
 

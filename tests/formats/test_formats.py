@@ -27,7 +27,7 @@ from fontes.formats import (
 )
 from fontes.formats.format import KINDS, formats
 from fontes.formats.records import Fields
-from fontes.storage.files import Source
+from fontes.storage.files import InputFile
 
 PACKAGE = '''
 from fontes.core import Doc
@@ -164,13 +164,13 @@ def test_topics_judgments_and_runs_are_told_from_standard_input(monkeypatch: pyt
 @pytest.mark.parametrize("size", [0, 1, 5000, 700_000])
 def test_what_was_looked_at_is_read_again(size: int) -> None:
     content = b"\xef\xbb\xbf\n" + b"".join(b"line %d\n" % i for i in range(size // 8)) + b"end"
-    file = File(Source("x", io.BufferedReader(io.BytesIO(content))), "a/X.TXT.gz")  # type: ignore[arg-type]
+    file = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "a/X.TXT.gz")  # type: ignore[arg-type]
     assert file.plain == "x.txt"
     assert content[3:].startswith(file.head)
     assert file.start == file.head.decode().lstrip()
     assert file.value is None
     assert b"".join(file.lines()) == content[3:]
-    again = File(Source("x", io.BufferedReader(io.BytesIO(content))), "x")  # type: ignore[arg-type]
+    again = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "x")  # type: ignore[arg-type]
     assert again.start == file.start
     assert again.whole == content[3:].decode()
     assert again.text() == content[3:].decode()

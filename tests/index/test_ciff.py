@@ -246,9 +246,9 @@ def read(content: bytes) -> None:
     """Reads a file as an import does."""
     from io import BytesIO
 
-    from fontes.storage.files import Source
+    from fontes.storage.files import InputFile
 
-    reader = reading.CiffReader(Source("x.ciff", BytesIO(content)))
+    reader = reading.CiffReader(InputFile("x.ciff", BytesIO(content)))
     for part in (reader.lists, reader.records):
         for _ in part():
             pass

@@ -108,10 +108,10 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
-            from ..formats.decoding import Reading, reading_as
+            from ..formats.decoding import ReadingOptions, reading_as
 
             chosen = {part: own for part in parts if (own := arguments.pop(part))}
-            with reading_as(Reading(arguments.pop("encoding"), arguments.pop("errors"), chosen)):
+            with reading_as(ReadingOptions(arguments.pop("encoding"), arguments.pop("errors"), chosen)):
                 command(**arguments)
 
         _extend(run, command, {name: (kind, "strict" if name == "errors" else None) for name, kind in options.items()})

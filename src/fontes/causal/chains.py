@@ -226,17 +226,17 @@ class _Statement:
     weak: bool
     denied: bool  # that the effect came about
 
-    def has_cause_in(self, event: Terms, words: _Words) -> bool:
+    def has_cause_in(self, event: Terms, words: _EventTerms) -> bool:
         """Whether the event is on the side of the cause, so the sentence states a consequence of it."""
         cause, effect = self.sides
         return words.share(event, cause) > words.share(event, effect)
 
-    def tells_effect_of(self, event: Terms, words: _Words) -> bool:
+    def tells_effect_of(self, event: Terms, words: _EventTerms) -> bool:
         return words.share(event, self.cause) >= SAME and self.has_cause_in(event, words)
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _CauseCandidate:
     cause: Cause
     terms: Terms
     query: str
@@ -251,20 +251,20 @@ class _Asker:
     weak: bool
     leads: int
     progress: Report = silent
-    words: _Words | None = None
+    words: _EventTerms | None = None
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
         run = self.retriever(Topic("1", question.query), progress=self.progress)
         if run.documents is None:
             raise InputError("this stage does not know its documents; a chain of causes needs a retriever over an index")
-        words = self.words = self.words or _Words.of(run.documents)
+        words = self.words = self.words or _EventTerms.of(run.documents)
         event = words.event(question.event)
         if not event:
             if question.above:
                 return ()
             raise InputError(f"the event '{question.event}' has no words to search for")
-        read = _Reading.of(words, question.event)
+        read = _EventReader.of(words, question.event)
         docs = run["1"].docs()
         above = (*question.above, event)
         candidates = self._stated(read, question.event, docs, above)[: self.breadth]
@@ -276,13 +276,15 @@ class _Asker:
         documents = question.documents.union(source.doc_id for each in candidates for source in each.cause.sources)
         return tuple(self._followed(each, question, known, documents) for each in candidates)
 
-    def _followed(self, candidate: _Candidate, question: _Question, known: tuple[Terms, ...], docs: frozenset[str]) -> Cause:
+    def _followed(
+        self, candidate: _CauseCandidate, question: _Question, known: tuple[Terms, ...], docs: frozenset[str]
+    ) -> Cause:
         cause = candidate.cause
         before = min(question.before, cause.sources[0].date or question.before) if question.before is not None else None
         below = _Question(cause.text, candidate.query, before, question.depth + 1, known, docs, not cause.lead)
         return replace(cause, causes=self.causes(below))
 
-    def _stated(self, read: _Reading, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_Candidate]:
+    def _stated(self, read: _EventReader, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_CauseCandidate]:
         words = read.words
         event, denied = words.event(text), NOT.search(text) is not None
         answers: list[tuple[float, Doc, _Statement]] = []
@@ -312,13 +314,13 @@ class _Asker:
                 group.append(answer)
         return sorted(map(_merged, groups), key=lambda each: -each.cause.score)
 
-    def _read(self, read: _Reading, doc: Doc, weak: bool) -> list[_Statement]:
+    def _read(self, read: _EventReader, doc: Doc, weak: bool) -> list[_Statement]:
         key = (doc.id, weak, read.figures)
         if key not in self.statements:
             self.statements[key] = list(_statements(read, doc, weak))
         return self.statements[key]
 
-    def _leads(self, read: _Reading, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_Candidate]:
+    def _leads(self, read: _EventReader, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_CauseCandidate]:
         """Retrieved documents that are earlier than the event and not in the tree above it."""
         candidates = []
         for doc in docs:
@@ -331,12 +333,12 @@ class _Asker:
                 source = Source(doc.id, doc.title, _date(doc), sentence, "", score)
                 query = f"{doc.title} {sentence}".strip()
                 cause = Cause(doc.title or sentence, score, (source,), lead=True)
-                candidates.append(_Candidate(cause, read.words.terms(query), query))
+                candidates.append(_CauseCandidate(cause, read.words.terms(query), query))
         return candidates
 
 
 @dataclass(frozen=True)
-class _Words:
+class _EventTerms:
     """Terms and their weights: index analyzer and idf, or English stems of weight 1."""
 
     terms: Callable[[str], Terms]
@@ -344,7 +346,7 @@ class _Words:
     function: Terms
 
     @classmethod
-    def of(cls, documents: object) -> _Words:
+    def of(cls, documents: object) -> _EventTerms:
         from ..index import Index, State
         from ..text import Analyzer
 
@@ -392,14 +394,14 @@ class _Words:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _EventReader:
     """Reads documents for an event; ignores figures of speech unless the event is one."""
 
-    words: _Words
+    words: _EventTerms
     figures: bool
 
     @classmethod
-    def of(cls, words: _Words, event: str) -> _Reading:
+    def of(cls, words: _EventTerms, event: str) -> _EventReader:
         return cls(words, literal(event) != event)
 
     def terms(self, text: str) -> Terms:
@@ -411,7 +413,7 @@ class _Reading:
         return terms if terms or ABOUT.match(text) else self.terms(text)
 
 
-def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
+def _statements(read: _EventReader, doc: Doc, weak: bool) -> Iterator[_Statement]:
     for text in (doc.title, doc.text):
         pairs = [pair for pair in causal_pairs(text, weak=weak) if not pair.negated]
         if not pairs:
@@ -433,7 +435,7 @@ def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
                 yield _Statement(pair, sentence, cause, effect, around, sides, weak_cue, denied)
 
 
-def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
+def _sides(read: _EventReader, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
     cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
     if min(cause, effect) < 0 or len(sentence) > MAX_PAIR_LENGTH:
         return read.terms(pair.cause), read.terms(pair.effect)
@@ -442,16 +444,16 @@ def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Term
     return sides if cause < effect else sides[::-1]
 
 
-def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _Candidate:
+def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _CauseCandidate:
     said = answers[0][2]
     sources = tuple(Source(doc.id, doc.title, _date(doc), each.sentence, each.pair.cue, score) for score, doc, each in answers)
     cause = " ".join(said.pair.cause.split())
     # "it was rusted": "it" most likely refers to the effect.
     query = f"{cause} {said.pair.effect}" if PRONOUN.search(cause) else cause
-    return _Candidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), said.cause, query)
+    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), said.cause, query)
 
 
-def _nearest(read: _Reading, event: Terms, doc: Doc) -> tuple[str, float]:
+def _nearest(read: _EventReader, event: Terms, doc: Doc) -> tuple[str, float]:
     """The sentence with the largest share of the event, and the share that the document has."""
     sentences = [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
     best = max(sentences, key=lambda sentence: read.words.share(event, read.terms(sentence)))

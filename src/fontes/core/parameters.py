@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "None": (type(None),),
     "Path": (str, Path),
 }
-ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
+ENTRY = re.compile(r"\**(\w+)(?: \([^)]*\))?:\s*(.*)")
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ NAMES |= {"keywords": NAMES["keyword"], "date": 'a date such as "2020-05-17" or 
 Mask = NDArray[np.bool_]
 
 
-class Columns(Protocol):
+class ColumnSource(Protocol):
     """Source of column values."""
 
     def present(self, column: str) -> Mask:
@@ -56,61 +56,61 @@ class Columns(Protocol):
         ...
 
 
-class Condition(ABC):
+class FilterCondition(ABC):
     """A parsed filter."""
 
     @abstractmethod
-    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+    def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         """Return masks of documents where the condition is true and where it is false; neither for missing values."""
 
 
 @dataclass(frozen=True)
-class Test(Condition):
-    """A comparison of a column with a constant; see `Columns.test`."""
+class Test(FilterCondition):
+    """A comparison of a column with a constant; see `ColumnSource.test`."""
 
     column: str
     sign: str
     value: Any
 
-    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+    def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         passed = columns.test(self.column, self.sign, self.value)
         return passed, columns.present(self.column) & ~passed
 
 
 @dataclass(frozen=True)
-class Missing(Condition):
+class Missing(FilterCondition):
     """Whether a document has no value in a column."""
 
     column: str
 
-    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+    def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         present = columns.present(self.column)
         return ~present, present
 
 
 @dataclass(frozen=True)
-class Not(Condition):
+class Not(FilterCondition):
     """Negation of a condition."""
 
-    inner: Condition
+    inner: FilterCondition
 
-    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+    def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         true, false = self.inner.masks(columns)
         return false, true
 
 
 @dataclass(frozen=True)
-class Every(Condition):
+class Every(FilterCondition):
     """Conditions joined by `and`."""
 
-    parts: tuple[Condition, ...]
+    parts: tuple[FilterCondition, ...]
 
-    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+    def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         true, false = zip(*(part.masks(columns) for part in self.parts), strict=True)
         return reduce(np.logical_and, true), reduce(np.logical_or, false)
 
 
-def condition(text: str, types: Mapping[str, str]) -> Condition:
+def condition(text: str, types: Mapping[str, str]) -> FilterCondition:
     """Parse a filter.
 
     Args:
@@ -122,7 +122,7 @@ def condition(text: str, types: Mapping[str, str]) -> Condition:
             place and a suggestion if there is one.
     """
     try:
-        return _Reader(text, types).condition()
+        return _FilterParser(text, types).condition()
     except ParameterError as error:
         better = _corrected(text, types) if isinstance(text, str) else None
         if better is None:
@@ -136,7 +136,7 @@ def _corrected(text: str, types: Mapping[str, str]) -> str | None:
     if better is None:
         return None
     try:
-        _Reader(better, types).condition()
+        _FilterParser(better, types).condition()
     except ParameterError:
         return None
     return better
@@ -195,17 +195,17 @@ class PythonText:
         return kind(f"{self.counted} {column + 1}: {problem}")
 
 
-class _Reader(PythonText):
+class _FilterParser(PythonText):
     noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', MAX_TEXT, "where, character"
 
     def __init__(self, text: str, types: Mapping[str, str]) -> None:
         super().__init__(text)
         self._types, self._depth = types, 0
 
-    def condition(self) -> Condition:
+    def condition(self) -> FilterCondition:
         return self._read(self.tree())
 
-    def _read(self, node: ast.expr) -> Condition:
+    def _read(self, node: ast.expr) -> FilterCondition:
         self._depth += 1
         if self._depth > DEEPEST:
             raise self.error(node, f"nested more than {DEEPEST} deep")
@@ -230,11 +230,11 @@ class _Reader(PythonText):
         finally:
             self._depth -= 1
 
-    def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Condition:
+    def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> FilterCondition:
         column, other = self._column(left), self._column(right)
         if column is not None and other is not None:
             raise self.error(right, "two columns; compare a column with a constant")
-        test: Condition
+        test: FilterCondition
         if isinstance(sign, ast.Is | ast.IsNot):
             if column is None or not (isinstance(right, ast.Constant) and right.value is None):
                 raise self.error(right, "`is` and `is not` are of None alone: year is None")
@@ -249,7 +249,7 @@ class _Reader(PythonText):
             raise self.error(left, "no column; compare a column with a constant")
         return Not(test) if isinstance(sign, ast.NotEq | ast.IsNot | ast.NotIn) else test
 
-    def _inside(self, left: ast.expr, column: str | None, right: ast.expr, other: str | None) -> Condition:
+    def _inside(self, left: ast.expr, column: str | None, right: ast.expr, other: str | None) -> FilterCondition:
         """Comparison by `in`: a column in constants, or a constant in a list column."""
         if other is not None:
             if self._types[other] != "keywords":
@@ -263,7 +263,7 @@ class _Reader(PythonText):
             raise self.error(right, f"constants in brackets follow: {column} in (…, …)")
         return Test(column, "in", tuple(self._constant(item, column) for item in right.elts))
 
-    def _sided(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> Condition:
+    def _sided(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> FilterCondition:
         if self._types[column] == "keywords":
             raise self.error(place, f"{self._described(column)}; write 'a' in {column}")
         if self._types[column] == "boolean" and sign != "==":

@@ -104,7 +104,7 @@ class IrDataset(Dataset):
     def corpus(self) -> Iterable[Doc]:
         if not self._set.has_docs():
             raise InputError(f"{self.name}: the data set has no documents")
-        return _Documents(self._set)
+        return _IrdsDocuments(self._set)
 
     @property
     def splits(self) -> list[str]:
@@ -130,7 +130,7 @@ class IrDataset(Dataset):
             raise InputError(f"'{name}' is neither a folder nor a data set that ir-datasets knows") from None
 
 
-class _Documents:
+class _IrdsDocuments:
     def __init__(self, data_set: Any) -> None:
         self._set = data_set
 

@@ -97,7 +97,7 @@ class Collection:
     def split(self, passages: Passages) -> Collection:
         """Return a copy whose documents are passages of these."""
         other = copy.copy(self)
-        other._source, other._path = _Passages(passages, self), None
+        other._source, other._path = _SplitDocuments(passages, self), None
         other.__dict__["hash"] = hash_json([self.hash, passages.key()])
         return other
 
@@ -142,7 +142,7 @@ class Collection:
             self._progress(progress)
 
 
-class _Passages:
+class _SplitDocuments:
     def __init__(self, passages: Passages, collection: Collection) -> None:
         self._passages, self._collection = passages, collection
 

@@ -26,7 +26,7 @@ from ..core.registry import nearest
 from ..core.work import work
 from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
-from ..formats.decoding import ERRORS, Reading, reading_as
+from ..formats.decoding import ERRORS, ReadingOptions, reading_as
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
@@ -215,9 +215,9 @@ class ExperimentFile:
         except FontesError as error:
             raise self._error("collection", str(error)) from None
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> ReadingOptions:
         try:
-            return Reading(self._table.collection.encoding, self._table.collection.errors)
+            return ReadingOptions(self._table.collection.encoding, self._table.collection.errors)
         except ParameterError as error:
             raise self._error("collection", str(error)) from None
 

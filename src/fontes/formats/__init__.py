@@ -1,14 +1,17 @@
 """File formats of corpora, topics, qrels and runs, one module each."""
 
-from .corpus import Corpus, Documents, read_corpus, with_prefix
+from typing import TYPE_CHECKING
+
+from ..core.renamed import renamed
+from .corpus import Corpus, IterableCorpus, read_corpus, with_prefix
 from .format import File, Format, formats_for
 from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
 
 __all__ = [
     "Corpus",
-    "Documents",
     "File",
     "Format",
+    "IterableCorpus",
     "formats_for",
     "read_corpus",
     "read_qrels",
@@ -21,3 +24,6 @@ __all__ = [
     "write_run",
     "write_topics",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"Documents": "IterableCorpus"})

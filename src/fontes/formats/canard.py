@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..core import InputError, Topic, Turn
-from ..storage.files import Source
+from ..storage.files import InputFile
 from .format import File, Format
 from .records import json_parsed, json_rows
 
@@ -37,14 +37,14 @@ class Canard(Format, name="canard"):
         return canard_topics(file)
 
 
-def canard_topics(source: Source) -> Iterator[Topic]:
+def canard_topics(source: InputFile) -> Iterator[Topic]:
     """Yield topics from a list of items or from JSON lines; InputError names `source` and the item."""
     text = source.text()
     if text.lstrip().startswith("["):
         items = enumerate(json_parsed(text, source.name), 1)
         rows = [(f"{source.name}, item {number}", row) for number, row in items]
     else:
-        lines = json_rows(Source(source.name, io.BytesIO(text.encode())))
+        lines = json_rows(InputFile(source.name, io.BytesIO(text.encode())))
         rows = [(f"{source.name}, line {number}", row) for number, row in lines]
     return _topics(rows)
 

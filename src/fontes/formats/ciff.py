@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core import Doc, InputError
-from .corpus import Corpus, Documents
+from .corpus import Corpus, IterableCorpus
 from .format import File, Format
 from .records import Fields
 
@@ -29,7 +29,7 @@ class Ciff(Format, name="ciff"):
         )
 
 
-def ciff_file(documents: Corpus | Documents) -> str | Path | None:
+def ciff_file(documents: Corpus | IterableCorpus) -> str | Path | None:
     """Return the path if `documents` is a CIFF file, else None; InputError for several such files or a folder."""
     if not isinstance(documents, Corpus) or all(form.name != Ciff.name for _, form in documents.pieces):
         return None

@@ -74,7 +74,7 @@ class Claim:
             yield from ((self.id, str(group), document, 1) for group, documents in groups for document in documents)
 
 
-class Claims(Format, name="claims"):
+class ClaimsFormat(Format, name="claims"):
     """Claims with evidence, as FEVER, CTKFacts and SciFact publish them: topics with labels, judgments with groups."""
 
     def sniff(self, kind: str, file: File) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
 from ..core.checks import grade_of
 from ..core.strings import SURROGATE, utf8
-from ..storage.files import Source
+from ..storage.files import InputFile
 from .decoding import REMEDY
 from .format import File, Format
 
@@ -35,7 +35,7 @@ def qrels_width(file: File) -> int:
     return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
 
 
-def read_qrels_columns(source: Source, width: int) -> Qrels:
+def read_qrels_columns(source: InputFile, width: int) -> Qrels:
     """Read judgments in 3 or 4 columns, separated by tabs if that gives `width` columns, else by white space.
 
     Raises InputError for another number of columns, a grade that is no integer, or a document with two grades.
@@ -53,7 +53,7 @@ def run_width(file: File) -> int:
     return len(file.head.lstrip().split(b"\n", 1)[0].split())
 
 
-def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
+def read_run_columns(source: InputFile, width: int, topics: Topics) -> Run:
     """Read a run of 6 or 3 columns, with `topics` first, then those found only in the file.
 
     Raises InputError for another number of columns, a score that is no number or NaN, or a repeated document.
@@ -85,7 +85,7 @@ def one_word(value: str, what: str) -> str:
 
 
 class _QrelsRows:
-    def __init__(self, source: Source, width: int) -> None:
+    def __init__(self, source: InputFile, width: int) -> None:
         self.source = source
         self.width = width
         self.line = 0

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD
-from .decoding import Reading, reading_of
-from .folder import Piece, cut, grouped, pieces_of
+from .decoding import ReadingOptions, reading_of
+from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .packed import Packing, packed_columns
 from .records import USUAL, Fields, doc_from
@@ -32,7 +32,9 @@ class Corpus:
         is_part: Whether this is part of another corpus, and so may be empty.
     """
 
-    def __init__(self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields, is_part: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, pieces: Sequence[tuple[CorpusPiece, Format]], fields: Fields, is_part: bool = False
+    ) -> None:
         """Use `read_corpus`."""
         self.path = path
         self.is_part = is_part
@@ -42,10 +44,10 @@ class Corpus:
         self._done = 0
         self._file: File | None = None
         self._spent = False
-        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes opened for format detection
+        self._streams: dict[CorpusPiece, tuple[ExitStack, File]] = {}  # pipes opened for format detection
 
     @classmethod
-    def at(cls, path: str | Path, chosen: Format | None, fields: Fields, reading: Reading | None = None) -> Corpus:
+    def at(cls, path: str | Path, chosen: Format | None, fields: Fields, reading: ReadingOptions | None = None) -> Corpus:
         """Inspect a file or folder without reading its documents.
 
         Raises:
@@ -55,7 +57,7 @@ class Corpus:
         first = formats_for("read", "corpus")[KINDS["corpus"].first]
         pieces = [replace(piece, reading=reading or reading_of()) for piece in pieces_of(path, chosen, first)]
         stack = ExitStack()
-        streams: dict[Piece, tuple[ExitStack, File]] = {}
+        streams: dict[CorpusPiece, tuple[ExitStack, File]] = {}
         if chosen is None:
             with stack:
                 file = stack.enter_context(pieces[0].opened())
@@ -158,7 +160,7 @@ class Corpus:
         return f"Corpus({str(self.path)!r}, format={self.format!r})"
 
 
-class Documents:
+class IterableCorpus:
     """Documents of an iterable, a mapping or a DataFrame, converted again on each iteration.
 
     Args:
@@ -220,14 +222,14 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
-) -> Corpus | Documents: ...
+) -> Corpus | IterableCorpus: ...
 def read_corpus(
     source: str | Path | Iterable[Any],
     format: str | None = None,
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
-) -> Corpus | Documents:
+) -> Corpus | IterableCorpus:
     """Read the documents of a file, a folder or an iterable, one at a time.
 
     A folder gives its .jsonl files (for a BEIR folder, corpus.jsonl), its TREC files, or its text files, ordered by name.
@@ -259,9 +261,13 @@ def read_corpus(
         return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
-    if isinstance(source, (Corpus, Documents)) and fields:
+    if isinstance(source, (Corpus, IterableCorpus)) and fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
-    return source if isinstance(source, (Corpus, Documents)) else Documents(cast(Iterable[Any], source), Fields.of(fields))
+    return (
+        source
+        if isinstance(source, (Corpus, IterableCorpus))
+        else IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
+    )
 
 
 def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:

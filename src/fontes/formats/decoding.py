@@ -37,7 +37,7 @@ ESCAPED = re.compile("[\udc80-\udcff]+")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """Encoding, error treatment and fields for reading files.
 
     Args:
@@ -57,11 +57,11 @@ class Reading:
             raise ParameterError(f"errors must be {' or '.join(ERRORS)}, not {self.errors!r}")
 
 
-_AROUND: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039  (frozen)
+_AROUND: ContextVar[ReadingOptions] = ContextVar("reading", default=ReadingOptions())  # noqa: B039  (frozen)
 
 
 @contextmanager
-def reading_as(reading: Reading) -> Iterator[None]:
+def reading_as(reading: ReadingOptions) -> Iterator[None]:
     """Set default reading settings within the block."""
     token = _AROUND.set(reading)
     try:
@@ -72,13 +72,13 @@ def reading_as(reading: Reading) -> Iterator[None]:
 
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
-) -> Reading:
+) -> ReadingOptions:
     """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
     said = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
 
 
-def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], str]:
+def as_utf8(file: IO[bytes], name: str, reading: ReadingOptions) -> tuple[IO[bytes], str]:
     """Return a file converted to UTF-8, and its stored encoding.
 
     UTF-8, binary files and XML that declares its encoding are left alone. UTF-16 and UTF-32 are recognised by their byte order

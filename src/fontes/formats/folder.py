@@ -11,7 +11,7 @@ from pathlib import Path
 from ..core import InputError, ParameterError
 from ..storage.files import MAX_PIECE, STANDARD, as_path, is_gzip, plain_name, reading
 from ..storage.remote import address_of, files_below, stored_at
-from .decoding import UTF8, Reading, reading_of
+from .decoding import UTF8, ReadingOptions, reading_of
 from .format import File, Format
 from .records import Fields
 
@@ -67,7 +67,7 @@ def split_of(name: object, splits: Collection[str], split: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Piece:
+class CorpusPiece:
     """A file of documents, or a byte range of one.
 
     Args:
@@ -88,7 +88,7 @@ class Piece:
     start: int = 0
     end: int | None = None
     opening: bytes = b""
-    reading: Reading = field(default_factory=reading_of)
+    reading: ReadingOptions = field(default_factory=reading_of)
 
     @contextmanager
     def opened(self) -> Iterator[File]:
@@ -103,7 +103,7 @@ class Piece:
             return True
         return address_of(self.path) is None and not self.of_folder and not Path(self.path).is_file()
 
-    def absolute(self) -> Piece:
+    def absolute(self) -> CorpusPiece:
         """Return the piece with an absolute path."""
         is_here = address_of(self.path) is None and str(self.path) != STANDARD
         return replace(self, path=Path(self.path).absolute()) if is_here else self
@@ -125,7 +125,7 @@ class Piece:
         return [*file, self.inside, self.start, self.end]
 
 
-def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Piece]:
+def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[CorpusPiece]:
     """Return a path's document files, in order.
 
     Args:
@@ -138,12 +138,12 @@ def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Pi
     """
     address = address_of(path)
     if str(path) == STANDARD:
-        return [Piece(path, STANDARD)]
+        return [CorpusPiece(path, STANDARD)]
     if address is not None:
         stored = stored_at(address)
         if not stored.is_folder:
-            return [Piece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
-        pieces = [Piece(one, inside, True, size) for inside, one, size in files_below(address) if _shown(inside)]
+            return [CorpusPiece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
+        pieces = [CorpusPiece(one, inside, True, size) for inside, one, size in files_below(address) if _shown(inside)]
         corpora = [piece for piece in pieces if piece.inside in (CORPUS, f"{CORPUS}.gz")]
         if corpora and (chosen is None or chosen.name == first.name):
             return corpora[:1]
@@ -160,7 +160,7 @@ def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Pi
     return _fitting(folder, pieces, chosen, first)
 
 
-def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
+def cut(piece: CorpusPiece, format: Format, fields: Fields, size: int) -> list[CorpusPiece]:
     """Split a file at line ends into pieces of about `size` bytes; the whole file if it cannot be cut.
 
     Args:
@@ -190,9 +190,9 @@ def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
     return [replace(piece, size=end - start, start=start, end=end, opening=opening if start else b"") for start, end in ranges]
 
 
-def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
+def grouped(pieces: Sequence[CorpusPiece], size: int) -> list[list[CorpusPiece]]:
     """Group adjacent pieces to about `size` bytes."""
-    groups: list[list[Piece]] = []
+    groups: list[list[CorpusPiece]] = []
     filled = size
     for piece in pieces:
         if filled + piece.size > size:
@@ -203,15 +203,15 @@ def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
     return groups
 
 
-def _line_end(piece: Piece, place: int) -> int:
+def _line_end(piece: CorpusPiece, place: int) -> int:
     """End of the line containing the byte before `place`; end of file if the line is too long."""
     with reading(piece.path, place - 1) as source:
         line = source.file.readline(MAX_PIECE + 1)
     return place - 1 + len(line) if line.endswith(b"\n") else piece.size
 
 
-def _file(file: Path, folder: Path, path: str | Path | None = None) -> Piece:
-    return Piece(path or file, file.relative_to(folder).as_posix(), path is None, file.stat().st_size)
+def _file(file: Path, folder: Path, path: str | Path | None = None) -> CorpusPiece:
+    return CorpusPiece(path or file, file.relative_to(folder).as_posix(), path is None, file.stat().st_size)
 
 
 def _shown(inside: str) -> bool:
@@ -219,7 +219,7 @@ def _shown(inside: str) -> bool:
     return not any(part.startswith(".") for part in inside.split("/"))
 
 
-def _fitting(folder: str | Path, pieces: list[Piece], chosen: Format | None, first: Format) -> list[Piece]:
+def _fitting(folder: str | Path, pieces: list[CorpusPiece], chosen: Format | None, first: Format) -> list[CorpusPiece]:
     """Return the files with the format's endings, or all if there are none."""
     fitting = [piece for piece in pieces if plain_name(piece.inside).endswith((chosen or first).endings)]
     if not fitting and chosen and chosen.name == first.name:

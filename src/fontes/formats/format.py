@@ -14,8 +14,8 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
-from ..storage.files import BOM, BUFFER, Source, is_gzip, plain_name
-from .decoding import REMEDY, Reading, as_utf8, reading_of
+from ..storage.files import BOM, BUFFER, InputFile, is_gzip, plain_name
+from .decoding import REMEDY, ReadingOptions, as_utf8, reading_of
 from .packed import Packing
 from .records import Fields
 
@@ -134,7 +134,7 @@ class Format:
         return getattr(cls, method) is not getattr(Format, method)
 
 
-class File(Source):
+class File(InputFile):
     """A file open for reading, whose beginning can be inspected first.
 
     Attributes:
@@ -149,7 +149,7 @@ class File(Source):
     remedy = REMEDY
 
     def __init__(
-        self, source: Source, path: str, folder: bool = False, opening: bytes = b"", reading: Reading | None = None
+        self, source: InputFile, path: str, folder: bool = False, opening: bytes = b"", reading: ReadingOptions | None = None
     ) -> None:
         self.reading = reading or reading_of()
         file, self.encoding = as_utf8(source.file, source.name, self.reading)
@@ -207,7 +207,7 @@ class File(Source):
         """The whole file in memory; InputError if it is not UTF-8, or too long."""
         content = self.content()
         self.file = io.BytesIO(content)
-        return Source(self.name, io.BytesIO(content)).text()
+        return InputFile(self.name, io.BytesIO(content)).text()
 
     @cached_property
     def first(self) -> Any:

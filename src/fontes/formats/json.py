@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core import Doc, InputError, Topic
-from ..storage.files import BUFFER, Source, check_length
+from ..storage.files import BUFFER, InputFile, check_length
 from .format import File, Format
 from .records import DECODER, LONG_NUMBER, Fields, doc_from, json_value, topic_from
 
@@ -50,9 +50,9 @@ class Json(Format, name="json"):
             yield topic_from(row, f"{file.name}, item {number}", fields)
 
 
-def json_items(source: Source) -> Iterator[Any]:
+def json_items(source: InputFile) -> Iterator[Any]:
     """Yield the items of a file that is a JSON list; InputError gives the line of an error."""
-    text = _Text(source)
+    text = _TextBuffer(source)
     if text.next() != "[":
         kind = "an object over several lines" if text.next() == "{" else "something else"
         remedy = f"of an object that has such a list, jq -c '.NAME[]' {source.name} makes JSON lines"
@@ -71,10 +71,10 @@ def json_items(source: Source) -> Iterator[Any]:
         raise text.error("broken JSON (Extra data)")
 
 
-class _Text:
+class _TextBuffer:
     """A file's text, buffered as far as one value needs; `at` is the read position."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self.at, self._line, self._ended = "", 0, 1, False

@@ -60,7 +60,7 @@ class Jsonl(Format, name="jsonl"):
 
 def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
     """Pack a block of lines; Python decodes those the compiled reader rejects, in runs of doubling length."""
-    from .packed import Lines
+    from .packed import LineBlock
 
     parts: list[Packed] = []
     lines, start, run = None, 0, 1
@@ -72,7 +72,7 @@ def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
             if line and (row := json_row(line, name, number)) is not None:
                 keys = tuple(row)
                 docs.append(doc_from(row, fields, name, number))
-                lines = lines or Lines(block, _plain_keys(keys, fields))
+                lines = lines or LineBlock(block, _plain_keys(keys, fields))
             number += 1
         parts.append(packed(docs))
         run *= 2

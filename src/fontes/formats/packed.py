@@ -120,7 +120,7 @@ PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte i
 EMPTY = b'"metadata"'  # allowed with an empty object
 
 
-class Lines:
+class LineBlock:
     """Documents of a block of lines.
 
     Args:

@@ -11,7 +11,7 @@ from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
 from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
 from .corpus import read_corpus
-from .decoding import Reading, reading_of
+from .decoding import ReadingOptions, reading_of
 from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 
@@ -210,7 +210,7 @@ def _is_folder(path: str | Path, split: str | None) -> bool:
 
 
 @contextmanager
-def _opened(kind: str, path: str | Path, name: str | None, how: Reading) -> Iterator[tuple[Format, File]]:
+def _opened(kind: str, path: str | Path, name: str | None, how: ReadingOptions) -> Iterator[tuple[Format, File]]:
     named = None if name is None else format_named(name, "read", kind)
     with reading(path) as source:
         file = File(source, str(path), reading=how)

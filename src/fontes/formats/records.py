@@ -18,7 +18,7 @@ from ..core.checks import real, string_of
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed, plain
 from ..core.query import Group
 from ..core.table import Cell
-from ..storage.files import Source, decode
+from ..storage.files import InputFile, decode
 from .decoding import REMEDY
 
 
@@ -87,7 +87,7 @@ ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
 
-def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object), without blank lines; InputError for anything but a JSON object."""
     for number, line in enumerate(source.lines(), 1):
         row = json_row(line, source.name, number, source.remedy)
@@ -207,7 +207,7 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> T
     return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, None, metadata, query)
 
 
-def json_value(source: Source) -> Any:
+def json_value(source: InputFile) -> Any:
     """Parse a whole file as JSON; InputError gives the line of a syntax error."""
     return json_parsed(source.text(), source.name)
 

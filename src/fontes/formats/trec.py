@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
-from ..storage.files import Source, check_length
+from ..storage.files import InputFile, check_length
 from .columns import TREC_QRELS, TREC_RUN, one_word, qrels_width, read_qrels_columns, read_run_columns, run_rankings, run_width
 from .format import File, Format
 from .records import Fields
@@ -25,7 +25,7 @@ CODE_POINT = re.compile(r"&#([0-9]{8,});?")
 LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
 
 
-def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
+def sgml_docs(source: InputFile, fields: Fields) -> Iterator[Doc]:
     """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO or end.
 
     The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text all of TEXT, LP, LEADPARA, ABSTRACT. If a

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.strings import utf8
 from ..core.values import Doc
-from ..formats.corpus import Corpus, Documents, Portion
+from ..formats.corpus import Corpus, IterableCorpus, Portion
 from ..formats.packed import Packed, Packing, join_packed, packed
 from .kernels import join_fields, take_fields
 
@@ -143,7 +143,7 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
 def _portions(docs: Iterable[Doc], plain: bool, size: int, some: int) -> Iterator[Portion]:
     """The documents in portions; an OSError that comes from reading them is marked as such: it is not one of writing."""
     try:
-        if plain and isinstance(docs, Corpus | Documents):
+        if plain and isinstance(docs, Corpus | IterableCorpus):
             yield from docs.portions(size, some)
             return
         stream = iter(docs)

@@ -18,7 +18,7 @@ from ..core.progress import Progress, Report
 from ..core.strings import Strings
 from ..core.work import resources
 from ..storage.arrays import ByteWriter, is_utf8, read_array
-from ..storage.files import Source, reading
+from ..storage.files import InputFile, reading
 from . import ciff_kernels as kernels
 from .inversion import Postings, chunks, write_lists
 from .tables import IdWriter
@@ -117,7 +117,7 @@ def header_of(facts: Mapping[str, Any]) -> Header:
 class CiffReader:
     """Content of a CIFF file, read once and in this order: the header, `lists`, `records`; InputError where it is unsound."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self.name = source.name
         self._file = source.file
         self._bytes: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)  # read and not used yet

@@ -24,7 +24,7 @@ from ..core.values import Doc
 from ..core.work import cluster
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
-from ..formats.corpus import Corpus, Documents
+from ..formats.corpus import Corpus, IterableCorpus
 from ..storage.artifact import drafting
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
@@ -129,7 +129,7 @@ def build(
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
-def _documents(docs: Iterable[Any] | str | Path) -> Corpus | Documents:
+def _documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus:
     """Documents read by `read_corpus`, or those of a collection such as "sample:harbour"."""
     from ..datasets import corpus_of
 

@@ -79,7 +79,7 @@ class Pieces:
         return Input(ids, starts[:-1], len(pieces) - count)
 
 
-class Classifier:
+class TermClassifier:
     """A token classifier, its tokenizer and its threshold."""
 
     def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -114,7 +114,7 @@ class Classifier:
 
 
 @dataclass(frozen=True)
-class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
+class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec"):
     """Adds to each turn the terms of the conversation that it lacks (Voskarides, Li, Ren, Kanoulas and de Rijke, SIGIR 2020).
 
     The model is a token classifier of transformers with the label REL, from `train_terms` or uva-irlab/quretec on the Hugging
@@ -203,8 +203,8 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
         """The threshold in use: the parameter, else the one from training, else 0.5."""
         return self._model.threshold if self.threshold is None else self.threshold
 
-    def _load(self, folder: Path, device: str) -> Classifier:
-        return Classifier(folder, self.precision, device)
+    def _load(self, folder: Path, device: str) -> TermClassifier:
+        return TermClassifier(folder, self.precision, device)
 
 
 def classifier(folder: Path) -> tuple[Any, Any]:

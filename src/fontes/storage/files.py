@@ -27,7 +27,7 @@ MAX_PIECE = 1 << 26  # bytes of what is read in one piece: a line, a document, a
 BOM = b"\xef\xbb\xbf"
 
 
-class Source:
+class InputFile:
     """File open for reading.
 
     Args:
@@ -155,7 +155,7 @@ def check_length(length: int, name: str, what: str, line: int | None = None) -> 
 
 
 @contextmanager
-def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[Source]:
+def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[InputFile]:
     """Open a file for reading.
 
     Args:
@@ -170,19 +170,19 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
     name = address_of(path) or str(path)
     try:
         if name == STANDARD:
-            yield Source("standard input", sys.stdin.buffer)
+            yield InputFile("standard input", sys.stdin.buffer)
             return
         with _stored(path) as stored:
             if start or end is not None:
-                piece = _Piece(stored, start, end)
-                yield Source(
+                piece = _ByteRange(stored, start, end)
+                yield InputFile(
                     f"{name} from byte {start:,}" if start else name, io.BufferedReader(piece, BUFFER), cast(IO[bytes], piece)
                 )
             elif is_gzip(path):
                 with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
-                    yield Source(name, file, stored)
+                    yield InputFile(name, file, stored)
             else:
-                yield Source(name, stored, stored)
+                yield InputFile(name, stored, stored)
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file") from None
     except EOFError:
@@ -224,7 +224,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
         raise
 
 
-def decode(line: bytes, path: object, number: int, remedy: str = Source.remedy) -> str:
+def decode(line: bytes, path: object, number: int, remedy: str = InputFile.remedy) -> str:
     """Decode a line.
 
     Args:
@@ -281,7 +281,7 @@ def _stored(path: str | Path) -> IO[bytes]:
     return as_path(path).open("rb", buffering=BUFFER)
 
 
-class _Piece(io.RawIOBase):
+class _ByteRange(io.RawIOBase):
     """Bytes `start` to `end` of a file; positions count from `start`."""
 
     def __init__(self, file: IO[bytes], start: int, end: int | None) -> None:

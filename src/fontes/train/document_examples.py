@@ -18,7 +18,7 @@ from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..formats import read_corpus
 from ..text.sentences import sentence_spans
 from .examples import Example, Passage
-from .mining import Group, Mined, Miner, Mining, Tally, drawn, run_of
+from .mining import Mined, Miner, Mining, RelevantDocument, Tally, drawn, run_of
 
 BATCH = 1_000  # documents read, and queries searched, at once
 MIN_WORDS = 4  # least words of a sentence or section used as a query
@@ -156,7 +156,9 @@ def _searched(asking: list[DocumentQuery], stage: Stage[Any, Any], mining: Minin
     run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
     miner = Miner(mining, run.documents_for("mining"), tally, (lambda doc: doc.text) if form == "title" else text_of)
     groups = [
-        Group(run[one.topic.id], one.topic.text, Passage(one.doc.id, one.positive), frozenset([one.doc.id]), [one.doc])
+        RelevantDocument(
+            run[one.topic.id], one.topic.text, Passage(one.doc.id, one.positive), frozenset([one.doc.id]), [one.doc]
+        )
         for one in asking
     ]
     return miner.examples(groups)

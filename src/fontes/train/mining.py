@@ -182,7 +182,7 @@ def run_of(candidates: object, topics: Topics, settings: Mining, progress: Repor
 
 def _groups(
     topics: Sequence[Topic], run: Run, documents: Documents, relevant: Mapping[str, list[str]], tally: Tally
-) -> list[Group]:
+) -> list[RelevantDocument]:
     rankings = {topic.id: run[topic.id] for topic in topics if topic.id in run and len(run[topic.id])}
     tally.leave_out("no_hits", len(topics) - len(rankings))
     golds = _existing(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
@@ -196,7 +196,7 @@ def _groups(
         tally.leave_out("no_text", len(present) - len(readable))
         ranking, others = rankings[topic.id], frozenset(relevant[topic.id])
         query = ranking.topic.text if ranking.topic.text.strip() else topic.text
-        groups += [Group(ranking, query, Passage(doc.id, text_of(doc)), others, readable) for doc in readable]
+        groups += [RelevantDocument(ranking, query, Passage(doc.id, text_of(doc)), others, readable) for doc in readable]
     return groups
 
 
@@ -213,7 +213,7 @@ def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
 
 
 @dataclass
-class Group:
+class RelevantDocument:
     """A relevant document of a topic, from which an example is made.
 
     Args:
@@ -253,7 +253,7 @@ class Miner:
         self.tally = tally
         self.read = read
 
-    def examples(self, groups: Sequence[Group]) -> list[Example]:
+    def examples(self, groups: Sequence[RelevantDocument]) -> list[Example]:
         """Return the examples of groups, in order. Documents of all groups are read together, for speed."""
         most = self.settings.per_positive
         for group in groups:
@@ -266,7 +266,7 @@ class Miner:
                 self._take(group, docs)
         return [self._example(group) for group in groups]
 
-    def _prepare(self, group: Group) -> None:
+    def _prepare(self, group: RelevantDocument) -> None:
         """Order the candidates of the window."""
         settings, topic = self.settings, group.ranking.topic.id
         ids, scores = group.ranking.ids, group.ranking.scores.tolist()
@@ -282,7 +282,7 @@ class Miner:
             window.sort(key=lambda hit: drawn(settings.seed, topic, group.positive.id, hit.id))
         group.preferred = window
 
-    def _take(self, group: Group, docs: dict[str, Doc]) -> None:
+    def _take(self, group: RelevantDocument, docs: dict[str, Doc]) -> None:
         """Take suitable candidates; `docs` holds as many as a group needs."""
         most = self.settings.per_positive
         some, group.preferred = group.preferred[:most], group.preferred[most:]
@@ -290,13 +290,13 @@ class Miner:
             if len(group.negatives) < most and self._fits(docs[hit.id], group):
                 group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), short(hit.score), hit.rank))
 
-    def _example(self, group: Group) -> Example:
+    def _example(self, group: RelevantDocument) -> Example:
         negatives = sorted(group.negatives, key=lambda passage: passage.rank or 0)
         self.tally.group(group.rank, [passage.rank or 0 for passage in negatives])
         topic = group.ranking.topic.id
         return Example(topic, group.query, group.positive, tuple(negatives), f"topic '{topic}'")
 
-    def _fits(self, doc: Doc, group: Group) -> bool:
+    def _fits(self, doc: Doc, group: RelevantDocument) -> bool:
         text = self.read(doc)
         if not text.strip():
             self.tally.leave_out("empty")

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ...core.errors import InputError, ParameterError
-from ..options import Measures, Split, reads_files
+from ...experiments import compare as compare_runs
+from ..options import Measures, Split, reads_files, takes
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
+@takes(compare_runs, "test", "correction", "alpha", "seed")
 def compare(
+    settings: dict[str, Any],
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],
     measures: Measures = None,
     baseline: Annotated[
         str | None, typer.Option(help="A run, to test the others against.", show_default="all pairs are tested")
     ] = None,
-    test: Annotated[str, typer.Option(help="t, wilcoxon, fisher or tukey.")] = "t",
-    correction: Annotated[str, typer.Option(help="holm, bonferroni, bh or none, over each measure.")] = "holm",
-    alpha: Annotated[float, typer.Option(help="The corrected p up to which a difference is significant.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="Of permutations and bootstrap.")] = 0,
     topics: Annotated[
         str | None, typer.Option(help="The topics, for their texts in a page: as the judgments.", show_default=False)
     ] = None,
@@ -46,7 +45,6 @@ def compare(
     import sys
 
     from ...datasets import judged_topics
-    from ...experiments import compare as compare_runs
     from ...measures import DEFAULT
     from ...measures.evaluation import refuse_exchanged
     from ..pipelines import open_index
@@ -63,11 +61,8 @@ def compare(
             judgments,
             measures or DEFAULT,
             baseline=baseline,
-            test=test,
-            correction=correction,
-            alpha=alpha,
-            seed=seed,
             cache=False,
+            **settings,
         )
     except InputError as error:
         for path in runs:

@@ -9,14 +9,17 @@ import typer
 
 from ...core.checks import real
 from ...core.errors import ParameterError
-from ..options import Split, reads_files
+from ...tuning import fit_weights
+from ..options import Split, reads_files, takes
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
 @reads_files("id", of="topics")
+@takes({"--learn": fit_weights}, "measure", "folds", "seed", "step")
 def fuse(
+    settings: dict[str, Any],
     runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
     method: Annotated[
         str | None,
@@ -39,17 +42,12 @@ def fuse(
         typer.Option(help="Judgments to learn weights from by cross-validation.", show_default=False),
     ] = None,
     split: Split = None,
-    measure: Annotated[str, typer.Option(help="With --learn: what the weights are best by.")] = "nDCG@10",
-    folds: Annotated[int, typer.Option(help="With --learn: how many folds.")] = 5,
-    seed: Annotated[int, typer.Option(help="With --learn: how the topics are dealt into folds.")] = 0,
-    step: Annotated[float, typer.Option(help="With --learn: weights are multiples of this.")] = 0.1,
     json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,
 ) -> None:
     """Fuse runs into one. With --learn the weights of each topic are learned on other topics."""
     from ...datasets import qrels_of
     from ...formats import read_run, write_run
     from ...fusion import fuse as fuse_runs
-    from ...tuning import fit_weights
     from ..output import print_json
 
     if learn is not None and weights is not None:
@@ -71,7 +69,7 @@ def fuse(
         listed = None if weights is None else [_number(weight, "--weights") for weight in weights.split(",")]
         run = fuse_runs(*systems, weights=listed, **how)
     else:
-        learned = fit_weights(systems, qrels_of(learn, split=split), measure, folds=folds, seed=seed, step=step, **how)
+        learned = fit_weights(systems, qrels_of(learn, split=split), **settings, **how)
         run = learned.run
         if json:
             print_json(learned.to_dict())

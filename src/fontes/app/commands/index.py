@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files
+from ...index import Index
+from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files, takes
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
 @reads_files("id", "title", "text")
+@takes(Index.build, "separate", "positions", "shards", "overwrite", "drop_vectors")
 def index(
+    settings: dict[str, Any],
     part: Parts,
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
     analyzer: Annotated[
@@ -23,10 +26,6 @@ def index(
         typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
-    separate: Annotated[
-        bool, typer.Option("--separate", help="Keep frequencies and lengths of each field, for weights of fields.")
-    ] = False,
-    positions: Annotated[bool, typer.Option("--positions", help="Keep the positions of terms, for phrases.")] = False,
     format: Format = None,
     id_prefix: IdPrefixes = None,
     columns: Annotated[
@@ -36,19 +35,13 @@ def index(
             show_default="all that has one type",
         ),
     ] = None,
-    shards: Annotated[int, typer.Option(help="How many shards it has, for several machines to search.", min=1)] = 1,
     ray: Ray = None,
     memory: Memory = "2G",
     threads: Threads = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
-    drop_vectors: Annotated[
-        bool, typer.Option("--drop-vectors", help="overwrite: Even one that holds vectors, which are lost.")
-    ] = False,
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
     from ...formats.corpus import with_prefixes
-    from ...index import Index
     from ...text.analyzer import typed_analyzer
     from ..output import counted, payload_sizes, print_json, say, size
     from ..progress import reporting
@@ -61,16 +54,12 @@ def index(
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
-            separate=separate,
-            positions=positions,
             columns=_columns(columns),
-            shards=shards,
             ray=ray_of(ray),
             memory=memory,
             threads=threads,
-            overwrite=overwrite,
-            drop_vectors=drop_vectors,
             progress=report,
+            **settings,
         )
     seconds = time.perf_counter() - start
     info = built.info()

@@ -16,7 +16,7 @@ from ...causal import causes
 from ...core.query import Group
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...formats.records import Fields, doc_from, json_rows
-from ...storage.files import Source
+from ...storage.files import InputFile
 from .answers import (
     JSON,
     Body,
@@ -387,7 +387,7 @@ async def add(
 
 
 def _parsed_lines(content: bytes) -> list[Doc]:
-    source = Source("the body", io.BytesIO(content))
+    source = InputFile("the body", io.BytesIO(content))
     docs = [doc_from(row, Fields(), source.name, number) for number, row in json_rows(source)]
     if not docs:
         raise RefusedError(422, 'the body has no documents; send one JSON object a line, such as {"_id": "1", "text": "…"}')

@@ -167,7 +167,7 @@ class Connection(HttpToolsProtocol):
             timer.cancel()
 
 
-class _Lines(logging.Formatter):
+class _LogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
         if message.startswith("{"):
@@ -182,7 +182,7 @@ class _Lines(logging.Formatter):
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
+    handler.setFormatter(_LogFormatter())
     log, uvicorns = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")
     log.addHandler(handler)
     log.propagate = False

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.values import Explanation
-from ...core.where import Condition, Mask, condition
+from ...core.where import FilterCondition, Mask, condition
 from ...storage.caches import Attached, Cached
 from ..segment import Leaf, Segment
 from .schema import Schema
@@ -99,4 +99,4 @@ def _none(owner: Any) -> Cached[Any, Any]:
 
 
 _FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", _none)
-_MASKS: Attached[Segment, Cached[Condition, Mask]] = Attached("masks", _none)
+_MASKS: Attached[Segment, Cached[FilterCondition, Mask]] = Attached("masks", _none)

@@ -181,7 +181,7 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class SegmentColumns:
-    """The columns of a segment; what no document of it has is a column without values. See `core.where.Columns`.
+    """The columns of a segment; what no document of it has is a column without values. See `core.where.ColumnSource`.
 
     Args:
         folder: The folder of the segment.
@@ -227,7 +227,7 @@ class SegmentColumns:
         return self.values(column).present
 
     def test(self, column: str, sign: str, value: Any) -> Mask:
-        """For each document whether its value passes a test; see `core.where.Columns`."""
+        """For each document whether its value passes a test; see `core.where.ColumnSource`."""
         if column not in self.types:
             return np.zeros(self._documents, dtype=bool)
         own = self.values(column)

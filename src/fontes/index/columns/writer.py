@@ -46,7 +46,7 @@ class ColumnWriter(Writer):
     def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
         self._folder, self.schema, self._count = folder, schema, 0
         self._columns = {
-            name: _Column(name, kind, fixed=True, lenient=schema.declared or lenient)
+            name: _ColumnBuffer(name, kind, fixed=True, lenient=schema.declared or lenient)
             for name, kind in schema.types.items()
             if kind not in REFUSED
         }
@@ -78,7 +78,7 @@ class ColumnWriter(Writer):
             return False
         if not isinstance(name, str) or not name or encodable(name) != name:
             return False
-        self._columns[name] = _Column(name)
+        self._columns[name] = _ColumnBuffer(name)
         return True
 
     def write(self, batch: Batch, first: int) -> None:
@@ -93,7 +93,7 @@ class ColumnWriter(Writer):
         return {}
 
 
-class _Column:
+class _ColumnBuffer:
     """The values of one column, in pieces: the documents with one, and theirs."""
 
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
@@ -217,7 +217,7 @@ def _lists(
 SOME = 256  # documents that are read together
 
 
-class Columns(Component[SegmentColumns], name="columns"):
+class ColumnsComponent(Component[SegmentColumns], name="columns"):
     """Values of the documents' metadata that filters compare and facets count."""
 
     def open(self, segment: Segment) -> SegmentColumns:
@@ -241,7 +241,7 @@ class Columns(Component[SegmentColumns], name="columns"):
         return {"columns": state.columns}
 
 
-COLUMNS: Columns = components["columns"]  # type: ignore[assignment]
+COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
 
 
 def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:

@@ -21,7 +21,7 @@ from .journal import Encoding
 DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of encodings that are not complete
 
 
-class Encoded(Protocol):
+class EncodedSegment(Protocol):
     """An artifact of a segment's documents by one encoder, opened."""
 
     folder: Path
@@ -32,7 +32,7 @@ class Encoded(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Encoded)
+P = TypeVar("P", bound=EncodedSegment)
 J = TypeVar("J")
 
 

@@ -23,7 +23,7 @@ from ...storage.interrupts import uninterrupted
 from ..component import components
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob
-from .journal import JOURNAL, Column, Encoding
+from .journal import JOURNAL, ColumnFile, Encoding
 from .vectors import DTYPES, KIND, Embeddings, JoinedEmbeddings, SegmentEmbeddings, latest
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class VectorEncoding(Encoding[Embeddings]):
         }
         self.settings = {"version": KIND.version, **self._facts}
         self.columns = (
-            Column("vectors.npy", np.dtype(DTYPES[job.dtype]).itemsize * job.dim, offset=HEADER),
-            Column("norms", 4),
-            Column("scales", 4 if job.dtype == "int8" else 0),
-            Column("counts", 4, of_documents=True),
+            ColumnFile("vectors.npy", np.dtype(DTYPES[job.dtype]).itemsize * job.dim, offset=HEADER),
+            ColumnFile("norms", 4),
+            ColumnFile("scales", 4 if job.dtype == "int8" else 0),
+            ColumnFile("counts", 4, of_documents=True),
         )
 
     def existing(self, segment: Path) -> Embeddings | None:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnFile:
     """A file of numbers that grows with each block.
 
     Args:
@@ -74,7 +74,7 @@ class Encoding(ABC, Generic[T]):
     ids: Sequence[str]
     place: str
     settings: dict[str, Any]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnFile, ...]
 
     @abstractmethod
     def existing(self, segment: Path) -> T | None:

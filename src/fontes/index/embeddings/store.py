@@ -13,7 +13,7 @@ from ...core.progress import Progress, Report, silent
 from ...storage.caches import Cached
 from ..component import components, folder_names
 from ..segment import Leaf, Segment
-from .encoded import Encoded, EncodedComponent, EncodingJob, check_encoded
+from .encoded import EncodedComponent, EncodedSegment, EncodingJob, check_encoded
 from .encoding import VECTORS
 from .journal import Encoding, encode
 from .weights import WEIGHTS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...cluster.encoding import RemoteEncoder
     from ..state import State
 
-P = TypeVar("P", bound=Encoded)
+P = TypeVar("P", bound=EncodedSegment)
 J = TypeVar("J")
 T = TypeVar("T")
 

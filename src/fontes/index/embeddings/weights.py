@@ -26,7 +26,7 @@ from ..postings import JoinedLists, PostingLists, counted, merge_lists
 from ..segment import Leaf, Segment
 from ..tables import joined, union
 from .encoded import EncodedComponent, EncodingJob
-from .journal import Column, Encoding
+from .journal import ColumnFile, Encoding
 
 if TYPE_CHECKING:
     from ..field_statistics import FieldStatistics
@@ -184,7 +184,7 @@ class WeightEncoding(Encoding[WeightLists]):
         named = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "precision": precision}
         self._facts: dict[str, Any] = {**named, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
-        self.columns = (Column("numbers", 4), Column("weights", 4), Column("counts", 4, of_documents=True))
+        self.columns = (ColumnFile("numbers", 4), ColumnFile("weights", 4), ColumnFile("counts", 4, of_documents=True))
 
     def existing(self, segment: Path) -> WeightLists | None:
         with contextlib.suppress(IndexFormatError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...index import Index
 
 
-class Reader(Protocol):
+class TokenReader(Protocol):
     """An encoder that tells how long documents are in its tokens."""
 
     @property
@@ -72,7 +72,7 @@ def reading(encoder: object, index: Index) -> TokenLimit | None:
     inner = encoder_in(encoder) if isinstance(encoder, ChunkedEncoder) else encoder
     if not hasattr(type(inner), "document_lengths"):
         return None
-    reader: Reader = encoder  # type: ignore[assignment]
+    reader: TokenReader = encoder  # type: ignore[assignment]
     if (limit := reader.length) >= ENDLESS:
         return None
     lengths = [length for docs in sampled(index) for length in reader.document_lengths(docs)]

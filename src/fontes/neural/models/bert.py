@@ -195,7 +195,7 @@ class Bert(nn.Module):
         return hidden.view(texts, length, -1)
 
 
-class Classifier(nn.Module):
+class ClassifierNetwork(nn.Module):
     """The network with a head that gives each text, or pair of texts, as many values as there are labels.
 
     Args:
@@ -230,7 +230,7 @@ def encoder(file: Path, shape: Shape) -> Bert:
     return network
 
 
-def classifier(file: Path, shape: Shape, labels: int) -> Classifier:
+def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
     """As `encoder`, with the head of a model for sequence classification, which has so many labels."""
     stored = _stored(file)
     names = ("classifier.dense", "classifier.out_proj") if POSITIONS[shape.model_type] else ("pooler.dense", "classifier")
@@ -240,7 +240,7 @@ def classifier(file: Path, shape: Shape, labels: int) -> Classifier:
         for own, name in zip(("dense", "out"), names, strict=True)
         for part in ("weight", "bias")
     }
-    network: Classifier = _loaded(lambda: Classifier(shape, labels), {**body, **head})
+    network: ClassifierNetwork = _loaded(lambda: ClassifierNetwork(shape, labels), {**body, **head})
     return network
 
 

@@ -156,7 +156,7 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         report_to=[],
         disable_tqdm=True,
     )
-    cls = type("FontesTrainer", (_Plain if plain else _Fitting, base), {"fit": fit, "fit_settings": settings})
+    cls = type("FontesTrainer", (_PlainFitting if plain else _Fitting, base), {"fit": fit, "fit_settings": settings})
     trainer = cls(model=fit.model, args=arguments, data_collator=fit.collator, **inputs)
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
@@ -216,7 +216,7 @@ class _Fitting:
         self.fit.restore(Path(checkpoint_path))
 
 
-class _Plain(_Fitting):
+class _PlainFitting(_Fitting):
     """Further overrides for the trainers of transformers alone."""
 
     def get_train_dataloader(self) -> Any:
