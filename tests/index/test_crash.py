@@ -108,8 +108,18 @@ every = pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.s
 
 
 @every
-@pytest.mark.parametrize("before", [pytest.param("none", marks=pytest.mark.slow), "old"])
-def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_build_cleans_up(tmp_path, before, every, old):
+@pytest.mark.parametrize(
+    ("before", "options"),
+    [
+        pytest.param("none", {}, marks=pytest.mark.slow),
+        ("old", {}),
+        pytest.param("old", {"separate": True, "positions": True}, marks=pytest.mark.slow),
+    ],
+    ids=["none", "old", "old, fields and positions"],
+)
+def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_build_cleans_up(
+    tmp_path, before, options, every, old
+):
     outcomes, number = [], 1 - every
     while True:
         number += every
@@ -120,7 +130,7 @@ def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_
 
         def work(number=number, folder=folder):
             at_operation(number, folder, kill)
-            Index.build(NEW, folder / "x", overwrite=True, threads=1, memory="2K")
+            Index.build(NEW, folder / "x", overwrite=True, threads=1, memory="2K", **options)
 
         status = in_a_child(work)
         outcomes.append(state(folder / "x"))
@@ -129,7 +139,7 @@ def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_
         assert status == -signal.SIGKILL
         if number % 4 != 1:
             continue
-        Index.build(NEW, folder / "x", overwrite=True, threads=1, memory="2K")
+        Index.build(NEW, folder / "x", overwrite=True, threads=1, memory="2K", **options)
         assert state(folder / "x") == "new"
         assert [p.name for p in folder.iterdir()] == ["x"]
         assert len(list((folder / "x").iterdir())) == 2

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from support.occurrences import agrees
 from support.small_collections import PROPERTY, files
 
 from fontes.core import Doc, IndexFormatError, ParameterError
+from fontes.datasets import corpus_of
+from fontes.formats import read_corpus
 from fontes.index import Index, build, inversion, positions as places_of, postings
 from fontes.text import Analyzer
 
@@ -37,7 +39,7 @@ def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=30)
 @given(DOCS, FIELDS, st.sampled_from(["standard", "english", "whitespace", "cjk", "simple"]), st.booleans())
 def test_positions_and_frequencies_by_field_are_those_of_a_plain_analysis(
     tmp_path_factory: Any, texts: Any, fields: Any, analyzer: str, separate: bool
@@ -58,7 +60,7 @@ def test_dropped_words_and_the_ends_of_fields_leave_gaps(tmp_path: Path) -> None
     assert index.separate == ()
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=25)
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=150),
     st.lists(st.integers(0, 149), max_size=20, unique=True).map(sorted),
@@ -92,7 +94,7 @@ def test_positions_of_some_postings_are_read_alone(
             index.positions.of(number, np.array([len(bounds) - 1]))
 
 
-@PROPERTY
+@settings(PROPERTY, max_examples=15)
 @given(DOCS, st.integers(1, 200), st.sampled_from([1, 24 * 3, 24 * 20]), st.integers(1, 9))
 def test_runs_that_were_spilled_and_merged_give_the_same_files(
     tmp_path_factory: Any, texts: Any, batch: int, memory: int, chunk: int
@@ -153,3 +155,10 @@ def test_damaged_positions_are_refused(tmp_path: Path) -> None:
             with pytest.raises(IndexFormatError, match=r"positions\.rows\.npy is damaged"):
                 Index.open(index.path).positions.of(0, places)
         file.write_bytes(sound)
+
+
+@pytest.mark.parametrize("analyzer", ["english", "standard"])
+def test_fields_and_positions_of_real_documents_are_those_of_a_plain_analysis(tmp_path: Path, analyzer: str) -> None:
+    docs = list(islice(read_corpus(corpus_of("sample:harbour")), 300))
+    index = Index.build(docs, tmp_path / "x", analyzer=analyzer, separate=True, positions=True)
+    agrees(index, docs, ("title", "text"))

@@ -239,11 +239,14 @@ def unpack_positions(
                 row += 1
             position, value, first = np.int64(0), np.int64(0), True
             while not value & 1:
-                value, at = _number(data, at, end)
-                if at < 0 or (value < 2 and not first):
-                    return False, row_bounds, out
+                if 0 <= at < end and data[at] < 128:  # most are of one byte or two: faster than a call
+                    value, at = np.int64(data[at]), at + 1
+                elif 0 <= at < end - 1 and data[at + 1] < 128:
+                    value, at = np.int64(data[at] & 127) | np.int64(data[at + 1]) << 7, at + 2
+                else:
+                    value, at = _number(data, at, end)
                 position += value >> 1
-                if position > LARGEST:
+                if at < 0 or (value < 2 and not first) or position > LARGEST:
                     return False, row_bounds, out
                 if filled == len(out):
                     more = np.empty(2 * filled, dtype=np.int32)

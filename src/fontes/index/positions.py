@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Integers = NDArray[np.integer[Any]]
 Rowed = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
+NOWHERE = np.zeros(0, np.int64)
 BLOCK = 32  # postings of a term between two offsets into their positions
 
 
@@ -74,6 +75,7 @@ class PositionLists(RowLists):
     def __init__(self, folder: Path, lists: PostingLists) -> None:
         super().__init__(folder, POSITIONS.name, lists)
         self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
+        self._rows = fixed(self.rows)
         offsets = self.arrays.array("positions.offsets", UNSIGNED, None)
         self._offsets = fixed(
             offsets.astype(np.uint32) if offsets.itemsize < 4 else offsets
@@ -88,17 +90,20 @@ class PositionLists(RowLists):
         return field_starts(self.tokens)
 
     def of(self, term: int, places: Integers | None = None) -> Rowed:
-        whole = places is None
-        terms, count = np.array([term]), int(self.lists.df[term]) if places is None else len(places)
-        return self._unpacked(terms, np.array([0, count]), np.zeros(0, np.int64) if places is None else places, whole)
+        df = int(self.lists.df[term])
+        span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]
+        starts, ends, counts, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
+        count = df if places is None else len(places)
+        rows = NOWHERE if places is None else places
+        return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, places is None)
 
     def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
-        return self._unpacked(terms, bounds, places, False)
+        return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, places, False)
 
     def all_of(self, terms: Integers) -> Rowed:
         """All positions of several terms."""
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lists.df[terms], dtype=np.int64)])
-        return self._unpacked(terms, bounds, np.zeros(0, np.int64), True)
+        return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, NOWHERE, True)
 
     def check(self, fields: FieldLists | None) -> None:
         """Raises IndexFormatError unless the positions fit the postings, and frequencies by field where there are some."""
@@ -134,13 +139,21 @@ class PositionLists(RowLists):
         counts = (self.lists.df.astype(np.int64) - 1) // BLOCK
         return np.asarray(np.cumsum(counts) - counts)
 
-    def _unpacked(self, terms: Integers, bounds: Integers, places: Integers, whole: bool) -> Rowed:
-        starts, ends, df = self.spans(terms)
-        places, bounds = np.ascontiguousarray(places, dtype=np.int64), np.asarray(bounds, dtype=np.int64)
-        if len(places) and not whole and np.any((places < 0) | (places >= np.repeat(df, np.diff(bounds)))):
+    def _unpacked(
+        self,
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        df: NDArray[np.int64],
+        firsts: NDArray[np.int64],
+        bounds: Integers,
+        places: Integers,
+        whole: bool,
+    ) -> Rowed:
+        places, bounds = np.ascontiguousarray(places, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
+        if len(places) and (places.min() < 0 or np.any(places >= (df if len(df) == 1 else np.repeat(df, np.diff(bounds))))):
             raise IndexError("a place is not among the postings of its term")
         fit, row_bounds, positions = unpack_positions(
-            fixed(self.rows), self._offsets, starts, ends, df, self._firsts[terms], bounds, places, whole, BLOCK
+            self._rows, self._offsets, starts, ends, df, firsts, bounds, places, whole, BLOCK
         )
         if not fit:
             raise self.damaged()

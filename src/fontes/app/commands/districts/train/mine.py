@@ -8,22 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .....train import document_examples, mine_negatives
-from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, takes
-
-GUARD = "Keep duplicates of relevant documents, and texts that a group has already."
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
 
 
-@takes({"--from": document_examples}, "per_document", "keep", "limit", to="parts")
-@takes(
-    mine_negatives,
-    *("per_positive", "margin", "sampling", "guard_duplicates"),
-    flags={"guard_duplicates": ("--no-guard",)},
-    guard_duplicates=GUARD,
-)
 def mine(
-    settings: dict[str, Any],
-    parts: dict[str, Any],
     index: IndexPath,
     output: Annotated[str, typer.Option("-o", "--output", help="Where the examples go: JSON lines, or -.", show_default=False)],
     topics: Annotated[
@@ -42,7 +30,22 @@ def mine(
     preset: Annotated[
         str | None, typer.Option(help="air2025: the best 5, no guard; in place of the options below.", show_default="none")
     ] = None,
+    per_positive: Annotated[int, typer.Option(help="The most negatives of a relevant document.")] = 4,
     ranks: Annotated[str, typer.Option(help="The ranks that they come from.")] = "1-100",
+    margin: Annotated[
+        float | None, typer.Option(help="How far below the relevant document they score, at least.", show_default="anywhere")
+    ] = None,
+    sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents, and texts that a group has already.")
+    ] = False,
+    per_document: Annotated[
+        int | None, typer.Option(help="--from: the most sentences or sections of a document.", show_default="1")
+    ] = None,
+    keep: Annotated[
+        float | None, typer.Option(help="--from: how often the sentence or section stays in its text.", show_default="0.1")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="--from: at most so many documents.", show_default="all")] = None,
     seed: Annotated[int, typer.Option(help="What is drawn at random.")] = 0,
     teacher: Annotated[
         str | None, typer.Option(help="A reranker that scores the examples: 'cross_encoder(\"MODEL\")'.", show_default="none")
@@ -54,23 +57,26 @@ def mine(
     """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
     from .....datasets import judged_topics
     from .....formats import read_run
-    from .....train.mining import Mining, chosen
+    from .....train import Mining, document_examples, mine_negatives
+    from .....train.mining import chosen
     from ....output import print_json
     from ....pipelines import open_index, reranker, retriever
     from ....progress import reporting
 
+    parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
+    own = {name: value for name, value in parts.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
     if [topics, qrels, run].count("-") > 1:
         raise typer.BadParameter("only one of topics, qrels and run can be -")
-    _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*parts])
-    mining = chosen(Mining(ranks=_ranks(ranks), seed=seed, **settings), preset)
+    _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
+    settings = chosen(Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed), preset)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else reranker(teacher, opened, "--teacher")
     with reporting(json) as report:
         if from_ is not None:
-            mined = document_examples(opened, from_, stage, mining, **parts, seed=seed, progress=report)
+            mined = document_examples(opened, from_, stage, settings, **own, seed=seed, progress=report)
         else:
             known, judgments = judged_topics(topics, qrels, split)
             candidates = stage if run is None else read_run(run, known).with_(documents=opened)
@@ -78,11 +84,14 @@ def mine(
                 candidates,
                 known,
                 judgments,
-                ranks=_ranks(ranks),
+                per_positive,
+                _ranks(ranks),
+                margin,
+                sampling,
+                not no_guard,
                 seed=seed,
                 preset=preset,
                 progress=report,
-                **settings,
             )
         mined = mined if teaching is None else mined.scored(teaching, report)
     mined.write(output)
