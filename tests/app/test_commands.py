@@ -379,3 +379,27 @@ def test_the_demonstration_finds_the_zip_module(tmp_path, fontes):
     assert "zipfile" in python["output"]
     assert python["output"].count("RR@10") == 2
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_weights_of_fields_are_written_with_commas(place, fontes):
+    path = place / "separate.index"
+    fontes("index", place / "corpus.jsonl", "--separate", "-o", path)
+
+    def hits(*options: str) -> list[dict[str, object]]:
+        return json.loads(fontes("search", path, "vitamin", "--json", *options)[1])["hits"]
+
+    expression = "bm25(fields={'title': 2, 'text': 0.5})"
+    assert hits("--fields", "title=2, text=.5") == hits("--pipeline", expression)
+    assert hits("--fields", "title,text") == hits()
+    assert hits("--fields", "text", "--model", "ql") == hits("--pipeline", "ql(fields={'text': 1})")
+    for value, model, words in (
+        ("title=x", "bm25", "--fields: 'title=x' in 'title=x' is no NAME=WEIGHT of its own; write --fields title=3,text=1"),
+        ("title,title=2", "bm25", "--fields: 'title=2' in"),
+        ("title=-1", "tfidf", "the weight of the field 'title' must be 0 or from"),
+        ("titel=1", "bm25", "has no field 'titel'; did you mean 'title'?"),
+        ("title=1", "dense", "--fields is no option of dense"),
+    ):
+        code, _, err = fontes("search", path, "vitamin", "--fields", value, "--model", model)
+        assert code != 0
+        assert words in err
+        assert "Traceback" not in err

@@ -14,6 +14,7 @@ from support.toys import Ask, Find, Join, Model, Read, Shelf, toys
 from fontes.core import Cut, FontesError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from fontes.core.expression import part, pipeline, tunable
 from fontes.core.function import stage
+from fontes.index import Index
 
 SHELF = Shelf()
 FIND = Find(SHELF)
@@ -232,3 +233,21 @@ def test_a_run_is_joined_to_no_stage() -> None:
 def test_pipelines_of_pipelines_keep_their_parentheses() -> None:
     inner = Pipeline((FIND, Read(Model("m"))))
     assert Pipeline((Ask(), inner)).text == 'toy_ask() >> (toy_find() >> toy_read("m"))'
+
+
+def test_a_mapping_has_strings_as_names_each_once(tmp_path):
+    index = Index.build([("1", "spring")], tmp_path / "x", separate=True)
+    assert pipeline('bm25(fields={"title": 3, "text": .5})', index) == index.bm25(fields={"title": 3, "text": 0.5})
+    for text, problem in (
+        ("bm25(fields={title: 3})", r"column 14: the names of a mapping are strings: \{'title': 3, 'text': 1\}"),
+        ("bm25(fields={'text': 3, 'text': 1})", "column 25: 'text' is given twice"),
+        ("bm25(fields={**{}})", "the names of a mapping are strings"),
+        ("bm25(fields={'text'})", "only names, calls, literals"),
+        ("bm25(fields=3)", r"fields must be \{name: float\} or None, not 3"),
+        ("bm25(b='x')", r"b must be float or \{name: float\} or None, not 'x'"),
+        ("bm25(fields={'text': 'x'})", "the weight of the field 'text' must be 0 or from"),
+        ("bm25(fields={'text': {'title': 1}})", "the weight of the field 'text' must be 0 or from"),
+        ("rm3(fb_docs={'text': 3})", "fb_docs must be int, not {'text': 3}"),
+    ):
+        with pytest.raises(ParameterError, match=problem):
+            pipeline(text, index)

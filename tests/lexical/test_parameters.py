@@ -129,6 +129,7 @@ def test_models_know_what_values_of_their_parameters_to_try(index):
         (BM25, "b"): (0.0, 1.0, 0.1),
         (BM25, "k3"): [None, 0.0, 2.0, 8.0],
         (BM25, "delta"): (0.0, 1.5, 0.1),
+        **{(cls, "fields"): (0.5, 10.0, 0.5) for cls in (BM25, TFIDF, QueryLikelihood)},
         (TFIDF, "sublinear_tf"): [False, True],
         (TFIDF, "smooth_idf"): [False, True],
         (TFIDF, "norm"): ["l2", None],
@@ -140,6 +141,8 @@ def test_models_know_what_values_of_their_parameters_to_try(index):
     }
     for cls in RANGED:
         for name, parameter in parameters_of(cls).items():
+            if name == "fields":  # whose range is that of a weight
+                continue
             for value in parameter.range if isinstance(parameter.range, list) else (parameter.range or ())[:2]:
                 variant = {"variant": "plus"} if name == "delta" else {}
                 cls(index, **variant, **{name: value}).check()

@@ -142,3 +142,44 @@ def test_inner_stages_are_remembered_for_the_memorys_own_topics_only(collection)
     some = ft.Topics.of({"other": "moss fern"})
     assert reused(some).to_dict() == stage(some).to_dict()
     assert seen[3:] == [["other"]] * 4
+
+
+@pytest.fixture(scope="module")
+def separate(tmp_path_factory):
+    docs = [ft.Doc(f"d{n}", "water " * n + "stone", "spring" if n % 2 else "") for n in range(6)]
+    return ft.Index.build(docs, tmp_path_factory.mktemp("tune") / "fields.index", separate=True)
+
+
+def test_a_dot_names_the_weight_or_the_b_of_one_field(separate):
+    stage = separate.bm25(fields={"title": 3, "text": 1}, b=0.5)
+    maker, _ = maker_of(stage, {"fields.title": [1, 2], "bm25__b.title": [0.1], "k1": [2]}, None)
+    assert maker.default == {"fields.title": 3, "bm25__b.title": 0.5, "k1": 0.9}
+    assert maker.ranges["fields.title"] == (0.5, 10.0, 0.5)
+    made = maker({"fields.title": 2, "bm25__b.title": 0.1, "k1": 2})
+    assert made == separate.bm25(k1=2, fields={"title": 2, "text": 1}, b={"title": 0.1, "text": 0.5})
+    joined, _ = maker_of(separate.bm25(), {"fields.title": [4]}, None)
+    assert joined.default == {"fields.title": 1}
+    assert joined({"fields.title": 4}) == separate.bm25(fields={"title": 4, "text": 1})
+    assert list(default_space(separate.bm25(fields={"title": 1}, b={"title": 0.3}))) == ["k1", "b.title", "k3"]
+
+
+def test_a_text_tunes_single_values_of_a_mapping(separate):
+    text = "bm25(fields={'title': tune(), 'text': 1}, b={'title': tune(0, 1), 'text': 0.4})"
+    maker, space = maker_of(text, None, separate)
+    assert dict(space) == {"bm25__fields.title": (0.5, 10.0, 0.5), "bm25__b.title": (0, 1)}
+    assert maker.default == {"bm25__fields.title": 1.0, "bm25__b.title": 0.4}
+    made = maker({"bm25__fields.title": 7, "bm25__b.title": 0.9})
+    assert made == separate.bm25(fields={"title": 7, "text": 1}, b={"title": 0.9, "text": 0.4})
+    with pytest.raises(ParameterError, match=r"fields is a mapping; tune its values: fields=\{'title': tune\(\)\}"):
+        maker_of("bm25(fields=tune())", None, separate)
+
+
+def test_weights_of_fields_are_tuned_by_cross_validation(separate):
+    topics = ft.Topics.of({f"q{n}": "spring water" for n in range(4)})
+    qrels = ft.Qrels.of({f"q{n}": {"d5": 1} for n in range(4)})
+    stage = separate.bm25(fields={"title": 1, "text": 1})
+    for method in ({"method": "grid"}, {"method": "random", "trials": 3}):
+        found = ft.tune(stage, {"fields.title": (0.5, 4, 0.5)}, topics, qrels, "RR", folds=2, **method)
+        assert found.stage.fields["title"] == found.params["fields.title"]
+        assert found.to_dict()["params"] == found.params
+        assert "fields.title=" in str(found)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from ..core.checks import real
+from ..core.errors import ParameterError
 from ..core.parameters import Parameter, parameters
 
 if TYPE_CHECKING:
@@ -76,6 +78,27 @@ Analyzer = Annotated[
 def ray_of(ray: str | None) -> bool | str | None:
     """Value of the option `Ray`: an address, or True without one."""
     return True if ray == "" else ray
+
+
+def weights_of(option: str, typed: str) -> dict[str, float]:
+    """Value of an option that maps names to weights, as title=3,text=1; a name alone has the weight 1.
+
+    Raises:
+        ParameterError: It is not written so.
+    """
+    weights: dict[str, float] = {}
+    for item in typed.split(","):
+        name, equals, weight = map(str.strip, item.partition("="))
+        try:
+            number = real(weight) if equals else 1.0
+        except ValueError:
+            number = None
+        if not name or name in weights or number is None:
+            raise ParameterError(
+                f"--{option}: '{item}' in '{typed}' is no NAME=WEIGHT of its own; write --{option} title=3,text=1"
+            )
+        weights[name] = int(number) if number.is_integer() else number
+    return weights
 
 
 def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Command]:
@@ -158,6 +181,7 @@ def takes(
                 show_default=(", ".join(f"{o} {d}" for o, d in shown.items()) if differ else next(iter(shown.values()), False)),
                 min=None if low == -math.inf else low,
                 max=None if high == math.inf else high,
+                metavar="NAME=WEIGHT,…" if parameter.kind.startswith(WEIGHTS) else None,
             )
             options[name] = Annotated[kind | None, option], None
 
@@ -166,6 +190,8 @@ def takes(
             return not declared[name].default
         if typed == "None" and declared[name].kind.endswith("| None"):
             return None
+        if declared[name].kind.startswith(WEIGHTS):
+            return weights_of(name, typed)
         return tuple(typed) if isinstance(typed, list) else typed
 
     def decorated(command: Command) -> Command:
@@ -181,7 +207,8 @@ def takes(
     return decorated
 
 
-TYPES = {"str": str, "int": int, "float": float, "bool": bool, "Path": Path, "Literal": str}
+WEIGHTS = "Mapping[str, float]"
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "Path": Path, "Literal": str, WEIGHTS: str}
 LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
 
 

@@ -1,7 +1,7 @@
 """Parser of pipeline expressions such as `bm25(k1=0.9, b=0.4) % 100 >> cross_encoder("MODEL")`.
 
 Text is parsed by Python's `ast` and never evaluated. It may contain names of registered parts, calls, literals, signed numbers,
-tuples and lists, and the operators `>>`, `%`, `*` and `+`.
+tuples, lists and mappings from strings, and the operators `>>`, `%`, `*` and `+`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING
 from typing import Any
 
 from .errors import FontesError, ParameterError, PipelineError
+from .frozen import FrozenDict
 from .parameters import meant, parameters
 from .part import Part, stages, state_of
 from .registry import nearest
@@ -69,7 +71,8 @@ def tunable(
 
     Returns:
         A function that makes the stage from parameter values by path, such as `bm25__k1` (`bm25_2__k1` in the second part of
-        that name), with the parts' defaults; and the space: (low, high), (low, high, step) or a list of values for each path.
+        that name; `bm25__fields.title` for a value in a mapping), with the parts' defaults; and the space: (low, high), (low,
+        high, step) or a list of values for each path.
 
     Raises:
         ParameterError: As `pipeline`; and if nothing is tuned, or a parameter has no known range.
@@ -134,9 +137,21 @@ class _Builder(PythonText):
                         return -number if isinstance(node.op, ast.USub) else number
                 case ast.Tuple() | ast.List():
                     return tuple(self._value(item) for item in node.elts)
+                case ast.Dict():
+                    return self._mapping(node, lambda _, item: self._value(item))
             raise self.error(node, "only names, calls, literals, signed numbers and the operators >> % * + are known here")
         finally:
             self._depth -= 1
+
+    def _mapping(self, node: ast.Dict, value_of: Callable[[str, ast.expr], Any]) -> FrozenDict[Any]:
+        values: dict[str, Any] = {}
+        for key, item in zip(node.keys, node.values, strict=True):
+            if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+                raise self.error(key or item, "the names of a mapping are strings: {'title': 3, 'text': 1}")
+            if key.value in values:
+                raise self.error(key, f"'{key.value}' is given twice")
+            values[key.value] = value_of(key.value, item)
+        return FrozenDict(values)
 
     def _joined(self, node: ast.BinOp) -> Any:
         left, right = self._value(node.left), self._value(node.right)
@@ -209,16 +224,21 @@ class _Builder(PythonText):
 
     def _argument(self, label: str, known: Mapping[str, Any], name: str, node: ast.expr) -> Any:
         parameter = known[name]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE:
-            return self._tuned(f"{label}__{parameter.name}", parameter, node)
-        value = self._value(node)
+        path = f"{label}__{parameter.name}"
+        if _tunes(node):
+            return self._tuned(path, parameter, node, parameter.default)
+
+        def entry(key: str, item: ast.expr) -> Any:
+            return self._tuned(f"{path}.{key}", parameter, item, parameter.entry) if _tunes(item) else self._value(item)
+
+        value = self._mapping(node, entry) if isinstance(node, ast.Dict) else self._value(node)
         try:
             return parameter.checked(value)
         except ParameterError as error:
             better = meant(known, name, value)
             raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}{better}") from None
 
-    def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
+    def _tuned(self, path: str, parameter: Any, node: Any, default: Any) -> Any:
         if self._values is None:
             raise self.error(node, "tune() belongs to what `tune` is given; give a value here")
         bounds = tuple(self._value(argument) for argument in node.args)
@@ -226,6 +246,8 @@ class _Builder(PythonText):
             raise self.error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
         if not bounds and parameter.range is None:
             raise self.error(node, f"no range is known for {parameter.name}; write tune(low, high), or tune(low, high, step)")
+        if not bounds and path.endswith(f"__{parameter.name}") and not parameter.takes(parameter.range[0]):
+            raise self.error(node, f"{parameter.name} is a mapping; tune its values: {parameter.name}={{'title': tune()}}")
         if len(bounds) == 1:
             if not isinstance(bounds[0], tuple):
                 raise self.error(node, "with one argument tune takes the values to try, as a list")
@@ -234,10 +256,7 @@ class _Builder(PythonText):
             self.space[path] = bounds or parameter.range
         if path in self._values:
             return self._values[path]
-        if parameter.required:
-            values = self.space[path]
-            return values[0]
-        return parameter.default
+        return self.space[path][0] if default is MISSING else default
 
     def _index_called(self, node: ast.expr) -> Any:
         name = self._value(node)
@@ -281,6 +300,10 @@ class _Builder(PythonText):
     def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
         """As `PythonText.error`; inner errors keep their own place."""
         return kind(problem) if problem.startswith("pipeline, ") else super().error(place, problem, kind)
+
+
+def _tunes(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE
 
 
 def _kind(value: Any) -> str:

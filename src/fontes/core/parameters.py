@@ -22,6 +22,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "None": (type(None),),
     "Path": (str, Path),
+    "Mapping[str, float]": (Mapping,),
 }
 ENTRY = re.compile(r"\**(\w+)(?: \([^)]*\))?:\s*(.*)")
 
@@ -36,9 +37,11 @@ class Parameter:
         default: Its default; `dataclasses.MISSING` if required.
         description: Its description in the docstring.
         string: Name of the part made from a plain string; empty for none.
-        range: Search range of `tune()`: (low, high, step), (low, high) or a list; None if unknown.
+        range: Search range of `tune()`: (low, high, step), (low, high) or a list, of a mapping that of each value; None if
+            unknown.
         limits: Least and greatest valid value.
         usual: Whether `tune` searches its range if no space is given.
+        entry: Default of a value of a mapping.
         options: Its options on the command line, if not --name; empty for none.
     """
 
@@ -50,6 +53,7 @@ class Parameter:
     range: Any = None
     limits: tuple[float, float] = (-math.inf, math.inf)
     usual: bool = False
+    entry: Any = None
     options: tuple[str, ...] | None = None
 
     @property
@@ -71,8 +75,20 @@ class Parameter:
             return value
         allowed = [kind for some in kinds for kind in some or ()]
         if not isinstance(value, tuple(allowed)) or (isinstance(value, bool) and bool not in allowed):
-            raise ParameterError(f"{self.name} must be {self.kind.replace(' | ', ' or ')}, not {value!r}")
+            raise ParameterError(f"{self.name} must be {_said(self.kind)}, not {value!r}")
         return value
+
+    def takes(self, value: Any) -> bool:
+        """Whether the value is of the right type."""
+        try:
+            self.checked(value)
+        except ParameterError:
+            return False
+        return True
+
+
+def _said(kind: str) -> str:
+    return kind.replace("Mapping[str, float]", "{name: float}").replace(" | ", " or ")
 
 
 def parameters(source: Any) -> dict[str, Parameter]:
@@ -108,24 +124,20 @@ def _kind(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
-def tuned(default: Any, range: Any, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False) -> Any:
+def tuned(
+    default: Any, range: Any, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False, entry: Any = None
+) -> Any:
     """Return the field of a parameter that can be tuned; `Parameter` describes the arguments."""
-    return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual})
+    return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual, "entry": entry})
 
 
 def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:
     """Return "; did you mean k1=1.2?" if only a longer-named parameter can take the value, else an empty string."""
-
-    def takes(parameter: Parameter) -> bool:
-        try:
-            parameter.checked(value)
-        except ParameterError:
-            return False
-        return True
-
-    if name not in known or takes(known[name]):
+    if name not in known or known[name].takes(value):
         return ""
-    longer = [other for other, parameter in known.items() if other != name and other.startswith(name) and takes(parameter)]
+    longer = [
+        other for other, parameter in known.items() if other != name and other.startswith(name) and parameter.takes(value)
+    ]
     return f"; did you mean {longer[0]}={value!r}?" if longer else ""
 
 

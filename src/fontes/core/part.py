@@ -15,6 +15,7 @@ from numbers import Number
 from typing import Any, ClassVar, Self
 
 from .errors import ParameterError, PipelineError
+from .frozen import FrozenDict
 from .progress import Report
 from .registry import Registry, nearest
 
@@ -43,9 +44,12 @@ class Part:
             stages.add(name, cls)
 
     def __post_init__(self) -> None:
-        """Replace an `Index` by its newest state, so that the part reads one state throughout."""
+        """Replace an `Index` by its newest state, so that the part reads one state throughout, and freeze dicts."""
         if "index" in getattr(type(self), "__dataclass_fields__", ()):
             object.__setattr__(self, "index", state_of(getattr(self, "index")))  # noqa: B009  # a field of some parts alone
+        for name, value in vars(self).items():
+            if type(value) is dict:
+                object.__setattr__(self, name, FrozenDict(value))
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, with strings converted to parts where the field allows it."""
@@ -56,18 +60,36 @@ class Part:
 
         Args:
             **changes: Parameters of this part, or with two underscores of inner parts: `rerank__max_length` for the part in the
-                field `rerank`, or for every inner part of that name.
+                field `rerank`, or for every inner part of that name. A parameter that is a mapping takes single values after a
+                dot: `**{"fields.title": 3}`.
 
         Raises:
             ParameterError: The parameter is unknown.
         """
         known = self.params()
+        changes = self._with_entries(changes)
         own = {key: value for key, value in changes.items() if key in known}
         copy = dataclasses.replace(self, **own) if own else self  # type: ignore[type-var]
         for key, value in changes.items():
             if key not in own:
                 copy = copy._with_nested(key, value)
         return copy
+
+    def _with_entries(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Join changes of single values of a mapping, such as `fields.title`, into one of the whole."""
+        joined: dict[str, Any] = {}
+        for key, value in changes.items():
+            name, dot, entry = key.partition(".")
+            if dot and "__" not in name:
+                joined[name] = {**(joined[name] if name in joined else self.entries(name)), entry: value}
+            else:
+                joined[key] = value
+        return joined
+
+    def entries(self, name: str) -> Mapping[str, Any]:
+        """Return the present values by name of a parameter that is, or may be, a mapping."""
+        value = self.params().get(name)
+        return value if isinstance(value, Mapping) else {}
 
     def _with_nested(self, key: str, value: Any) -> Self:
         head, _, rest = key.partition("__")
@@ -136,9 +158,9 @@ class Part:
     def key(self) -> str | None:
         """Return a process-independent identity of class and parameters, the cache key of runs, or None (not cached).
 
-        None for a class outside Fontes, whose code may change, and for parameters other than numbers, strings, None, tuples of
-        such, parts with a key, and objects with a `fingerprint`, such as an index. Your own part may return a string that
-        changes whenever its results could.
+        None for a class outside Fontes, whose code may change, and for parameters other than numbers, strings, None, tuples and
+        mappings of such, parts with a key, and objects with a `fingerprint`, such as an index. Your own part may return a
+        string that changes whenever its results could.
         """
         cls = type(self)
         if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
@@ -274,6 +296,8 @@ def _value(value: Any, names: Names, strict: bool) -> str:
     if isinstance(value, (tuple, list)):
         items = [_value(item, names, strict) for item in value]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_value(key, names, strict)}: {_value(item, names, strict)}' for key, item in value.items())}}}"
     literal = _literal(value)
     if literal is not None:
         return literal
@@ -308,6 +332,8 @@ def _key(value: Any) -> str | None:
     if isinstance(value, tuple):
         keys = _keys(value)
         return None if keys is None else f"({keys})"
+    if isinstance(value, Mapping):
+        return _key(tuple(sorted(value.items())))
     if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
         return None  # the index knows only the name of its analyzer's function
     fingerprint = getattr(value, "fingerprint", None)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.registry import nearest
 from ..core.values import Explanation
-from .retriever import Lexical
-from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
+from .fields import EXAMPLE, check_names
+from .over_fields import WEIGHTS, OverFields
+from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, explained_tf
 
 if TYPE_CHECKING:
     from ..index import Index
+
+COMBINE = ("frequencies", "sum")  # ways to combine fields
 
 
 def idf_lucene(n: float, df: Any) -> Any:
@@ -95,6 +100,10 @@ class Variant:
         names = (field.name for field in fields(BM25Weighting))
         return {name: value for name in names if (value := getattr(self, name, None)) is not None}
 
+    def b_by_field(self, b: Mapping[str, float | None], fields: Iterable[str]) -> FrozenDict[float]:
+        """Return b with the default in place of None and for other fields."""
+        return FrozenDict(dict.fromkeys(fields, self.b) | {name: self.b if own is None else own for name, own in b.items()})
+
 
 VARIANTS: dict[str, Variant] = {
     "lucene": Variant(idf_lucene, tf_lucene, "Lucene's BM25Similarity, with the defaults of Anserini"),
@@ -116,11 +125,13 @@ class BM25Weighting(Weighting):
 
     variant: str
     k1: float
-    b: float
+    b: float | Mapping[str, float]
     k3: float | None = None
     delta: float = 0.0
     epsilon: float = 0.25
     lengths: str = "exact"
+    fields: FrozenDict[float] | None = None
+    combine: str = "frequencies"
 
     @classmethod
     def of(cls, variant: str, **parameters: Any) -> BM25Weighting:
@@ -130,12 +141,16 @@ class BM25Weighting(Weighting):
             having = " and ".join(name for name, other in VARIANTS.items() if other.delta is not None)
             raise ParameterError(f"BM25 {variant} has no delta; {having} have")
         chosen = {name: value for name, value in parameters.items() if value is not None}
+        if isinstance(b := chosen.get("b"), Mapping):
+            chosen["b"] = known.b_by_field(b, chosen.get("fields") or ())
         return cls(variant, **{**known.defaults, **chosen})
 
     def __post_init__(self) -> None:
         _variant(self.variant)
         check_lengths(self.lengths)
-        if not 0 <= self.k1 < np.inf or not 0 <= self.b <= 1:
+        self._check_fields()
+        bs = self.b.values() if isinstance(self.b, Mapping) else (self.b,)
+        if not 0 <= self.k1 < np.inf or not all(0 <= b <= 1 for b in bs):
             raise ParameterError(f"k1 must be 0 or more and b between 0 and 1, not k1={self.k1}, b={self.b}")
         if self.k3 is not None and not 0 <= self.k3 < np.inf:
             raise ParameterError(f"k3 must be 0 or more, or None, not {self.k3}")
@@ -144,10 +159,25 @@ class BM25Weighting(Weighting):
                 f"delta must be 0 or more and epsilon a number, not delta={self.delta}, epsilon={self.epsilon}"
             )
 
+    def _check_fields(self) -> None:
+        if self.combine not in COMBINE:
+            raise ParameterError(f"combine must be 'frequencies' or 'sum', not {self.combine!r}")
+        if self.fields is None and self.combine == "sum":
+            raise ParameterError(f"combine='sum' adds up scores by field; give the fields, as {EXAMPLE}")
+        if self.fields is None and isinstance(self.b, Mapping):
+            raise ParameterError(f"b by field needs the fields, as {EXAMPLE}")
+        if isinstance(self.b, Mapping) and self.fields is not None:
+            check_names(self.b, self.fields, "b is of fields that have a weight, which is not")
+        for name, b in self.b.items() if isinstance(self.b, Mapping) else ():
+            if not isinstance(b, Real) or isinstance(b, bool):
+                raise ParameterError(f"b of the field '{name}' must be a number from 0 to 1, not {b!r}")
+
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
-        """Idf times tf part."""
-        idf = self.idf(statistics, statistics.df[postings.terms])
-        weights: Floats = postings.spread(idf) * self._tf_part(postings, self._length_part(statistics, postings.docs))
+        """Idf times tf part, or their weighted sum by field."""
+        if self.combine == "sum":
+            return self._summed(statistics, postings)
+        idf = self.idf(statistics, statistics.df_of(postings.terms))
+        weights: Floats = postings.spread(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
 
     def query(self, counts: Floats) -> Floats:
@@ -164,75 +194,153 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
         if variant.floored:
-            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, statistics.vocabulary.df))), idf)
+            present = statistics.vocabulary.df[statistics.vocabulary.df > 0]
+            return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, present))) if len(present) else 0.0, idf)
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
-        """The idf, and the tf part with the document's length."""
+        """The idf, and the tf part with the document's length; by field where there are fields."""
+        value = float(self.postings(statistics, posting)[0])
+        if self.combine == "sum":
+            return Explanation(value, "sum over fields", tuple(self._explained_sums(statistics, posting)))
         idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
-        length_part = self._length_part(statistics, posting.docs)
-        n, avgdl = self._collection(statistics)
-        exact = statistics.lengths[posting.docs][0]
-        rounded = lengths_of(statistics, posting.docs, self.lengths)[0]
-        dl = f"dl={exact:g}" + ("" if self.lengths == "exact" else f" kept as {rounded:g}")
-        saturation = f"tf part: tf={posting.tf[0]}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
-        about_length = f"length: 1 - b + b dl / avgdl, b={self.b:g}, {dl}, avgdl={avgdl:.4f}"
-        of_length = Explanation(float(length_part[0]), about_length)
+        n, _ = self._collection(statistics)
+        tf, length = self._frequencies(statistics, posting)
+        of_tf: tuple[Explanation, ...] = ()
+        said = f"{posting.tf[0]}"
+        if self.fields is not None:
+            said = f"{tf[0]:g}"
+            by_field = self._explained_lengths if isinstance(self.b, Mapping) else self._explained_frequencies
+            of_tf = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field(statistics, posting))),)
+        of_length = () if isinstance(self.b, Mapping) else (self._explained_length(statistics, posting),)
+        saturation = f"tf part: tf={said}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
         return Explanation(
-            float(self.postings(statistics, posting)[0]),
+            value,
             "idf times tf part",
             (
                 Explanation(idf, f"idf ({self.variant}): N={n}, df={posting.df[0]}"),
-                Explanation(float(self._tf_part(posting, length_part)[0]), saturation, (of_length,)),
+                Explanation(float(self._tf_part(tf, length)[0]), saturation, (*of_tf, *of_length)),
             ),
         )
 
+    def _explained_length(self, statistics: Statistics, posting: Postings) -> Explanation:
+        _, avgdl = self._collection(statistics)
+        exact = statistics.weighted_lengths(posting.docs, self.fields)[0]
+        rounded = statistics.weighted_lengths(posting.docs, self.fields, self.lengths)[0]
+        dl = f"dl={exact:g}" + ("" if self.lengths == "exact" else f" kept as {rounded:g}")
+        about = f"length: 1 - b + b dl / avgdl, b={self.b:g}, {dl}, avgdl={avgdl:.4f}"
+        return Explanation(float(self._length_part(statistics, posting.docs)[0]), about)
+
+    def _explained_frequencies(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
+        return explained_tf(statistics, posting, self.fields)
+
+    def _explained_lengths(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
+        """What each field adds to the weighted frequency of a posting where each has its own b."""
+        assert self.fields is not None
+        for name, field_of, of_field in self._by_field(statistics, posting):
+            weight, tf, alone = self.fields[name], int(of_field.tf[0]), self.of_field(name)
+            length = alone._explained_length(field_of, of_field)
+            label = f"{name}: weight {weight:g} times tf={tf} over length"
+            yield Explanation(weight * tf / length.value, label, (length,))
+
+    def _explained_sums(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
+        """The score of each field, times its weight."""
+        assert self.fields is not None
+        for name, field_of, of_field in self._by_field(statistics, posting):
+            df = field_of.df[posting.terms].astype(np.int64)
+            alone = self.of_field(name).explain(field_of, replace(of_field, df=df))
+            weight = self.fields[name]
+            yield Explanation(weight * alone.value, f"{name}: weight {weight:g} times", (alone,))
+
+    def _by_field(self, statistics: Statistics, posting: Postings) -> Iterator[tuple[str, Statistics, Postings]]:
+        """Name, statistics and posting of each field that holds the term of a single posting."""
+        for column, name in enumerate(statistics.field_names):
+            rows, of_field = posting.of_field(column)
+            if len(rows):
+                yield name, statistics.field(name), of_field
+
+    def of_field(self, name: str) -> BM25Weighting:
+        """Return the model of a single field."""
+        if self.fields is None:
+            return self
+        b = self.b.get(name, VARIANTS[self.variant].b) if isinstance(self.b, Mapping) else self.b
+        return replace(self, b=b, fields=None, combine="frequencies")
+
+    def _summed(self, statistics: Statistics, postings: Postings) -> Floats:
+        assert self.fields is not None
+        weights = np.zeros(len(postings.docs), dtype=np.float64)
+        for column, name in enumerate(statistics.field_names):
+            rows, of_field = postings.of_field(column)
+            weights[rows] += self.fields[name] * self.of_field(name).postings(statistics.field(name), of_field)
+        return weights
+
+    def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Floats, Floats]:
+        """Tf and length part of each posting; where each field has its b, tf over its length part, and 1."""
+        if self.fields is None or not isinstance(self.b, Mapping):
+            return statistics.weighted_tf(postings, self.fields), self._length_part(statistics, postings.docs)
+        tf = np.zeros(len(postings.docs), dtype=np.float64)
+        for column, name in enumerate(statistics.field_names):
+            rows, of_field = postings.of_field(column)
+            tf_of_field, length = self.of_field(name)._frequencies(statistics.field(name), of_field)
+            tf[rows] += self.fields[name] * (tf_of_field / length)
+        return tf, np.ones(len(tf))
+
     def _collection(self, statistics: Statistics) -> tuple[int, float]:
         """N and avgdl; Lucene does not count documents without a term."""
+        n, tokens = statistics.documents, statistics.weighted_tokens(self.fields)
+        mean = tokens / n if n else 0.0
         if self.lengths == "exact":
-            return statistics.documents, statistics.mean_length
-        n = statistics.documents_with_terms
-        return n, statistics.mean_length * statistics.documents / n if n else 0.0
+            return n, mean
+        counted = statistics.documents_with_terms
+        return counted, mean * n / counted if counted else 0.0
 
     def _length_part(self, statistics: Statistics, docs: NDArray[Any]) -> Floats:
+        assert not isinstance(self.b, Mapping)
         _, avgdl = self._collection(statistics)
-        part: Floats = 1 - self.b + self.b * lengths_of(statistics, docs, self.lengths) / avgdl
+        part: Floats = 1 - self.b + self.b * statistics.weighted_lengths(docs, self.fields, self.lengths) / avgdl
         return part
 
-    def _tf_part(self, postings: Postings, length_part: Floats) -> Floats:
-        tf = postings.tf.astype(np.float64)
+    def _tf_part(self, tf: Floats, length_part: Floats) -> Floats:
         part: Floats = VARIANTS[self.variant].tf_part(tf, length_part, self.k1, self.delta)
         return part
 
 
 @dataclass(frozen=True)
-class BM25(Lexical, name="bm25"):
-    """BM25: the sum over the topic's terms of idf · tf part · query part.
+class BM25(OverFields, name="bm25"):
+    """BM25: the sum over the topic's terms of idf · tf part · query part; with `fields`, BM25F.
 
     `fontes.lexical.bm25.VARIANTS` lists the variants with formulas, defaults and sources; Robertson and Zaragoza (2009) and
     Trotman, Puurula and Burgess (2014) compare them. Textbooks advise k1 and k3 between 1.2 and 2, and b = 0.75, without
     training data.
 
+    BM25F (Robertson, Zaragoza and Taylor, CIKM 2004) takes weighted sums over fields for tf, dl and avgdl, as if a field were
+    written as many times as its weight says; idf is that of the fields together. Where b is given by field, each tf is divided
+    by its field's length part, 1 - b + b · dl / avgdl, before the sum, and the tf part has no other (Zaragoza et al., TREC
+    2004). With combine="sum" the score is the weighted sum of the fields' own BM25 scores.
+
     Args:
         variant: The formulas of idf and tf part, and the defaults of k1, b and delta: lucene (as Anserini), robertson, okapi
             (as rank_bm25), atire, plus or l.
         k1: How slowly repetitions of a term in a document saturate, from 0 up. None: the variant's.
-        b: Strength of length normalization, from 0 to 1. None: the variant's.
+        b: Strength of length normalization, from 0 to 1, or one for each of `fields`. None: the variant's.
         k3: The query part is (k3 + 1) qtf / (k3 + qtf). It matters for topics as long as a paragraph. None: qtf.
         delta: Shift of the tf part (plus) or of tf / length (l), from 0 up. None: the variant's.
         epsilon: Okapi's replacement for an idf below 0, as a fraction of the mean idf of all terms.
         lengths: "exact", or "lucene": lengths rounded to Lucene's one byte and documents without any term not counted, so that
             each score equals Lucene's.
+        combine: "frequencies", BM25F; or "sum", a sum of scores by field, each with the field's own df, dl and avgdl.
     """
 
     index: Index = field(repr=False)
     variant: str = "lucene"
     k1: float | None = tuned(None, (0.1, 4.5, 0.2), (0.0, np.inf), usual=True)
-    b: float | None = tuned(None, (0.0, 1.0, 0.1), (0.0, 1.0), usual=True)
+    b: float | Mapping[str, float] | None = tuned(None, (0.0, 1.0, 0.1), (0.0, 1.0), usual=True)
     k3: float | None = tuned(None, [None, 0.0, 2.0, 8.0], (0.0, np.inf), usual=True)
     delta: float | None = tuned(None, (0.0, 1.5, 0.1), (0.0, np.inf))
     epsilon: float = 0.25
     lengths: str = "exact"
+    fields: Mapping[str, float] | None = WEIGHTS
+    combine: str = "frequencies"
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
     where: str | None = None
@@ -253,13 +361,20 @@ class BM25(Lexical, name="bm25"):
             if name in shown and (name in always or name not in usual or shown[name] != usual[name])
         }
 
-    def key(self) -> str | None:
-        return super(BM25, self._complete).key()
+    def entries(self, name: str) -> Mapping[str, Any]:
+        b = self._complete.b
+        if name == "b" and self.fields is not None:
+            return b if isinstance(b, Mapping) else dict.fromkeys(self.fields, b)
+        return super().entries(name)
 
     @property
     def _complete(self) -> BM25:
-        known = {} if self.variant not in VARIANTS else VARIANTS[self.variant].defaults
-        return replace(self, **{name: value for name, value in known.items() if getattr(self, name) is None})
+        if self.variant not in VARIANTS:
+            return self
+        known = VARIANTS[self.variant]
+        b: Any = known.b_by_field(self.b, self.fields or ()) if isinstance(self.b, Mapping) else self.b
+        defaults = {name: value for name, value in known.defaults.items() if getattr(self, name) is None}
+        return replace(super()._complete, **{"b": b, **defaults})
 
     def __eq__(self, other: object) -> bool:
         """Compare parameters after filling in the variant's defaults."""

@@ -294,11 +294,11 @@ def weighted_postings(
     Raises:
         IndexFormatError: A weight is not finite.
     """
-    docs, tfs = index.postings(terms)
-    weights = weighting.postings(Statistics.of(index), Postings(terms, index.df[terms], docs, tfs)).astype(np.float32)
+    postings = Postings.of(index, weighting, terms)
+    weights = weighting.postings(Statistics.of(index), postings).astype(np.float32)
     if not np.isfinite(weights.sum(dtype=np.float64)):  # the search relies on finite weights
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
-    return docs, weights
+    return postings.docs, weights
 
 
 def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
-from .retriever import Lexical
+from .over_fields import WEIGHTS, OverFields
 from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class LikelihoodWeighting(Weighting):
     mu: float = 1000.0
     lambda_: float = 0.1
     lengths: str = "exact"
+    fields: FrozenDict[float] | None = None
 
     def __post_init__(self) -> None:
         if self.smoothing not in ("dirichlet", "jelinek-mercer"):
@@ -40,6 +43,10 @@ class LikelihoodWeighting(Weighting):
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return the log ratio of the term's document and collection probabilities, at least 0."""
+        if self.fields is not None:
+            *of_fields, background = (value for _, value in self._mixed(statistics, postings))
+            mixed: Floats = np.maximum(np.log(sum(of_fields) / background), 0.0)
+            return mixed
         p = postings.spread(self._in_collection(statistics, postings.terms))
         tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
         if self.smoothing == "jelinek-mercer":
@@ -50,12 +57,54 @@ class LikelihoodWeighting(Weighting):
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain a posting by the term's collection probability, its tf, and the document length."""
+        if self.fields is not None:
+            return self._explained_mixture(statistics, posting)
         p = float(self._in_collection(statistics, posting.terms)[0])
         dl = lengths_of(statistics, posting.docs, self.lengths)[0]
         smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
         cf = f"p(t|C): cf={statistics.cf[posting.terms[0]]:g}, tokens={statistics.tokens}"
         label = f"log likelihood ratio ({self.smoothing}, {smoothing}): tf={posting.tf[0]}, dl={dl:g}"
         return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
+
+    def _mixed(self, statistics: Statistics, postings: Postings) -> Iterator[tuple[str, Any]]:
+        """Yield p(t|field of d) times the field's share for each field, then "", the sum of that without the term in d."""
+        assert self.fields is not None
+        assert postings.fields is not None
+        background: Any = 0.0
+        total = sum(self.fields.values())
+        for column, name in enumerate(statistics.field_names):
+            share, field_of, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
+            p = np.where(field_of.cf[postings.terms] > 0, self._in_collection(field_of, postings.terms), 0.0)
+            spread, dl = postings.spread(p), lengths_of(field_of, postings.docs, self.lengths)
+            if self.smoothing == "jelinek-mercer":
+                in_field = np.divide(tf, dl, out=np.zeros(len(tf)), where=tf > 0)
+                yield name, share * ((1 - self.lambda_) * in_field + self.lambda_ * spread)
+                background = background + share * self.lambda_ * spread
+            else:
+                yield name, share * (tf + self.mu * spread) / (dl + self.mu)
+                background = background + share * spread
+        yield "", background
+
+    def _explained_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
+        assert self.fields is not None
+        assert posting.fields is not None
+        *of_fields, (_, background) = self._mixed(statistics, posting)
+        parts, total = [], sum(self.fields.values())
+        for column, (name, value) in enumerate(of_fields):
+            field_of = statistics.field(name)
+            dl = lengths_of(field_of, posting.docs, self.lengths)[0]
+            label = f"{name}: share {self.fields[name] / total:g} of p(t|field): tf={posting.fields[0, column]}, dl={dl:g}"
+            p = self._in_collection(field_of, posting.terms)[0] if (cf := field_of.cf[posting.terms[0]]) else 0.0
+            of_field = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_of.tokens}")
+            parts.append(Explanation(float(value[0]), label, (of_field,)))
+        mixture = Explanation(sum(part.value for part in parts), "p(t|d): sum over fields", tuple(parts))
+        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
+        without = Explanation(
+            float(background[0]),
+            "p(t|d) of a document without words" if self.smoothing == "dirichlet" else "p(t|d) of a document without the term",
+        )
+        label = f"log likelihood ratio ({self.smoothing}, {smoothing})"
+        return Explanation(float(self.postings(statistics, posting)[0]), label, (mixture, without))
 
     def _in_collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
         """p(t|C), with 1 added to numerator and denominator as Lucene does."""
@@ -64,12 +113,17 @@ class LikelihoodWeighting(Weighting):
 
 
 @dataclass(frozen=True)
-class QueryLikelihood(Lexical, name="ql"):
+class QueryLikelihood(OverFields, name="ql"):
     """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
 
     With Dirichlet smoothing the weight of a matching term is ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), but at least 0
     (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
     p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
+
+    With `fields` the language model of a document is a mixture of those of its fields, whose shares are the weights over their
+    sum: p(t|d) is the sum of share · p(t|field of d), each smoothed by the field's own p(t|C), which is 0 for a term that the
+    field never holds; the weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or not the term
+    (Jelinek-Mercer). (Ogilvie and Callan, SIGIR 2003.)
 
     Args:
         smoothing: "dirichlet" or "jelinek-mercer".
@@ -83,6 +137,7 @@ class QueryLikelihood(Lexical, name="ql"):
     mu: float = tuned(1000.0, (100, 3000, 100), usual=True)
     lambda_: float = tuned(0.1, (0.05, 0.95, 0.05), usual=True)
     lengths: str = "exact"
+    fields: Mapping[str, float] | None = WEIGHTS
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
     where: str | None = None

@@ -6,7 +6,7 @@ frequency and a collection frequency of the whole index. So every model weighs t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,25 @@ def weights_of(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.f
     return models.get(clause, lambda: _weighted(index, weighting, clause))
 
 
+def postings_of(index: State, weighting: Weighting, clause: Leaf) -> tuple[ClauseStatistics, Weighting, Postings]:
+    """Return the postings of a clause as those of a term, with the statistics and the model by which they are weighed.
+
+    A clause of one field is weighed as in an index of that field alone.
+    """
+    counts, statistics = counts_of(index, clause), statistics_of(index, clause)
+    postings = Postings(np.zeros(1, np.int64), np.array([counts.df]), counts.docs, counts.tf)
+    if weighting.fields is None or clause.field:
+        return statistics, weighting.of_field(clause.field), postings
+    of_fields = {name: replace(clause, field=name) for name in index.separate}
+    frequencies = np.zeros((counts.df, len(of_fields)), dtype=np.int32)
+    for column, of_field in enumerate(of_fields.values()):
+        own = counts_of(index, of_field)
+        frequencies[np.searchsorted(counts.docs, own.docs), column] = own.tf
+    by_field = {name: statistics_of(index, of_field) for name, of_field in of_fields.items()}
+    whole = ClauseStatistics(Statistics.of(index), counts.df, counts.cf, statistics.parts, by_field=by_field)
+    return whole, weighting, replace(postings, fields=frequencies)
+
+
 def statistics_of(index: State, clause: Leaf) -> ClauseStatistics:
     """Return the statistics by which a model weighs a clause."""
     counts, parts = counts_of(index, clause), None
@@ -140,9 +159,8 @@ def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Co
 
 
 def _weighted(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
-    counts = counts_of(index, clause)
-    postings = Postings(np.zeros(1, np.int64), np.array([counts.df]), counts.docs, counts.tf)
-    weights: Floats = weighting.postings(statistics_of(index, clause), postings)
+    statistics, model, postings = postings_of(index, weighting, clause)
+    weights: Floats = model.postings(statistics, postings)
     if not np.isfinite(weights.sum(dtype=np.float64)):
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
     return weights.astype(np.float32)

@@ -108,7 +108,7 @@ class Lexical(Stage[Topics, Run]):
     def _with_queries(self, topics: Topics, progress: Report) -> Run:
         """Search topics some of which have structured queries, which this process searches even where actors hold shards."""
         plain = self.apply(Topics(topic for topic in topics.values() if topic.query is None), progress)
-        queries = [StructuredQuery(self.index, topic) for topic in topics.values() if topic.query is not None]
+        queries = [self._structured(topic) for topic in topics.values() if topic.query is not None]
         weighting, passed = self._ready
         with work(threads=self.threads):
             results = in_threads(lambda query: query.search(weighting, self.k, passed), queries)
@@ -121,10 +121,13 @@ class Lexical(Stage[Topics, Run]):
         run = Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=plain.provenance)
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
+    def _structured(self, topic: Topic) -> StructuredQuery:
+        return StructuredQuery(self.index, topic)
+
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """Return the ordinals of all documents that match the topic and pass the filter, ascending."""
         if topic.query is not None and self.reads_queries:
-            return StructuredQuery(self.index, topic).matches(self._filter)
+            return self._structured(topic).matches(self._filter)
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
         docs, passed = documents_of_any(self.searched, terms), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
@@ -134,7 +137,7 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             weighting, passed = self._ready
-            best = StructuredQuery(self.index, topic).search(weighting, min(check_depth(k), self.k), passed)
+            best = self._structured(topic).search(weighting, min(check_depth(k), self.k), passed)
             return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic))
         if self.index.actors is not None:
             return super().search(query, k)
@@ -177,16 +180,15 @@ class Lexical(Stage[Topics, Run]):
         if (absence := left_out(self.index, self.where, doc)) is not None:
             return absence
         if topic.query is not None and self.reads_queries:
-            return StructuredQuery(self.index, topic).explain(weighting, doc, repr(self))
+            return self._structured(topic).explain(weighting, doc, repr(self))
         counts = self._counts([topic])[0]
         _, terms, weights = _bag(weighting, counts)
         parts = []
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
-            docs, tfs = searched.postings(np.array([term]))
-            at = int(np.searchsorted(docs, doc))
-            if at < len(docs) and docs[at] == doc:
-                posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tfs[at : at + 1])
-                of_posting = weighting.explain(statistics, posting)
+            postings = Postings.of(searched, weighting, np.array([term]))
+            at = int(np.searchsorted(postings.docs, doc))
+            if at < len(postings.docs) and postings.docs[at] == doc:
+                of_posting = weighting.explain(statistics, postings.at(at))
                 of_query = Explanation(weight, self._query_label(counts[term]))
                 value = weight * float(np.float32(of_posting.value))
                 parts.append(Explanation(value, f"'{searched.terms[term]}'", (of_posting, of_query)))

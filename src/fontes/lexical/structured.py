@@ -26,7 +26,7 @@ from ..storage.compiled import affordable, is_loaded
 from .impacts import documents_of, documents_of_any, impacts_of, weighted_postings
 from .kernel import SORTED, best_first, search_all
 from .proximity import meeting
-from .pseudo_terms import counts_of, shown, statistics_of, weights_of
+from .pseudo_terms import counts_of, postings_of, shown, weights_of
 from .searching import CALLS, LOOKS, QUICK, search_topic
 from .weighting import Postings, Statistics, Weighting
 
@@ -289,16 +289,16 @@ class StructuredQuery:
     def _of_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
         """Explain the weight of a clause in a document; None where the document does not match it."""
         index = self._index
+        statistics: Statistics
         if part.number >= 0:
-            (docs, tf), term, statistics = index.postings(np.array([part.number])), part.number, Statistics.of(index)
+            postings = Postings.of(index, weighting, np.array([part.number]))
+            statistics = Statistics.of(index)
         else:
-            counts, term, statistics = counts_of(index, part.clause), 0, statistics_of(index, part.clause)
-            docs, tf = counts.docs, counts.tf
-        at = int(np.searchsorted(docs, doc))
-        if at == len(docs) or docs[at] != doc:
+            statistics, weighting, postings = postings_of(index, weighting, part.clause)
+        at = int(np.searchsorted(postings.docs, doc))
+        if at == len(postings.docs) or postings.docs[at] != doc:
             return None
-        posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tf[at : at + 1])
-        return weighting.explain(statistics, posting)
+        return weighting.explain(statistics, postings.at(at))
 
     def _absence(self, group: Group, doc: int) -> str:
         """Say which clause keeps a document out."""

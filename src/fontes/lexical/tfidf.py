@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.errors import ParameterError
+from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
-from .retriever import Lexical
-from .weighting import Floats, Postings, Statistics, Weighting
+from .over_fields import WEIGHTS, OverFields
+from .weighting import Floats, Postings, Statistics, Weighting, explained_tf
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -29,16 +31,21 @@ class TFIDFWeighting(Weighting):
     smooth_idf: bool = False
     norm: str | None = "l2"
     relative_tf: bool = False
+    fields: FrozenDict[float] | None = None
 
     def __post_init__(self) -> None:
         if self.norm not in ("l2", None):
             raise ParameterError(f"norm must be 'l2' or None, not {self.norm!r}")
         if self.sublinear_tf and self.relative_tf:
             raise ParameterError("sublinear_tf and relative_tf do not go together; choose one")
+        if self.sublinear_tf and min((self.fields or {"": 1.0}).values()) < 1:
+            raise ParameterError(f"sublinear_tf needs weights of fields from 1 up, or 0, not {self.fields}")
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return tf times idf, divided by the norm of the document's row."""
-        weights: Floats = self._tf(statistics, postings) * postings.spread(self.idf(statistics, statistics.df[postings.terms]))
+        weights: Floats = self._tf(statistics, postings) * postings.spread(
+            self.idf(statistics, statistics.df_of(postings.terms))
+        )
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
 
     def query(self, counts: Floats) -> Floats:
@@ -55,14 +62,14 @@ class TFIDFWeighting(Weighting):
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain a posting by tf, idf and the norm of the document's row."""
         weight = float(self.postings(statistics, posting)[0])
-        tf = f"tf={posting.tf[0]}"
+        tf = f"tf={statistics.weighted_tf(posting, self.fields)[0]:g}"
         if self.sublinear_tf:
             tf = f"1 + ln tf, {tf}"
         elif self.relative_tf:
-            tf = f"tf / dl, {tf}, dl={statistics.lengths[posting.docs][0]:g}"
+            tf = f"tf / dl, {tf}, dl={statistics.weighted_lengths(posting.docs, self.fields)[0]:g}"
         idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
         factors = (
-            Explanation(float(self._tf(statistics, posting)[0]), tf),
+            Explanation(float(self._tf(statistics, posting)[0]), tf, tuple(explained_tf(statistics, posting, self.fields))),
             Explanation(idf, f"idf: N={statistics.documents}, df={posting.df[0]}"),
         )
         if self.norm is None:
@@ -75,18 +82,19 @@ class TFIDFWeighting(Weighting):
         return replace(self, norm=None)
 
     def _tf(self, statistics: Statistics, postings: Postings) -> Floats:
-        tf = postings.tf.astype(np.float64)
+        tf = statistics.weighted_tf(postings, self.fields)
         if self.sublinear_tf:
             return 1 + np.log(tf)
-        return tf / statistics.lengths[postings.docs] if self.relative_tf else tf
+        return tf / statistics.weighted_lengths(postings.docs, self.fields) if self.relative_tf else tf
 
 
 @dataclass(frozen=True)
-class TFIDF(Lexical, name="tfidf"):
+class TFIDF(OverFields, name="tfidf"):
     """TF-IDF: the dot product of the topic's bag of words with the document's row of tf · ln(N / df).
 
     With norm="l2" both are scaled to unit length, the topic's over the words that the index has; with norm=None neither is.
-    Unlike scikit-learn's, the topic's vector has no idf. (Salton and Buckley, 1988.)
+    Unlike scikit-learn's, the topic's vector has no idf. With `fields`, tf and dl are weighted sums over fields. (Salton and
+    Buckley, 1988.)
 
     Args:
         sublinear_tf: 1 + ln(tf) for tf.
@@ -100,6 +108,7 @@ class TFIDF(Lexical, name="tfidf"):
     smooth_idf: bool = tuned(False, [False, True])
     norm: str | None = tuned("l2", ["l2", None])
     relative_tf: bool = False
+    fields: Mapping[str, float] | None = WEIGHTS
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
     where: str | None = None

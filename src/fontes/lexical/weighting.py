@@ -7,9 +7,11 @@ length in terms, avgdl the mean dl. A score is the sum over the topic's terms of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from ..core.errors import ParameterError
 from ..core.values import Explanation
 from ..storage.caches import Attached, Cached, weakly
+from .fields import chosen_fields
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
@@ -37,12 +40,35 @@ class Postings:
         df: Number of the postings of each term.
         docs: Document ordinal of each posting.
         tf: Term frequency of each posting.
+        fields: Term frequency in each separate field, (postings, F), for a weighting that has `fields`; None for others.
     """
 
     terms: NDArray[Any]
     df: NDArray[Any]
     docs: NDArray[np.int32]
     tf: NDArray[np.int32]
+    fields: NDArray[np.int32] | None = None
+
+    @classmethod
+    def of(cls, index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]) -> Postings:
+        """Return all postings of the terms, with what the weighting needs."""
+        docs, tf = index.postings(terms)
+        fields = None if weighting.fields is None else index.field_statistics.frequencies(terms)
+        return cls(terms, index.df[terms], docs, tf, fields)
+
+    def at(self, place: int) -> Postings:
+        """Return a single posting of a single term."""
+        one = slice(place, place + 1)
+        return replace(self, docs=self.docs[one], tf=self.tf[one], fields=None if self.fields is None else self.fields[one])
+
+    def of_field(self, column: int) -> tuple[NDArray[np.int64], Postings]:
+        """Return which of the postings are in a field, and these as the postings of the field alone."""
+        assert self.fields is not None
+        tf = self.fields[:, column]
+        rows = np.flatnonzero(tf)
+        term_of = np.repeat(np.arange(len(self.terms)), self.df)
+        df = np.bincount(term_of[rows], minlength=len(self.terms))
+        return rows, Postings(self.terms, df, self.docs[rows], tf[rows])
 
     def spread(self, of_terms: Floats) -> Floats:
         """Repeat the value of each term for its postings."""
@@ -54,6 +80,9 @@ class Weighting(ABC):
 
     `postings` computes the formula for many postings; `explain` explains one.
     """
+
+    fields: Mapping[str, float] | None = None
+    """Weights of separate fields, above 0, for a model that weighs them."""
 
     @abstractmethod
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
@@ -70,6 +99,10 @@ class Weighting(ABC):
     @abstractmethod
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain the weight of one posting."""
+
+    def of_field(self, name: str) -> Weighting:
+        """Return the model of a single field: without `fields`."""
+        return self if self.fields is None else replace(self, fields=None)  # type: ignore[type-var]
 
     def for_postings(self) -> Weighting:
         """Return a weighting with equal posting weights and default query parameters."""
@@ -116,6 +149,44 @@ class Statistics:
         others.lengths, others._norms = lengths, Cached(NORMS)
         return others
 
+    def df_of(self, terms: NDArray[Any]) -> Floats:
+        """Return the df of terms, 1 for those that no chosen field has, so that each has an idf."""
+        df: Floats = np.maximum(self.df[terms], 1.0)
+        return df
+
+    def field(self, name: str) -> Statistics:
+        """Return the statistics of an index of one of the separate fields alone."""
+        return Statistics.of(chosen_fields(self._index, (name,)))
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        """Names of the separate fields, in the order of the columns of `Postings.fields`."""
+        return self._index.separate
+
+    def weighted_tf(self, postings: Postings, weights: Mapping[str, float] | None) -> Floats:
+        """Return tf of each posting, float64: the weighted sum over fields, if there are weights."""
+        if weights is None:
+            return postings.tf.astype(np.float64)
+        assert postings.fields is not None
+        # Column by column, so that each sum rounds alike wherever it is computed.
+        tf = np.zeros(len(postings.tf), dtype=np.float64)
+        for column, name in enumerate(self.field_names):
+            tf += weights[name] * postings.fields[:, column]
+        return tf
+
+    def weighted_lengths(self, docs: NDArray[Any], weights: Mapping[str, float] | None, lengths: str = "exact") -> NDArray[Any]:
+        """Return dl of each document, counted as one of LENGTHS: the weighted sum over fields, if there are weights."""
+        if weights is None:
+            return lengths_of(self, docs, lengths)
+        dl = np.zeros(len(docs), dtype=np.float64)
+        for name in self.field_names:
+            dl += weights[name] * self.field(name).lengths[docs]
+        return in_one_byte(np.floor(dl + 0.5)) if lengths == "lucene" else dl
+
+    def weighted_tokens(self, weights: Mapping[str, float] | None) -> float:
+        """Return the number of terms in all documents: the weighted sum over fields, if there are weights."""
+        return self.tokens if weights is None else sum(weights[name] * self.field(name).tokens for name in self.field_names)
+
     @cached_property
     def cf(self) -> Floats:
         """Collection frequency of each term, float64."""
@@ -140,9 +211,9 @@ class Statistics:
         ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round equally
         total = int(ends[-1]) if len(ends) else 0
         for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
-            docs, tf = self._index.postings(terms)
-            weights = weighting.postings(self, Postings(terms, self._index.df[terms], docs, tf))
-            squares += np.bincount(docs, weights * weights, len(squares))
+            postings = Postings.of(self._index, weighting, terms)
+            weights = weighting.postings(self, postings)
+            squares += np.bincount(postings.docs, weights * weights, len(squares))
         norms = np.sqrt(squares)
         norms[norms == 0] = 1.0
         return norms
@@ -160,6 +231,7 @@ class ClauseStatistics(Statistics):
         parts: Document frequencies of the terms of a phrase or window.
         lengths: Length of the field in each document; None: of the documents.
         tokens: Number of terms of the field in all documents.
+        by_field: The same in each separate field, for a model that weighs fields.
     """
 
     def __init__(
@@ -170,7 +242,9 @@ class ClauseStatistics(Statistics):
         parts: Floats | None = None,
         lengths: Floats | None = None,
         tokens: int = 0,
+        by_field: Mapping[str, Statistics] = MappingProxyType({}),
     ) -> None:
+        self._by_field = by_field
         self._vocabulary, self._parts, self._field_lengths = vocabulary, parts, lengths
         self.documents = vocabulary.documents
         self.tokens = vocabulary.tokens if lengths is None else tokens
@@ -192,12 +266,31 @@ class ClauseStatistics(Statistics):
             return self._vocabulary.documents_with_terms
         return int(np.count_nonzero(self._field_lengths))
 
+    def field(self, name: str) -> Statistics:
+        """Return the statistics of the clause in one of the separate fields alone."""
+        return self._by_field[name]
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(self._by_field)
+
     def norms(self, weighting: Weighting) -> Floats:
         """Return the norms of whole documents."""
         return self._vocabulary.norms(weighting)
 
 
 _STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))
+
+
+def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str, float] | None) -> Iterator[Explanation]:
+    """Explain the weighted frequency of a posting: a part for each field that holds the term."""
+    if weights is not None:
+        for column, name in enumerate(statistics.field_names):
+            rows, of_field = posting.of_field(column)
+            if len(rows):
+                dl = statistics.field(name).lengths[posting.docs][0]
+                label = f"{name}: weight {weights[name]:g} times tf={of_field.tf[0]}, dl={dl:g}"
+                yield Explanation(weights[name] * int(of_field.tf[0]), label)
 
 
 def check_lengths(lengths: str) -> None:

@@ -43,6 +43,8 @@ class TextScorer(Reranker, name="text_scorer"):
     def check(self) -> None:
         if not isinstance(self.model, BM25):
             raise ParameterError(f"text_scorer takes a bm25, as in text_scorer(bm25()), not {self.model!r}")
+        if self.model.fields is not None:
+            raise ParameterError("text_scorer takes a bm25 without fields: a text outside an index has none")
         self.model.check()
         super().check()
 

@@ -151,7 +151,7 @@ class Tuning:
                 continue
             low, high = axis.ends
             slack = 0.0 if hasattr(axis, "values") else NEAR_EDGE * (high - low)
-            least, most = limits.get(name.rpartition("__")[2], (-math.inf, math.inf))
+            least, most = limits.get(name.rpartition("__")[2].partition(".")[0], (-math.inf, math.inf))
             values = [trial.params[name] for trial in best]
             shown = f"{name}={_short(self.params[name])}"
             if all(value <= low + slack for value in values) and low > least:

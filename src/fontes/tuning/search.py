@@ -212,8 +212,8 @@ def tune(
         space: A mapping from parameter name to a list of values or a range: (low, high, step), or (low, high) for "random",
             "tpe" and parameters whose class knows a step. A range is of whole numbers if its bounds are and the present
             value is one or unknown. `k1` sets that parameter in every part of `stage` that has it, `bm25__k1` only in parts
-            called bm25. None: the space of the text, or for a stage the usual parameters of BM25 and query
-            likelihood in their ranges.
+            called bm25, and `fields.title` or `b.title` a field's value in a mapping. None: the space of the text, or for a
+            stage the usual parameters of BM25 and query likelihood in their ranges.
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
         measure: The measure to maximise.

@@ -207,7 +207,9 @@ def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
         shown = part.shown()
         for name, parameter in parameters(type(part)).items():
             if parameter.usual and (name in shown or getattr(part, name) is None):
-                space[name] = parameter.range
+                entries = shown[name] if isinstance(shown.get(name), Mapping) else None
+                names = [name] if entries is None else [f"{name}.{entry}" for entry in entries]
+                space |= dict.fromkeys(names, parameter.range)
     if not space:
         what = repr(tunable) if isinstance(tunable, Stage) else "a function"
         raise ParameterError(f"there is no default space for {what}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")
@@ -276,9 +278,14 @@ def _label(part: Part) -> str:
     return part.name or type(part).__name__
 
 
+def _parameter(name: str) -> str:
+    """Parameter of a name in the space that may be of a value in a mapping: `fields` for `bm25__fields.title`."""
+    return _field(name).partition(".")[0]
+
+
 def _has(part: Part, name: str) -> bool:
-    owner, _, field = name.rpartition("__")
-    return field in part.params() and owner in ("", _label(part))
+    owner, _, _ = name.rpartition("__")
+    return _parameter(name) in part.params() and owner in ("", _label(part))
 
 
 def _owner(stage: Retriever, name: str) -> Part:
@@ -297,18 +304,21 @@ def _at(stage: Retriever, path: str) -> Part | None:
     """Part for a path of a text: `bm25_2__k1` is the second part called bm25."""
     label, _, field = path.rpartition("__")
     numbered = re.fullmatch(r"(.+)_(\d+)", label)
-    named = [part for part in walk(stage) if part.name == label and field in part.params()]
+    named = [part for part in walk(stage) if part.name == label and field.partition(".")[0] in part.params()]
     if not named and numbered:
         named = [part for part in walk(stage) if part.name == numbered[1]][int(numbered[2]) - 1 :]
     return named[0] if named else None
 
 
 def _present(part: Part, field: str) -> Any:
+    name, dot, entry = field.partition(".")
+    if dot:
+        return part.entries(name).get(entry)
     value = getattr(part, field)
     # Lexical stages fill in the defaults of their variant in `weighting`.
     return getattr(getattr(part, "weighting", None), field, None) if value is None else value
 
 
 def _ranges(owners: Mapping[str, Part]) -> Setting:
-    known = {name: parameters(type(owner))[_field(name)] for name, owner in owners.items()}
+    known = {name: parameters(type(owner))[_parameter(name)] for name, owner in owners.items()}
     return {name: parameter.range for name, parameter in known.items() if parameter.range is not None}

@@ -1,0 +1,169 @@
+"""Fields of documents that an index keeps apart: their weights, and chosen fields as an index of these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import ParameterError
+from ..core.frozen import FrozenDict
+from ..core.registry import nearest
+from ..core.threads import in_threads
+from ..index.inversion import chunks
+from ..storage.caches import Attached, Cached, weakly
+from ..storage.hashes import hash_json
+
+if TYPE_CHECKING:
+    from ..core.strings import Strings
+    from ..index.positions import Positions
+    from ..index.postings import Searchable
+
+CHUNK = 1 << 20  # postings counted at a time
+LEAST, MOST = 1e-6, 1e6  # weights of fields, which keep scores within float32
+EXAMPLE = "fields={'title': 3, 'text': 1}"
+
+
+@dataclass(frozen=True)
+class _Columns:
+    names: tuple[str, ...]
+    lengths: NDArray[Any]
+    tokens: NDArray[Any]
+    df: NDArray[Any]
+    cf: NDArray[Any]
+    lists: ChosenFields
+
+    def frequencies(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        return self.lists.frequencies(terms)[1]
+
+
+class ChosenFields:
+    """Some of the separate fields of an index, as an index of these alone would have them; see `Searchable`.
+
+    Documents and numbers of terms are those of the index. A term that none of the fields holds has df 0.
+
+    Args:
+        index: The index, or a part of one.
+        names: Names of the fields.
+
+    Attributes:
+        lengths: int64; terms of each document in the fields.
+        df: int64; documents with each term in one of the fields.
+        cf: int64; occurrences of each term in the fields.
+        tokens: Sum of `cf`.
+    """
+
+    def __init__(self, index: Searchable, names: tuple[str, ...]) -> None:
+        self._index, self._base = index, index.field_statistics
+        self._columns = [self._base.names.index(name) for name in names]
+        self.ids: Strings = index.ids
+        self.fingerprint = hash_json([index.fingerprint, names])
+        self.terms, self.term_number = index.terms, index.term_number
+        chosen = (np.asarray(array)[..., self._columns] for array in (self._base.lengths, self._base.tokens, self._base.cf))
+        lengths, tokens, cf = chosen
+        self.lengths: NDArray[np.int64] = lengths.sum(axis=1, dtype=np.int64)
+        self.cf: NDArray[np.int64] = cf.sum(axis=1, dtype=np.int64)
+        self.tokens = int(tokens.sum(dtype=np.int64))
+        self.df = self._counted()
+        self.separate = names
+        own = weakly(self)
+        self.field_statistics = _Columns(names, lengths, tokens, np.asarray(self._base.df)[:, self._columns], cf, own)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the files have the content of the fingerprint."""
+        return self._index.is_sound
+
+    @property
+    def whole(self) -> Searchable:
+        """The same fields of the whole, for a part of an index."""
+        whole: Searchable = self._index.whole  # type: ignore[attr-defined]
+        return chosen_fields(whole, self.separate)
+
+    @property
+    def has_positions(self) -> bool:
+        """False: positions are those of all fields."""
+        return False
+
+    @property
+    def positions(self) -> Positions:
+        """Raises ParameterError."""
+        raise ParameterError("phrases are found in all fields together; give each field of the index a weight above 0")
+
+    def only(self, names: Collection[str]) -> Searchable:
+        """Return fewer of the fields."""
+        return chosen_fields(self._index, names)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the postings of terms in the fields, end to end: ordinals of documents, frequencies."""
+        docs, frequencies = self.frequencies(terms)
+        return docs, frequencies.sum(axis=1, dtype=np.int32)
+
+    def frequencies(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the ordinals of documents, and the frequency in each field, of the postings of terms."""
+        frequencies = self._base.frequencies(terms)[:, self._columns]
+        rows = frequencies.any(axis=1)
+        return self._index.postings(terms)[0][rows], frequencies[rows]
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        return repr(self._index)
+
+    def _counted(self) -> NDArray[np.int64]:
+        if len(self._columns) == 1:
+            return np.asarray(self._base.df)[:, self._columns[0]].astype(np.int64)
+        df, of_index = np.zeros(len(self.terms), dtype=np.int64), self._index.df
+
+        def part(edges: tuple[int, int]) -> None:
+            first, last = edges
+            present = self._base.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
+            terms = np.repeat(np.arange(last - first), of_index[first:last])
+            df[first:last] = np.bincount(terms[present], minlength=last - first)
+
+        in_threads(part, list(chunks(of_index, CHUNK)))
+        return df
+
+
+_CHOSEN: Attached[Searchable, Cached[tuple[str, ...], ChosenFields]] = Attached("chosen_fields", lambda index: Cached())
+
+
+def chosen_fields(index: Searchable, names: Collection[str]) -> Searchable:
+    """Return these fields of an index as an index of them alone; the index itself if they are all of its fields."""
+    known = index.field_statistics.names
+    chosen = tuple(name for name in known if name in names)
+    if chosen == tuple(known):
+        return index
+    if isinstance(index, ChosenFields):
+        return index.only(chosen)
+    return _CHOSEN.of(index).get(chosen, lambda: ChosenFields(weakly(index), chosen))
+
+
+def field_weights(weights: Mapping[str, float]) -> FrozenDict[float]:
+    """Return the weights of fields as floats, without those that are 0.
+
+    Raises:
+        ParameterError: A weight is no number in its range, or none is above 0.
+    """
+    if not isinstance(weights, Mapping) or not weights:
+        raise ParameterError(f"fields must give names of fields their weights, as {EXAMPLE}, not {weights!r}")
+    for name, weight in weights.items():
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not number or not (weight == 0 or LEAST <= weight <= MOST):
+            raise ParameterError(f"the weight of the field '{name}' must be 0 or from {LEAST:g} to {MOST:g}, not {weight!r}")
+    kept = {name: float(weight) for name, weight in weights.items() if weight != 0}
+    if not kept:
+        raise ParameterError(f"all fields have the weight 0; give one at least a weight above 0, as {EXAMPLE}")
+    return FrozenDict(kept)
+
+
+def check_names(names: Collection[str], known: Collection[str], of: str) -> None:
+    """Raise ParameterError for a name that is not known, with the nearest one."""
+    for name in names:
+        if name not in known:
+            raise ParameterError(f"{of} '{name}'; {nearest(name, known)}")

@@ -1,0 +1,92 @@
+"""`OverFields`: base class of lexical models that can weigh the fields of documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from numbers import Real
+from typing import Any, Self
+
+from ..core.errors import ParameterError
+from ..core.frozen import FrozenDict
+from ..core.parameters import tuned
+from ..core.progress import Report, silent
+from ..core.values import Topic
+from ..index.postings import Searchable
+from .fields import check_names, chosen_fields, field_weights
+from .retriever import Lexical
+from .structured import StructuredQuery
+from .weighting import Weighting
+
+WEIGHTS: Any = tuned(None, (0.5, 10.0, 0.5), (0.0, math.inf), entry=1.0)
+"""The field of a dataclass that takes the weights."""
+
+
+class OverFields(Lexical):
+    """A lexical model of all fields joined, or of weighted fields.
+
+    Attributes:
+        fields: Weights of fields that the index keeps apart, such as {"title": 3, "text": 1}. A field without one, or with 0,
+            is not searched. None: all fields as one text.
+    """
+
+    fields: Mapping[str, float] | None
+
+    def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
+        return super()._parameters_of(weighting) | {"fields": self._weights}
+
+    @property
+    def searched(self) -> Searchable:
+        """Holder of the postings: the index, or some of its fields."""
+        return self._searched
+
+    @cached_property
+    def _searched(self) -> Searchable:
+        weights = self._weights
+        return self.index if weights is None else chosen_fields(self.index.state, weights)
+
+    @property
+    def _weights(self) -> FrozenDict[float] | None:
+        """The weights above 0, checked.
+
+        Raises:
+            ParameterError: A weight or a name is wrong, or the index keeps no fields apart.
+        """
+        if self.fields is None:
+            return None
+        weights, state = field_weights(self.fields), self.index.state
+        check_names(self.fields, state.field_statistics.names, f"{state.path} has no field")
+        return weights
+
+    @property
+    def _complete(self) -> Self:
+        """The same stage for comparisons: defaults in place of None, weights as floats, none of them 0."""
+        if not isinstance(self.fields, Mapping):
+            return self
+        weights = {name: float(weight) if isinstance(weight, Real) else weight for name, weight in self.fields.items()}
+        kept = FrozenDict({name: weight for name, weight in weights.items() if weight != 0})
+        return replace(self, fields=kept)  # type: ignore[type-var]
+
+    def key(self) -> str | None:
+        return super(OverFields, self._complete).key()
+
+    def _structured(self, topic: Topic) -> StructuredQuery:
+        if self.searched is not self.index:
+            raise ParameterError(
+                f"topic '{topic.id}' has a structured query, which all fields are searched for: give each of "
+                f"{', '.join(self.index.state.separate)} a weight above 0, or name the field in the query, as title:word"
+            )
+        return super()._structured(topic)
+
+    def entries(self, name: str) -> Mapping[str, Any]:
+        if name == "fields" and self.fields is None:
+            return dict.fromkeys(self.index.state.separate, 1.0)
+        return super().entries(name)
+
+    def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
+        counts, searched = super()._counts(topics, progress), self.searched
+        if searched is self.index:
+            return counts
+        return [{term: count for term, count in bag.items() if searched.df[term]} for bag in counts]
