@@ -29,7 +29,7 @@ for library in ("sentence_transformers", "accelerate", "datasets"):
 
 from support.tiny_t5 import TEXT, save_t5  # noqa: E402 (needs torch)
 
-from fontes.train.rewriter_model import RewriterModel  # noqa: E402
+from fontes.train.rewriter import RewriterModel  # noqa: E402
 from fontes.train.runner import fitting  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -28,7 +28,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
 from fontes.train.runner.fitting import LikeLength  # noqa: E402 (imports torch)
-from fontes.train.term_model import TermModel  # noqa: E402
+from fontes.train.terms import TermModel  # noqa: E402
 
 
 def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
@@ -233,7 +233,7 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("term_model.TermModel.loss", "terms._measured"):
+    for name in ("terms.TermModel.loss", "terms._measured"):
         with monkeypatch.context() as patched:
             patched.setattr(f"fontes.train.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):

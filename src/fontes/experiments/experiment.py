@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
 from ..formats.decoding import ERRORS, ReadingOptions, reading_as
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
-from ..measures import DEFAULT, Measure, parse
+from ..measures import DEFAULT, parse
 from ..storage.files import reading
 from .collection import Collection
 from .problems import NOTHING, Problems, System
@@ -147,20 +148,29 @@ class ExperimentFile:
             raise _one_sentence(self.path, self.raw, error) from None
         systems = self._systems()
         self.sources = self._sources(self._table.collection)
-        self.reading = self._reading()
+        with self._problems_of("collection"):
+            self.reading = ReadingOptions(self._table.collection.encoding, self._table.collection.errors)
         self.index = self._checked_index()
         self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
         self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
         self.runs = {
             name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)
         }
-        self.measures = self._measures()
-        self.forms = self._forms()
+        with self._problems_of("report", "measures: "):
+            self.measures = tuple(map(parse, self._table.report.measures))
+        self.forms = tuple(self._table.report.forms)
         self.baseline = self._table.report.baseline
         self.testing = self._testing()
 
     def _error(self, table: str, problem: str) -> InputError:
         return problem_in(self.path, table, problem)
+
+    @contextlib.contextmanager
+    def _problems_of(self, table: str, key: str = "") -> Iterator[None]:
+        try:
+            yield
+        except FontesError as error:
+            raise self._error(table, f"{key}{error}") from None
 
     def _place(self, name: str | None) -> Path | None:
         return None if name is None else self.path.parent / Path(name).expanduser()
@@ -207,19 +217,11 @@ class ExperimentFile:
             return source if part == "corpus" or split is None else f"{source}/{split}"
         if source is None or not source.is_dir() or not is_beir(source):
             return source
-        try:
+        with self._problems_of("collection"):
             if part == "corpus":
                 return present(source, CORPUS)
             files = qrels_files(source)
             return beir_file(source, QUERIES) if part == "topics" else files[split_of(source, files, split)]
-        except FontesError as error:
-            raise self._error("collection", str(error)) from None
-
-    def _reading(self) -> ReadingOptions:
-        try:
-            return ReadingOptions(self._table.collection.encoding, self._table.collection.errors)
-        except ParameterError as error:
-            raise self._error("collection", str(error)) from None
 
     def _checked_index(self) -> IndexTable:
         values = self.raw.get("index", {})
@@ -233,30 +235,18 @@ class ExperimentFile:
             raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
         return self._table.index
 
-    def _measures(self) -> tuple[Measure, ...]:
-        try:
-            return tuple(parse(measure) for measure in self._table.report.measures)
-        except FontesError as error:
-            raise self._error("report", f"measures: {error}") from None
-
-    def _forms(self) -> tuple[str, ...]:
-        known = [suffix[1:] for suffix in SUFFIXES]
-        for form in self._table.report.forms:
-            if form not in known:
-                raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known)}")
-        return tuple(self._table.report.forms)
-
     def _testing(self) -> Testing:
-        report = self._table.report
+        report, known_forms = self._table.report, [suffix[1:] for suffix in SUFFIXES]
+        for form in report.forms:
+            if form not in known_forms:
+                raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known_forms)}")
         for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self._table.systems)):
             name = getattr(report, key)
             if name is not None and name not in known:
                 raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
         values = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
-        try:
+        with self._problems_of("report"):
             return Testing(**{key: value for key, value in values.items() if value is not None})
-        except FontesError as error:
-            raise self._error("report", str(error)) from None
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -389,7 +379,6 @@ class Experiment:
     """
 
     def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
-
         self._file = ExperimentFile(path)
         self._systems = Expressions(self._file)
         self.output = self._file.output if output is None else Path(output)
@@ -441,10 +430,13 @@ class Experiment:
         data = self._data(problems)
         documents, topics, qrels = None, None, None
         with problems.collected():
-            qrels = _qrels(sources) if "qrels" in data else None
+            if "qrels" in data:
+                qrels = _collection(sources.qrels).qrels() if isinstance(sources.qrels, str) else Qrels.of(sources.qrels)
             topics = _judged(sources, qrels) if qrels is not None and "topics" in data else None
         with problems.collected():
-            documents = _documents(sources, self.output) if self._systems.searching and "corpus" in data else None
+            if self._systems.searching and "corpus" in data:
+                corpus = _collection(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
+                documents = Collection(corpus, self.output, format=sources.format)
         runs_here = all(f"{RUN}{name}" in data for name in file.runs)
         problems.look_at_systems(title, self._made if runs_here else self._searching)
         problems.raise_all(title)
@@ -508,15 +500,6 @@ def _collection(name: str) -> Dataset:
     collection = named(name)
     assert collection is not None
     return collection
-
-
-def _documents(sources: Sources, folder: Path) -> Collection:
-    documents = _collection(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
-    return Collection(documents, folder, format=sources.format)
-
-
-def _qrels(sources: Sources) -> Qrels:
-    return _collection(sources.qrels).qrels() if isinstance(sources.qrels, str) else Qrels.of(sources.qrels)
 
 
 def _judged(sources: Sources, qrels: Qrels) -> Topics:

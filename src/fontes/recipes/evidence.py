@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.checks import check_whole
@@ -14,6 +13,10 @@ from ..core.parameters import parameters
 from ..core.part import Part, walk
 from ..experiments import Collection
 from ..fusion import fuse
+from ..neural import ChunkedEncoder, ColBERT, CrossEncoder, SentenceEncoder, TransformerEncoder
+from ..neural.encoders.architectures import configured_positions
+from ..neural.encoders.transformer import tokenizer_limit
+from ..neural.models.hub import at_hand
 from ..passages import to_documents
 from ..text import Analyzer
 from ..train import BiEncoderSettings
@@ -25,7 +28,7 @@ from .sides import check_apart, measured_apart, side_of
 
 if TYPE_CHECKING:
     from ..lexical import BM25
-    from ..neural import ColBERT, Encoder, Reranker, Splade
+    from ..neural import Encoder, Reranker, Splade
 
 
 DOCUMENT_TOKENS = 2048  # tokens of a whole document, the default of an encoder
@@ -56,6 +59,7 @@ TUNED_BY = "RR@10"
 AUTO = "auto"  # spaCy's small pipeline of the language
 
 System = Stage[Topics, Run]
+T = TypeVar("T")
 
 
 class EvidenceRows:
@@ -178,8 +182,6 @@ def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
 
 def whole(model: str | Encoder, attention: str = "model") -> Encoder:
     """Return an encoder of up to 2,048 document tokens; a trained sentence encoder keeps its folder's settings."""
-    from ..neural import SentenceEncoder, TransformerEncoder
-
     if not isinstance(model, str):
         return model
     if _has(model, "modules.json" if attention == "model" else "fontes.json"):
@@ -187,54 +189,19 @@ def whole(model: str | Encoder, attention: str = "model") -> Encoder:
     return TransformerEncoder(model, max_length=_beyond_tokenizer(model), attention=attention)
 
 
-def of_sentences(model: str | Encoder) -> Encoder:
-    """Return a plain sentence encoder."""
-    from ..neural import SentenceEncoder
-
-    return SentenceEncoder(model) if isinstance(model, str) else model
-
-
-def with_prompts(model: str | Encoder) -> Encoder:
-    """Return a sentence encoder with E5's prompts."""
-    from ..neural import SentenceEncoder
-
-    return SentenceEncoder(model, query_prompt="query: ", document_prompt="passage: ") if isinstance(model, str) else model
-
-
-def in_windows(model: str | Encoder) -> Encoder:
-    """Return a sentence encoder over windows; a document scores as its best window."""
-    from ..neural import ChunkedEncoder
-
-    return ChunkedEncoder(of_sentences(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
-
-
-def of_tokens(model: str | ColBERT) -> ColBERT:
-    """Return a late-interaction model that reads whole paragraphs."""
-    from ..neural import ColBERT
-
-    return ColBERT(model, document_length=POSITIONS) if isinstance(model, str) else model
-
-
-def reranker_of(model: str | Reranker, folder: Path) -> Reranker:
-    """Return a reranker; a string names a cross-encoder, whose scores are cached in a folder for resuming."""
-    from ..neural import CrossEncoder
-
-    return CrossEncoder(model, cache=folder / "scores.sqlite") if isinstance(model, str) else model
+def of_name(kind: Callable[..., T], model: Any, **settings: Any) -> T:
+    """Return the model of a name or folder; a model is returned unchanged."""
+    loaded: T = kind(model, **settings) if isinstance(model, str) else model
+    return loaded
 
 
 def _has(model: str, *files: str) -> bool:
-    from ..neural.models.hub import at_hand
-
     folder = at_hand(model)
     return folder is not None and any((folder / file).exists() for file in files)
 
 
 def _beyond_tokenizer(model: str) -> int | None:
     """Tokens to read if the tokenizer cuts below DOCUMENT_TOKENS and the model's positions; else None."""
-    from ..neural.encoders.architectures import configured_positions
-    from ..neural.encoders.transformer import tokenizer_limit
-    from ..neural.models.hub import at_hand
-
     folder = at_hand(model)
     positions = None if folder is None else configured_positions(folder)
     if folder is None or positions is None or min(DOCUMENT_TOKENS, positions) <= tokenizer_limit(folder):
@@ -252,8 +219,6 @@ def _about(row: str, model: str) -> str:
 
 def _lacking(model: str) -> str:
     """Problem with a named model; empty if it is on this machine."""
-    from ..neural.models.hub import at_hand
-
     try:
         return "" if at_hand(model) else f"{model} is not on this machine: run `hf download {model}`"
     except FontesError as error:
@@ -383,10 +348,18 @@ class Evidence(Recipe, name="evidence"):
         for name in ("nystromformer", "longformer", "reformer"):
             rows.with_trained(name, bm25, lambda model: index.dense(whole(model)))
         rows.with_model("performer", lambda model: index.dense(whole(model, attention="favor+")))
-        rows.with_model("windows", lambda model: index.dense(in_windows(model)))
-        rows.with_model("encoder", lambda model: index.dense(of_sentences(model)))
-        rows.with_trained("trained", bm25, lambda model: index.dense(of_sentences(model)))
-        rows.with_model("e5", lambda model: index.dense(with_prompts(model)))
+        rows.with_model(
+            "windows",
+            lambda model: index.dense(
+                ChunkedEncoder(SentenceEncoder(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
+            ),
+        )
+        rows.with_model("encoder", lambda model: index.dense(of_name(SentenceEncoder, model)))
+        rows.with_trained("trained", bm25, lambda model: index.dense(of_name(SentenceEncoder, model)))
+        rows.with_model(
+            "e5",
+            lambda model: index.dense(of_name(SentenceEncoder, model, query_prompt="query: ", document_prompt="passage: ")),
+        )
         rows.with_model("splade", index.splade)
 
         # Paragraphs: the best one counts for a document.
@@ -394,7 +367,7 @@ class Evidence(Recipe, name="evidence"):
         paragraphs = partial(collection.split(passages).index, self.language)
         best = to_documents("max", separator=passages.separator)
         rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(whole(model)) >> best)
-        rows.with_model("colbert", lambda model: paragraphs().late(of_tokens(model)) >> best)
+        rows.with_model("colbert", lambda model: paragraphs().late(of_name(ColBERT, model, document_length=POSITIONS)) >> best)
 
         # Both, and reranked.
         hybrid = bm25
@@ -402,5 +375,8 @@ class Evidence(Recipe, name="evidence"):
             weights = learning.weights("hybrid", (bm25, dense), "RR@10") if learning.dev.qrels else None
             hybrid = fuse(bm25, dense) if weights is None else fuse(bm25, dense, method="wsum", weights=weights)
             rows["hybrid"] = hybrid
-        rows.with_model("reranker", lambda model: hybrid % self.reread >> reranker_of(model, collection.folder), row="reranked")
+        scores = collection.folder / "scores.sqlite"  # kept for resuming
+        rows.with_model(
+            "reranker", lambda model: hybrid % self.reread >> of_name(CrossEncoder, model, cache=scores), row="reranked"
+        )
         return rows.done()

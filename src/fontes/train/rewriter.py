@@ -13,12 +13,14 @@ from pydantic import Field
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.values import Topics
-from ..neural.models.hub import located
-from ..rewrite.canardt5 import KIND, context_parts
+from ..neural.models.base import token_ids
+from ..neural.models.compute import set_dropout
+from ..neural.models.hub import located, quiet, seq2seq, without_warnings
+from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
 from .runner.checkpoint_folder import check_place
-from .runner.running import Fit, Training, check_training, run
+from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
 
 BASE = "google-t5/t5-base"
@@ -61,7 +63,6 @@ def train_rewriter(
     check_place(place, overwrite)
     check_training("training a rewriter")
     learned, validated = training_split(Topics.read(topics), None if validation is None else Topics.read(validation), settings)
-    from .rewriter_model import RewriterModel
 
     folder = located(base, KIND)
     model = RewriterModel(folder, settings)
@@ -190,3 +191,54 @@ def conversations(pairs: Sequence[RewritePair]) -> set[str]:
 def hash_of(pairs: Sequence[RewritePair]) -> str:
     """Return the hash of contexts and rewrites in order."""
     return hash_json([[list(pair.context), pair.rewrite] for pair in pairs])
+
+
+INPUT = 512  # default tokens of a context
+IGNORED = -100  # the label of padding
+
+
+class RewriterModel:
+    """T5 in float32 on the CPU, made from a base.
+
+    Args:
+        folder: Folder of the base.
+        settings: Training settings.
+
+    Raises:
+        InputError: The base cannot be read, or is no encoder-decoder.
+    """
+
+    def __init__(self, folder: Path, settings: RewriterSettings) -> None:
+        import transformers
+
+        self._settings = settings
+        self.network, self.tokenizer = seq2seq(folder, KIND)
+        if settings.dropout is not None:
+            set_dropout(self.network, settings.dropout)
+        self.collator = transformers.DataCollatorForSeq2Seq(self.tokenizer, model=self.network, label_pad_token_id=IGNORED)
+
+    def rows(self, pairs: Sequence[RewritePair]) -> Rows:
+        """Return the turns as rows: tokens of the context, and those of the rewrite as labels."""
+        inputs = context_ids(self.tokenizer, [pair.context for pair in pairs], self._settings.max_length or INPUT)
+        labels = token_ids(self.tokenizer, [pair.rewrite for pair in pairs], self._settings.target_length)
+        rows = [
+            {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": written}
+            for ids, written in zip(inputs, labels, strict=True)
+        ]
+        return Rows(rows, [len(ids) for ids in inputs])
+
+    def counted(self, batch: Any) -> int:
+        """Return the number of rewrite tokens of a batch, over which the loss is the mean."""
+        return int((batch["labels"] != IGNORED).sum())
+
+    def save(self, folder: Path) -> None:
+        """Write the model to a folder."""
+        with quiet():
+            self.network.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+
+    def restore(self, folder: Path) -> None:
+        """Load weights from a folder."""
+        with without_warnings():
+            other, _ = seq2seq(folder, KIND)
+        self.network.load_state_dict(other.state_dict())
