@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.hashed_encoder import Hashed
 from support.tiny_colbert import documents, tiny_colbert
 from support.tiny_models import tiny
 
@@ -92,6 +93,16 @@ def test_a_string_is_used_as_the_model_that_it_stands_for(index: ft.Index, monke
 def test_another_part_in_the_place_of_a_model_is_refused(index: ft.Index, stage: str, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         expression.pipeline(stage, index)("old well")
+
+
+def test_encode_takes_an_encoder_or_the_name_of_a_sentence_encoder(index: ft.Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ParameterError, match="encode takes an encoder, or the name of a sentence encoder, not 3"):
+        index.encode(3)
+    taken: list[str] = []
+    monkeypatch.setattr("fontes.neural.encode.SentenceEncoder", lambda name: taken.append(name) or Hashed())
+    index.encode("some-model")
+    assert taken == ["some-model"]
+    assert index.dense(Hashed()).search("old well")
 
 
 def test_preparing_dense_retrieval_encodes_the_documents_once(index: ft.Index) -> None:

@@ -15,6 +15,7 @@ from ..index.embeddings.journal import remote_encoder
 from ..index.embeddings.weights import WEIGHTS
 from .dense.dense import in_precision, precision_of, settings_of
 from .encoders.base import Encoder, document_vectors
+from .encoders.sentence import SentenceEncoder
 from .late.colbert import ColBERT
 from .sparse.splade import SparseEncoder, is_sparse
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def encode(
     index: Index | State,
-    encoder: Encoder | SparseEncoder,
+    encoder: Encoder | SparseEncoder | str,
     *,
     dtype: str | None = None,
     overwrite: bool = False,
@@ -39,7 +40,8 @@ def encode(
 
     Args:
         index: The index.
-        encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
+        encoder: Makes the vectors; a string is the model of a `SentenceEncoder`. Where its precision is "auto", it is that in
+            which those of other documents were made.
         dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
             documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
             to four decimals.
@@ -51,11 +53,15 @@ def encode(
     Raises:
         FontesError: The disk is full, or the cluster lost; what is encoded stays.
     """
+    if isinstance(encoder, str):
+        encoder = SentenceEncoder(encoder)
     with work(ray=ray):
         if isinstance(encoder, ColBERT):
             raise ParameterError(
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
+        if not callable(getattr(encoder, "encode_documents", None)):
+            raise ParameterError(f"encode takes an encoder, or the name of a sentence encoder, not {encoder!r}")
         component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
         if component is WEIGHTS and dtype is not None:
             raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
