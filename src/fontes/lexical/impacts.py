@@ -24,7 +24,8 @@ from ..storage.arrays import REMEDY, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind
 from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
-from .kernel import BLOCK, DEPTHS, WINDOW, summarize, unite
+from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+from .unions import unite
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:

@@ -357,33 +357,6 @@ def search_all(terms: Any, query_weights: Any, lists: Any, ids: Any, k: int, key
 
 
 @kernel()
-def unite(terms: Any, lists: Any, marks: Any, docs: Any) -> int:
-    """Find the documents that have one of some terms.
-
-    Args:
-        terms: The terms.
-        lists: Bounds and documents of the postings, as of `search`.
-        marks: uint8, zeros: room for each document, and up to a multiple of 8.
-        docs: Output: the documents, ascending; one more place than there are documents.
-
-    Returns:
-        The number of documents.
-    """
-    bounds, of_lists = lists
-    for i in range(len(terms)):
-        for at in range(bounds[terms[i]], bounds[terms[i] + 1]):
-            marks[of_lists[at]] = 1
-    words = marks.view(np.uint64)
-    size = 0
-    for word in range(len(words)):
-        if words[word]:
-            for doc in range(8 * word, 8 * word + 8):
-                docs[size] = doc
-                size += marks[doc]
-    return size
-
-
-@kernel()
 def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
     """Decode sorted keys to documents and scores.
 
