@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -12,7 +13,7 @@ from support.naive_queries import NaiveIndex, random_query
 from support.small_collections import PROPERTY
 
 from fontes.core import Doc, InputError, ParameterError, Topic, Topics
-from fontes.core.query import AnyOf, Condition, Group, Term
+from fontes.core.query import AnyOf, Condition, Group, Phrase, Term
 from fontes.core.ranking import order_keys
 from fontes.index import Index
 from fontes.lexical import impacts
@@ -206,3 +207,30 @@ def test_matches_are_the_same_with_decoded_postings_and_without(index, monkeypat
     fresh.bm25()(Topics([Topic("1", terms[0]), Topic("2", terms[1])]))
     assert [fresh.bm25().matches(topic).tolist() for topic in groups] == before
     assert [np.unique(index.postings(np.array(sorted(map(index.term_number, words))))[0]).tolist() for words in texts] == before
+
+
+def test_structured_queries_are_searched_here_where_actors_hold_the_shards(index, monkeypatch):
+    class Holders:
+        def run(self, stage, method, arguments, progress):
+            raise AssertionError("actors are asked")
+
+    query = topic(Group(must=(Term("a"), Term("b"))))
+    expected = index.bm25()(Topics([query]))
+    monkeypatch.setattr(index.state, "actors", Holders())
+    assert index.bm25()(Topics([query])) == expected
+    assert list(index.bm25().search(query)) == list(expected["1"])[:10]
+    with pytest.raises(AssertionError, match="actors are asked"):
+        index.bm25()(Topics([query, Topic("2", "a")]))
+
+
+def test_counts_that_are_kept_have_a_limit(index, monkeypatch):
+    from fontes.lexical import pseudo_terms
+
+    state = Index.open(index.path).state
+    monkeypatch.setattr(pseudo_terms, "MEMORY", 1_000)
+    scores = []
+    for _ in range(2):
+        for pair in itertools.permutations(WORDS, 2):
+            scores.append(state.bm25().search(topic(Group(should=(Phrase(pair, (0, 1)), AnyOf(pair)))))[0].score)
+    assert scores[: len(scores) // 2] == scores[len(scores) // 2 :]
+    assert vars(state)["_attached_clause_counts"]._total < 2_000

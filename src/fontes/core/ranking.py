@@ -81,7 +81,8 @@ class Ranking(Sequence[Hit]):
         docs = self.docs()
         if snippets is None:
             return [doc.text[:SNIPPET] for doc in docs]
-        return [piece.marked(before, after) for piece in snippets([(self.topic.text, doc) for doc in docs])]
+        query = self.topic.text if self.topic.query is None else self.topic
+        return [piece.marked(before, after) for piece in snippets([(query, doc) for doc in docs])]
 
     def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
         """Count the documents by their values in some columns of the index.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import Report
+from ..core.query import Leaf as Clause
 from ..core.run import Ranking
 from ..core.strings import Strings
 from ..core.values import Doc, Topic
@@ -22,7 +23,7 @@ from ..storage.arrays import REMEDY
 from ..storage.files import write
 from ..storage.hashes import hash_json
 from ..text import Analyzer, Snippet
-from ..text.snippets import snippets
+from ..text.snippets import clause_snippet, snippets
 from .batches import content, field_contents
 from .build import IndexSettings, TermWeights
 from .ciff import ciff_messages
@@ -45,7 +46,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..core.run import Run
-    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
+    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood, SequentialDependence
     from ..lexical.language import QueryLanguage
     from ..neural.dense.dense import Dense, encoder_of
     from ..neural.encode import encode as encode_documents
@@ -174,6 +175,7 @@ class State:
         learned_sparse = StageMethod(LearnedSparse)
         query = StageMethod(QueryLanguage)
         rm3 = StageMethod(RM3)
+        sdm = StageMethod(SequentialDependence)
         causal_feedback = StageMethod(CausalFeedback)
         dense = StageMethod(Dense)
         late = StageMethod(Late)
@@ -465,18 +467,23 @@ class State:
         """
         write(path, ciff_messages(self, description))
 
-    def snippet(self, query: str, doc: Doc) -> Snippet:
+    def snippet(self, query: str | Topic, doc: Doc) -> Snippet:
         """Passage of a document's text that fits a query best, with its matches."""
         return self.snippets([(query, doc)])[0]
 
-    def snippets(self, pairs: Sequence[tuple[str, Doc]]) -> list[Snippet]:
-        """Snippets of several (query, document) pairs, much faster than one at a time."""
-        analyzer = self.analyzer
-        queries = list(dict.fromkeys(query for query, _ in pairs))
-        terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
-        return snippets(analyzer, [(doc.text, terms[query]) for query, doc in pairs])
+    def snippets(self, pairs: Sequence[tuple[str | Topic, Doc]]) -> list[Snippet]:
+        """Snippets of several (query, document) pairs, much faster than one at a time.
 
-    def marked(self, query: str, doc: Doc) -> str:
+        A topic with a structured query is shown by its clauses, other ones by their text.
+        """
+        analyzer = self.analyzer
+        plain = [(query if isinstance(query, str) else query.text, doc) for query, doc in pairs if not _clauses(query)]
+        queries = list(dict.fromkeys(query for query, _ in plain))
+        terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
+        of_plain = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
+        return [clause_snippet(analyzer, doc.text, own) if (own := _clauses(query)) else next(of_plain) for query, doc in pairs]
+
+    def marked(self, query: str | Topic, doc: Doc) -> str:
         """Title and best passage of a document as HTML, with the query terms in bold."""
         title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
         return title + self.snippet(query, doc).html("<b>", "</b>")
@@ -512,6 +519,11 @@ class State:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.path.absolute(), self.analyzer)
+
+
+def _clauses(query: str | Topic) -> tuple[Clause, ...]:
+    """Clauses that score in the structured query of a topic."""
+    return () if isinstance(query, str) or query.query is None else tuple(query.query.scored)
 
 
 def _again(path: Path, analyzer: Analyzer) -> State:

@@ -1,6 +1,7 @@
 """Lexical retrieval models, as weightings over one search kernel."""
 
 from .bm25 import BM25, BM25Weighting
+from .dependence import SequentialDependence
 from .feedback import RM3, CausalFeedback
 from .learned_sparse import LearnedSparse, LearnedSparseWeighting
 from .likelihood import LikelihoodWeighting, QueryLikelihood
@@ -20,6 +21,7 @@ __all__ = [
     "LikelihoodWeighting",
     "Postings",
     "QueryLikelihood",
+    "SequentialDependence",
     "Statistics",
     "TFIDFWeighting",
     "Weighting",

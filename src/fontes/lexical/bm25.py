@@ -18,7 +18,7 @@ from ..core.registry import nearest
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
 from .over_fields import WEIGHTS, OverFields
-from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, explained_tf
+from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, check_phrase_idf, explained_tf, idf_of
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -132,6 +132,7 @@ class BM25Weighting(Weighting):
     lengths: str = "exact"
     fields: FrozenDict[float] | None = None
     combine: str = "frequencies"
+    phrase_idf: str = field(default="own", repr=False)  # which the stored impacts of terms do not depend on
 
     @classmethod
     def of(cls, variant: str, **parameters: Any) -> BM25Weighting:
@@ -148,6 +149,7 @@ class BM25Weighting(Weighting):
     def __post_init__(self) -> None:
         _variant(self.variant)
         check_lengths(self.lengths)
+        check_phrase_idf(self.phrase_idf)
         self._check_fields()
         bs = self.b.values() if isinstance(self.b, Mapping) else (self.b,)
         if not 0 <= self.k1 < np.inf or not all(0 <= b <= 1 for b in bs):
@@ -176,7 +178,7 @@ class BM25Weighting(Weighting):
         """Idf times tf part, or their weighted sum by field."""
         if self.combine == "sum":
             return self._summed(statistics, postings)
-        idf = self.idf(statistics, statistics.df_of(postings.terms))
+        idf = idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
         weights: Floats = postings.spread(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
 
@@ -185,8 +187,8 @@ class BM25Weighting(Weighting):
         return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + np.abs(counts))
 
     def for_postings(self) -> BM25Weighting:
-        """Return the weighting with the default k3, which affects queries only."""
-        return self if self.k3 is None else replace(self, k3=None)
+        """Return the weighting with the default k3, which affects queries only, and phrase_idf."""
+        return self if self.k3 is None and self.phrase_idf == "own" else replace(self, k3=None, phrase_idf="own")
 
     def idf(self, statistics: Statistics, df: Any) -> Any:
         """Return the idf of terms with document frequencies `df`."""
@@ -203,7 +205,7 @@ class BM25Weighting(Weighting):
         value = float(self.postings(statistics, posting)[0])
         if self.combine == "sum":
             return Explanation(value, "sum over fields", tuple(self._explained_sums(statistics, posting)))
-        idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
+        idf = float(idf_of(self.idf, statistics, posting.terms, self.phrase_idf)[0])
         n, _ = self._collection(statistics)
         tf, length = self._frequencies(statistics, posting)
         of_tf: tuple[Explanation, ...] = ()
@@ -329,6 +331,8 @@ class BM25(OverFields, name="bm25"):
         lengths: "exact", or "lucene": lengths rounded to Lucene's one byte and documents without any term not counted, so that
             each score equals Lucene's.
         combine: "frequencies", BM25F; or "sum", a sum of scores by field, each with the field's own df, dl and avgdl.
+        phrase_idf: The idf of phrases and windows in structured queries: "own", from the number of documents that have them, or
+            "sum", of their terms, as in Lucene.
     """
 
     index: Index = field(repr=False)
@@ -341,6 +345,7 @@ class BM25(OverFields, name="bm25"):
     lengths: str = "exact"
     fields: Mapping[str, float] | None = WEIGHTS
     combine: str = "frequencies"
+    phrase_idf: str = "own"
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
     where: str | None = None

@@ -32,6 +32,9 @@ class RM3(Stage[Run, Topics], name="rm3"):
     normalized to sum 1, are interpolated with the topic's own normalized terms, which have the weight `original_weight`. The
     new topic holds the terms as `weights` and the old topic as `origin`.
 
+    Of a structured query what must and must not match stays, the weights of its clauses sum to `original_weight`, and the terms
+    of the relevance model are further clauses that raise the score.
+
     Terms of one character or more than 20, and those with other characters than letters and digits (Anserini: a to z and
     digits) are left out. A topic without results stays as it is. A structured query keeps the weight of the topic's own terms
     and what must and must not match; the terms of the relevance model are added as clauses that should match.
@@ -68,6 +71,10 @@ class RM3(Stage[Run, Topics], name="rm3"):
         model = self._relevance_model(ranking)
         if not model:
             return topic
+        if topic.query is not None:
+            return replace(topic, query=self._widened(topic.query, _scaled(model)), origin=topic)
+        if topic.query is not None:
+            return replace(topic, query=self._widened(topic.query, _scaled(model)), origin=topic)
         mixed = {term: self.original_weight * weight for term, weight in self._own_terms(self._mixed_with(topic)).items()}
         for term, weight in _scaled(model).items():
             mixed[term] = mixed.get(term, 0.0) + (1 - self.original_weight) * weight
@@ -83,11 +90,25 @@ class RM3(Stage[Run, Topics], name="rm3"):
         terms = tuple(Term(term, weight=(1 - self.original_weight) * weight) for term, weight in sorted(model.items()))
         return Group((own,), terms) if query.must else Group((), (own, *terms), query.must_not)
 
+    def _widened(self, query: Group, model: Mapping[str, float]) -> Group:
+        """Return a structured query with terms that raise the score; what must and must not match stays."""
+        own = weighted_by(query, query.weight)
+        total = sum(abs(clause.weight) for clause in own.scored)
+        own = weighted_by(own, self.original_weight / total) if total else own
+        terms = (Term(term, weight=(1 - self.original_weight) * weight) for term, weight in model.items())
+        return Group(own.must, (*own.should, *terms), own.must_not)
+
     def _mixed_with(self, topic: Topic) -> Topic:
         return topic
 
     def _own_terms(self, topic: Topic) -> dict[str, float]:
-        """Weights of a topic, or the share of each term of its text; they sum to 1."""
+        """Weights of a topic, of the terms in its structured query, or the share of each term of its text; they sum to 1."""
+        if topic.query is not None:
+            weights: dict[str, float] = {}
+            for clause in weighted_by(topic.query, topic.query.weight).scored:
+                for term in (clause.term,) if isinstance(clause, Term) else clause.terms:
+                    weights[term] = weights.get(term, 0.0) + clause.weight
+            return _scaled(weights)
         return _scaled(Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights)
 
     def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
@@ -155,3 +176,16 @@ def _weight(clause: Clause) -> float:
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()} if total > 0 else {}
+
+
+def weighted_by(group: Group, factor: float) -> Group:
+    """Return a group of weight 1 whose clauses that score have their weights times a factor and their groups' weights."""
+
+    def weighted(clause: Clause) -> Clause:
+        if isinstance(clause, Condition):
+            return clause
+        if isinstance(clause, Group):
+            return weighted_by(clause, factor * clause.weight)
+        return replace(clause, weight=factor * clause.weight)
+
+    return Group(tuple(map(weighted, group.must)), tuple(map(weighted, group.should)), group.must_not)

@@ -23,6 +23,7 @@ TINY = 1e-20  # bounds are float32, in which products with smaller query weights
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
+STEPS = np.arange(256) / 255  # of a bound in eight bits
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
 
 
@@ -104,19 +105,20 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     hit = np.zeros(WINDOW, dtype=np.uint8)
     score = np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
+    allowed = np.empty(0, dtype=np.bool_)
     for topic in range(first, last):
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
-        cursors = lists[0][terms[own]]
+        bag = terms[own], query_weights[own], lists, bounds_of, lists[0][terms[own]]
+        none = terms[:0], query_weights[:0], lists, bounds_of, lists[0][:0]
         pruned = True
         for at in range(own.start, own.stop):
             pruned = pruned and query_weights[at] > TINY and positive[terms[at]]
         if pruned:
-            least = _bound_blocks(terms[own], query_weights[own], lists, bounds_of, depth, block_bounds)
-            size = _pruned(
-                terms[own], query_weights[own], lists, bounds_of, rank, k, block_bounds, least, cursors, sums, score, candidates
-            )
+            block_bounds[:] = 0
+            least = _bound_blocks(bag, len(bag[0]), depth, block_bounds)
+            size = _pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
         else:
-            size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, candidates)
+            size = _exhaustive(bag, none, allowed, rank, k, windows, sums, hit, score, candidates)
         counts[topic - first] = size = _select(candidates, size, k)
         if k <= SORTED:
             _sort(candidates, size)
@@ -126,6 +128,172 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
 
 
 @kernel()
+def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int, results: Any) -> None:
+    """Find the best documents that have one of some clauses, whose lists are in two places.
+
+    Args:
+        own: (terms, weights, lists, bounds_of): the first terms, with float64 query weights, and their lists as of `search`.
+        other: The terms that follow, and their lists.
+        allowed: Whether each document may be returned; none: all.
+        depth: As of `search`; -1 where not all are allowed.
+        ids: As of `search`.
+        k: As of `search`.
+        results: As of `search`, with one row.
+    """
+    rank, order = ids
+    terms = len(own[0]) + len(other[0])
+    windows = (len(rank) + WINDOW - 1) // WINDOW
+    sums, score = np.zeros(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32)
+    candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
+    bag = own[0], own[1], own[2], own[3], own[2][0][own[0]]
+    second = other[0], other[1], other[2], other[3], other[2][0][other[0]]
+    if _is_positive(own) and _is_positive(other):
+        block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
+        least = _bound_blocks(bag, terms, depth, block_bounds)
+        least = max(least, _bound_blocks(second, terms, depth, block_bounds))
+        size = _pruned(bag, second, allowed, rank, k, block_bounds, least, sums, score, candidates)
+    else:
+        hit = np.zeros(WINDOW, dtype=np.uint8)
+        size = _exhaustive(bag, second, allowed, rank, k, windows, sums, hit, score, candidates)
+    _give(candidates, size, k, order, results)
+
+
+@kernel()
+def search_with(
+    numbers: Any, query_weights: Any, required: Any, excluded: Any, own: Any, other: Any, allowed: Any, ids: Any, k: int,
+    results: Any,
+) -> None:  # fmt: skip
+    """Find the best documents that have all of some clauses.
+
+    The shortest list leads, and the others are searched by galloping. A block of documents is passed over if one of the lists
+    has none of it, or if its bound does not reach the k-th best score so far.
+
+    Args:
+        numbers: int64; the list of each clause that scores: its number in `own`, or the complement of that in `other`.
+        query_weights: float64; their query weights.
+        required: int64; which of them a document must have, the shortest list first.
+        excluded: int64; lists that a document must not be in, numbered alike.
+        own: (lists, bounds_of), as of `search`.
+        other: Likewise.
+        allowed: Whether each document may be returned; none: all.
+        ids: As of `search`.
+        k: As of `search`.
+        results: As of `search`, with one row.
+    """
+    rank, order = ids
+    clauses, outside = len(numbers), len(excluded)
+    first, end = np.empty(clauses + outside, dtype=np.int64), np.empty(clauses + outside, dtype=np.int64)
+    is_own = np.empty(clauses + outside, dtype=np.bool_)
+    scale, row = np.empty(clauses, dtype=np.float64), np.full(clauses, -1, dtype=np.int64)
+    pruned: Any = True
+    for i in range(clauses + outside):
+        number = numbers[i] if i < clauses else excluded[i - clauses]
+        is_own[i] = number >= 0
+        bounds = own[0][0] if number >= 0 else other[0][0]
+        number = number if number >= 0 else ~number
+        first[i], end[i] = bounds[number], bounds[number + 1]
+        if i < clauses:
+            best, _, positive, row_of, _, _ = own[1]
+            if not is_own[i]:
+                scale[i], row[i] = query_weights[i] * other[1][0][number], other[1][3][number]
+                pruned = pruned and query_weights[i] > TINY and bool(other[1][2][number])
+            else:
+                scale[i], row[i] = query_weights[i] * best[number], row_of[number]
+                pruned = pruned and query_weights[i] > TINY and bool(positive[number])
+    scale *= 1 + 3e-7 * (clauses + 4)  # tolerance for rounding
+    lead, is_required = required[0], np.zeros(clauses, dtype=np.bool_)
+    is_required[required] = True
+    candidates = np.empty(2 * k + 64, dtype=np.uint64)
+    score, least, size, most = np.empty(1, dtype=np.float32), np.float32(0), 0, k
+    bits = score.view(np.uint32)
+    block, reaches = -1, True
+    while first[lead] < end[lead]:
+        doc = own[0][1][first[lead]] if is_own[lead] else other[0][1][first[lead]]
+        if pruned and doc // BLOCK != block:
+            block = doc // BLOCK
+            bound = 0.0
+            for i in range(clauses):
+                share = 1.0
+                if row[i] >= 0:
+                    step = own[1][4][row[i], block] if is_own[i] else other[1][4][row[i], block]
+                    if step == 0 and is_required[i]:
+                        bound = -1.0
+                        break
+                    share = STEPS[step]
+                bound += share * scale[i]
+            reaches = bound > 0 and bool(bound >= least)
+        target = doc
+        if not reaches:
+            target = (block + 1) * BLOCK
+        else:
+            for i in required[1:]:
+                target = _advance(i, doc, first, end, is_own, own, other)
+                if target != doc:
+                    break
+        if target != doc:
+            first[lead] = _forward(own[0][1] if is_own[lead] else other[0][1], first[lead], end[lead], target)
+            continue
+        first[lead] += 1
+        if len(allowed) and not allowed[doc]:
+            continue
+        for i in range(clauses, clauses + outside):
+            if _advance(i, doc, first, end, is_own, own, other) == doc:
+                target = -1
+        if target != doc:
+            continue
+        total = 0.0
+        for i in range(clauses):
+            if is_required[i] or _advance(i, doc, first, end, is_own, own, other) == doc:
+                at = first[i] - 1 if i == lead else first[i]
+                total += query_weights[i] * (own[0][3][at] if is_own[i] else other[0][3][at])
+        score[0] = np.float32(total) + np.float32(0)  # -0.0 becomes 0.0
+        if pruned and score[0] < least:
+            continue
+        candidates[size] = _key(bits[0], rank[doc])
+        size += 1
+        if size > most:
+            size, most = _select(candidates, size, k), len(candidates) - 1
+            if pruned:
+                bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
+                least = max(least, score[0])
+    _give(candidates, size, k, order, results)
+
+
+@inner()
+def _advance(i: int, doc: int, first: Any, end: Any, is_own: Any, own: Any, other: Any) -> int:
+    """Move the cursor of a clause to a document or the next one, and return that; a document beyond all at the end."""
+    docs = own[0][1] if is_own[i] else other[0][1]
+    first[i] = _forward(docs, first[i], end[i], doc)
+    return docs[first[i]] if first[i] < end[i] else 2147483647
+
+
+@inner()
+def _forward(docs: Any, at: int, end: int, doc: int) -> int:
+    """First position from `at` on with `doc` or a later document."""
+    return at if at >= end or docs[at] >= doc else _skip(docs, at, end, doc)
+
+
+@inner()
+def _is_positive(bag: Any) -> bool:
+    terms, query_weights, _, bounds_of = bag
+    for i in range(len(terms)):
+        if not (query_weights[i] > TINY and bounds_of[2][terms[i]]):
+            return False
+    return True
+
+
+@inner()
+def _give(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
+    """Write the best candidates as the results of one topic."""
+    counts, docs, scores, keys = results
+    counts[0] = size = _select(candidates, size, k)
+    if k <= SORTED:
+        _sort(candidates, size)
+        _decode_keys(candidates, size, order, docs[0], scores[0])
+    else:
+        keys[0, :size] = candidates[:size]
+
+
 def search_all(terms: Any, query_weights: Any, lists: Any, ids: Any, k: int, keys: Any, docs: Any, scores: Any) -> int:
     """Find the documents that have all of some terms.
 
@@ -242,13 +410,13 @@ def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> No
 
 
 @inner()
-def _bound_blocks(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, block_bounds: Any) -> Any:
-    """Fill `ceilings` with a bound for each block; return a score that at least k documents reach, or 0."""
+def _bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
+    """Add to the bound of each block; return a score that at least k documents reach, or 0."""
+    terms, query_weights, lists, bounds_of, _ = bag
     list_bounds, docs, _, weights = lists
     best, kth, _, row_of, rows, _ = bounds_of
-    margin = 1 + 3e-7 * (len(terms) + 4)  # tolerance for rounding of float32 sums
+    margin = 1 + 3e-7 * (terms_of_query + 4)  # tolerance for rounding of float32 sums
     least = np.float32(0)
-    block_bounds[:] = 0
     for i in range(len(terms)):
         term = terms[i]
         if depth >= 0:
@@ -278,12 +446,11 @@ def _add_row(block_bounds: Any, row: Any, scale: Any) -> None:
 
 @inner()
 def _pruned(
-    terms: Any, query_weights: Any, lists: Any, bounds_of: Any, rank: Any, k: int,
-    block_bounds: Any, least: Any, cursors: Any, sums: Any, score: Any, candidates: Any,
-) -> int:  # fmt: skip
+    bag: Any, other: Any, allowed: Any, rank: Any, k: int, block_bounds: Any, least: Any, sums: Any, score: Any, candidates: Any
+) -> int:
     """Score the windows that can hold a result; as all weights are above 0, a sum above 0 is a match.
 
-    Fills `room` with the keys of the `k` best and of others, and returns their number.
+    Fills `candidates` with the keys of the `k` best and of others, and returns their number.
     """
     blocks = WINDOW // BLOCK
     bits = score.view(np.uint32)
@@ -302,7 +469,8 @@ def _pruned(
             for block in range(blocks):
                 if own[block] >= least:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
-        _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
+        _sum_window(window, bag, sums)
+        _sum_window(window, other, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
         for block in range(blocks):
             if own[block] < least:
@@ -315,6 +483,8 @@ def _pruned(
                 lowest = mask & (~mask + np.uint64(1))
                 mask ^= lowest
                 at = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
+                if len(allowed) and not allowed[window * WINDOW + at]:
+                    continue
                 score[0] = np.float32(sums[at])
                 ordered = np.uint64(bits[0] | np.uint32(0x80000000))
                 candidates[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
@@ -327,8 +497,9 @@ def _pruned(
 
 
 @inner()
-def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_of: Any, cursors: Any, sums: Any) -> None:
+def _sum_window(window: int, bag: Any, sums: Any) -> None:
     """Add the scores of one window to `sums`; `cursors` of terms without a row advance."""
+    terms, query_weights, lists, bounds_of, cursors = bag
     bounds, docs, places, weights = lists
     _, _, _, row_of, _, starts = bounds_of
     begin = window * WINDOW
@@ -365,33 +536,47 @@ def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
 
 @inner()
 def _exhaustive(
-    terms: Any, query_weights: Any, lists: Any, rank: Any, k: int, windows: int,
-    cursors: Any, sums: Any, hit: Any, score: Any, candidates: Any,
-) -> int:  # fmt: skip
-    """Score every document that has a term, whatever its sign; fill `room` as `_pruned` does."""
-    bounds, docs, _, weights = lists
+    bag: Any, other: Any, allowed: Any, rank: Any, k: int, windows: int, sums: Any, hit: Any, score: Any, candidates: Any
+) -> int:
+    """Score every document that has a term, whatever its sign; fill `candidates` as `_pruned` does."""
     bits = score.view(np.uint32)
     size = 0
     for window in range(windows):
         begin = window * WINDOW
-        for i in range(len(terms)):
-            at, end = cursors[i], bounds[terms[i] + 1]
-            while at < end and docs[at] < begin + WINDOW:
-                doc = docs[at] - begin
-                sums[doc] = query_weights[i] * weights[at] + (sums[doc] if hit[doc] else 0.0)
-                hit[doc] = 1
-                at += 1
-            cursors[i] = at
+        _hit_window(begin, bag, sums, hit)
+        _hit_window(begin, other, sums, hit)
         for doc in range(min(WINDOW, len(rank) - begin)):
             if hit[doc]:
                 hit[doc] = 0
+                if len(allowed) and not allowed[begin + doc]:
+                    continue
                 score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
-                ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
-                candidates[size] = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[begin + doc])
+                candidates[size] = _key(bits[0], rank[begin + doc])
                 size += 1
         if size > len(candidates) - WINDOW:
             size = _select(candidates, size, k)
     return size
+
+
+@inner()
+def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
+    """Set or add the scores of the window that begins with a document; `cursors` advance."""
+    terms, query_weights, (bounds, docs, _, weights), _, cursors = bag
+    for i in range(len(terms)):
+        at, end = cursors[i], bounds[terms[i] + 1]
+        while at < end and docs[at] < begin + WINDOW:
+            doc = docs[at] - begin
+            sums[doc] = query_weights[i] * weights[at] + (sums[doc] if hit[doc] else 0.0)
+            hit[doc] = 1
+            at += 1
+        cursors[i] = at
+
+
+@inner()
+def _key(bits: Any, rank: Any) -> Any:
+    """Sort key of a score, by its bits, and the position of a document's id."""
+    ordered = ~bits if bits >> 31 else bits | np.uint32(0x80000000)
+    return np.uint64(np.uint32(ordered)) << np.uint64(32) | np.uint64(rank)
 
 
 @inner()

@@ -6,6 +6,8 @@ frequency and a collection frequency of the whole index. So every model weighs t
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,15 +18,17 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..storage.arrays import REMEDY
-from ..storage.caches import Attached, Cached
+from ..storage.caches import Attached, Cached, weakly
+from ..text.proximity import Spans
 from .impacts import MAX_MODELS
-from .proximity import proximity_counts
+from .pools import ImpactPool
+from .proximity import proximity_counts, spans_in
 from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index.state import State
 
-MEMORY = 1 << 28  # bytes of the counts, and of the weights of a model, that are kept with a state
+MEMORY = 1 << 28  # bytes of the counts, and of the impacts of a model, that are kept with a state
 DENSE = 8  # terms with more postings than documents / DENSE are added up by document
 
 
@@ -76,8 +80,55 @@ def weights_of(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.f
         ParameterError: As `counts_of`.
         IndexFormatError: A weight is not finite.
     """
-    models = _WEIGHTS.of(index).get(weighting, _no_weights)
-    return models.get(clause, lambda: _weighted(index, weighting, clause))
+    statistics, model, postings = postings_of(index, weighting, clause)
+    weights: Floats = model.postings(statistics, postings)
+    if not np.isfinite(weights.sum(dtype=np.float64)):
+        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+    return weights.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class ClauseLists:
+    """Clauses as input of the search; the lists may hold others, too.
+
+    Args:
+        numbers: Number of each clause in the lists.
+        postings: See `kernel.search`.
+        limits: See `kernel.search`.
+    """
+
+    numbers: list[int]
+    postings: tuple[NDArray[Any], ...]
+    limits: tuple[NDArray[Any], ...]
+
+
+class ClauseImpacts:
+    """Impacts of one model on clauses that count as terms, kept until they take more than MEMORY.
+
+    Args:
+        index: The index.
+        weighting: The model.
+    """
+
+    def __init__(self, index: State, weighting: Weighting) -> None:
+        self._index, self._weighting, self._lock = index, weighting, threading.Lock()
+        self._pool, self._numbers = ImpactPool(len(index)), dict[Leaf, int]()
+
+    @classmethod
+    def of(cls, index: State, weighting: Weighting) -> ClauseImpacts:
+        """Return the impacts of a model on an index."""
+        return _IMPACTS.of(index).get(weighting, lambda: cls(weakly(index), weighting))
+
+    def lists(self, clauses: Sequence[Leaf]) -> ClauseLists:
+        """Return the search input for these clauses; raises as `weights_of`."""
+        with self._lock:
+            if self._pool.nbytes > MEMORY:
+                self._pool, self._numbers = ImpactPool(len(self._index)), {}
+            for clause in clauses:
+                if clause not in self._numbers:
+                    docs, weights = counts_of(self._index, clause).docs, weights_of(self._index, self._weighting, clause)
+                    self._numbers[clause] = self._pool.add(np.array([0, len(docs)]), docs, weights)
+            return ClauseLists([self._numbers[clause] for clause in clauses], self._pool.postings, self._pool.limits)
 
 
 def postings_of(index: State, weighting: Weighting, clause: Leaf) -> tuple[ClauseStatistics, Weighting, Postings]:
@@ -106,10 +157,16 @@ def statistics_of(index: State, clause: Leaf) -> ClauseStatistics:
     if not clause.field:
         parts = None if terms is None else index.df[terms].astype(np.float64)
         return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts)
-    fields, place = _fields(index), field_number(index, clause.field)
+    fields, place = index.field_statistics, field_number(index, clause.field)
     parts = None if terms is None else fields.df[terms, place].astype(np.float64)
     lengths = fields.lengths[:, place].astype(np.float64)
     return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts, lengths, int(fields.tokens[place]))
+
+
+def spans_of(index: State, clause: Phrase | Window, doc: int) -> Spans:
+    """Return the first and last position of each match of a clause in a document."""
+    place = field_number(index, clause.field) if clause.field else -1
+    return spans_in(index, clause, term_numbers(index, clause.terms), place, doc)
 
 
 def field_number(index: State, name: str) -> int:
@@ -118,7 +175,7 @@ def field_number(index: State, name: str) -> int:
     Raises:
         ParameterError: The index keeps no separate fields, or none of this name.
     """
-    names = tuple(_fields(index).names)
+    names = tuple(index.field_statistics.names)
     if name not in names:
         raise ParameterError(f"the index {index.path} has no field '{name}'; its fields are {', '.join(names)}")
     return names.index(name)
@@ -129,10 +186,6 @@ def term_numbers(index: State, terms: tuple[str, ...]) -> NDArray[np.int64]:
     return np.array([index.term_number(term) for term in terms], dtype=np.int64)
 
 
-def _fields(index: Any) -> Any:
-    return index.field_statistics
-
-
 def _counted(index: State, clause: Leaf) -> Counts:
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
     place = field_number(index, clause.field) if clause.field else -1
@@ -141,7 +194,7 @@ def _counted(index: State, clause: Leaf) -> Counts:
     terms = np.unique(terms[terms >= 0])
     docs, tf = index.postings(terms)
     if place >= 0:
-        tf = _fields(index).frequencies(terms)[:, place]
+        tf = index.field_statistics.frequencies(terms)[:, place]
         docs, tf = docs[tf > 0], tf[tf > 0]
     return Counts(docs, tf) if len(terms) == 1 else _added(docs, tf, len(index))
 
@@ -158,26 +211,12 @@ def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Co
     return Counts(docs[firsts], np.add.reduceat(tf, firsts) if len(firsts) else tf)
 
 
-def _weighted(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
-    statistics, model, postings = postings_of(index, weighting, clause)
-    weights: Floats = model.postings(statistics, postings)
-    if not np.isfinite(weights.sum(dtype=np.float64)):
-        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
-    return weights.astype(np.float32)
-
-
 def _no_counts(index: Any) -> Cached[Leaf, Counts]:
     return Cached(MEMORY, lambda counts: counts.nbytes)
 
 
-def _no_weights() -> Cached[Leaf, NDArray[np.float32]]:
-    return Cached(MEMORY, lambda weights: weights.nbytes)
-
-
 _COUNTS: Attached[State, Cached[Leaf, Counts]] = Attached("clause_counts", _no_counts)
-_WEIGHTS: Attached[State, Cached[Weighting, Cached[Leaf, NDArray[np.float32]]]] = Attached(
-    "clause_weights", lambda index: Cached(MAX_MODELS)
-)
+_IMPACTS: Attached[State, Cached[Weighting, ClauseImpacts]] = Attached("clause_impacts", lambda index: Cached(MAX_MODELS))
 
 
 def shown(clause: Leaf) -> str:

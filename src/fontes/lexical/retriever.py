@@ -107,7 +107,8 @@ class Lexical(Stage[Topics, Run]):
 
     def _with_queries(self, topics: Topics, progress: Report) -> Run:
         """Search topics some of which have structured queries, which this process searches even where actors hold shards."""
-        plain = self.apply(Topics(topic for topic in topics.values() if topic.query is None), progress)
+        others = Topics(topic for topic in topics.values() if topic.query is None)
+        plain = self.apply(others, progress) if others else Run.of({}).with_(provenance=self.index.provenance)
         queries = [self._structured(topic) for topic in topics.values() if topic.query is not None]
         weighting, passed = self._ready
         with work(threads=self.threads):

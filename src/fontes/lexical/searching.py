@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
+Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 
 RESULTS = 1 << 21  # results in memory before they are packed
 QUICK = 10  # postings that numpy sums in the time of one Python step
@@ -59,18 +61,14 @@ def search_topics(
     return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.provenance)
 
 
-def search_topic(
-    searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None) -> Ranked:
     """Return the best `k` documents for one topic and their scores, without building a run."""
     if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK + len(searched) // LOOKS + CALLS):
         return _plainly(searched, weighting, bag, k, where)
     return _best(searched, weighting, bag, k, where)[1:]
 
 
-def _plainly(
-    searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _plainly(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None) -> Ranked:
     """`search_topic` without compiled code, for a process with one query: sums all postings term by term."""
     _, terms, query_weights = bag
     docs, weights = weighted_postings(searched, weighting, terms)
@@ -113,11 +111,10 @@ def _portion(
         postings, limits, rank = terms.postings, terms.limits, under.rank
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
-    depth = bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
+    depth = depth_of(k)
     count, order = last - first, index.ids.order
-    few = k <= SORTED
-    counts, keys = np.empty(count, np.int64), np.zeros((count, 0 if few else k), np.uint64)
-    docs, scores = np.empty((count, k if few else 0), np.int32), np.empty((count, k if few else 0), np.float32)
+    counts, keys = np.empty(count, np.int64), np.zeros((count, 0 if k <= SORTED else k), np.uint64)
+    docs, scores = _room(count, k)
 
     def part(a: int, b: int) -> None:
         results = (counts, docs, scores, keys) if b - a == count else (counts[a:b], docs[a:b], scores[a:b], keys[a:b])
@@ -129,7 +126,44 @@ def _portion(
     else:  # small ranges keep all threads busy to the end
         edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
         in_threads(part, edges[:-1], edges[1:])
-    if few:
+    return _decoded((counts, docs, scores, keys), order)
+
+
+def depth_of(k: int) -> int:
+    """Return the column of k-th best weights to use, or -1."""
+    return bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
+
+
+def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: Searchable, k: int) -> Ranked:
+    """Call a kernel for one topic.
+
+    Args:
+        loop: The kernel, `search_any` or `search_with`.
+        arguments: Its arguments before `ids`.
+        index: Holder of the ids.
+        k: Greatest number of documents.
+
+    Returns:
+        The best documents and their scores.
+    """
+    k = min(k, len(index))
+    few = k <= SORTED
+    results = np.empty(1, np.int64), *_room(1, k), np.zeros((1, 0 if few else k), np.uint64)
+    rank, order = index.ids.rank, index.ids.order
+    loop(*arguments, (rank, order), k, results)
+    return _decoded(results, order)[1:]
+
+
+def _room(count: int, k: int) -> Ranked:
+    few = k <= SORTED
+    return np.empty((count, k if few else 0), np.int32), np.empty((count, k if few else 0), np.float32)
+
+
+def _decoded(results: tuple[NDArray[Any], ...], order: NDArray[np.uint32]) -> Results:
+    """Results of a kernel, with sorted keys as documents and scores."""
+    counts, docs, scores, keys = results
+    count, k = docs.shape
+    if not keys.shape[1]:
         filled = np.arange(k) < counts[:, None]
         return (counts, docs[filled], scores[filled]) if count > 1 else (counts, docs[0, : counts[0]], scores[0, : counts[0]])
     keys.sort(axis=1)

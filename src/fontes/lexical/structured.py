@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,10 +24,11 @@ from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.compiled import affordable, is_loaded
 from .impacts import documents_of, documents_of_any, impacts_of, weighted_postings
-from .kernel import SORTED, best_first, search_all
+from .kernel import SORTED, best_first, search_all, search_any, search_with
+from .plans import Plan, is_union
 from .proximity import meeting
-from .pseudo_terms import counts_of, postings_of, shown, weights_of
-from .searching import CALLS, LOOKS, QUICK, search_topic
+from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of, weights_of
+from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_topic
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 100  # greatest nesting of groups
 MOST_WEIGHT = 1e30  # keeps scores within float32
+SPANS = 10  # greatest number of places that an explanation lists
 Mask = NDArray[np.bool_]
 Results: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores, best first
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
@@ -98,7 +100,7 @@ class StructuredQuery:
     @cached_property
     def is_bag(self) -> bool:
         """Whether it is a bag of terms: a document matches if it has one of them."""
-        return _is_union(self.query) and all(part.number >= 0 for part in self.parts)
+        return is_union(self.query) and all(part.number >= 0 for part in self.parts)
 
     def weights(self, weighting: Weighting) -> NDArray[np.float64]:
         """Query weights of the `known` parts."""
@@ -124,6 +126,10 @@ class StructuredQuery:
             return search_topic(self._index, weighting, bag, k, where)
         if where is None and is_loaded() and self._is_conjunction:
             return self._search_all(weighting, k)
+        if is_loaded() or not affordable(self._steps):
+            plan = None if any(part.guards for part in self.parts) else Plan.of(self.query)
+            if plan is not None:
+                return self._planned(plan, weighting, k, where)
         matching, sums = self._summed(weighting, where)
         scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
         keys = order_keys(scores, self._index.ids.rank[matching])
@@ -155,6 +161,58 @@ class StructuredQuery:
         docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
         best_first(keys[None], np.array([len(keys)]), ids[1], docs, scores)
         return docs, scores
+
+    @cached_property
+    def _steps(self) -> int:
+        """Steps of Python in whose time numpy adds up all clauses."""
+        terms = [part.number for part in self.known if part.number >= 0]
+        return int(self._index.df[terms].sum(dtype=np.int64)) // QUICK + len(self._index) // LOOKS + CALLS
+
+    def _planned(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> Results:
+        """Search by a compiled kernel."""
+        index, places = self._index, {part.clause: place for place, part in enumerate(self.known)}
+        required = {_unweighted(clause): None for clause in plan.required}
+        if not places or any(clause not in places for clause in required):
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        terms = [part.number for part in self.known if part.number >= 0]
+        excluded = [(clause, self.number(clause)) for clause in map(_unweighted, plan.excluded)]
+        outside = [number for _, number in excluded if number is not None and number >= 0]
+        others = [part.clause for part in self.known if part.number < 0]
+        impacts = impacts_of(index, weighting, np.array([*terms, *outside], dtype=np.int32))
+        lists = ClauseImpacts.of(index, weighting).lists([*others, *(one for one, number in excluded if number is None)])
+        without = np.array([*outside, *(~number for number in lists.numbers[len(others) :])], dtype=np.int64)
+        allowed = self._allowed(plan, where)
+        weights = self.weights(weighting)
+        if not required:
+            if len(without):
+                allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
+                for number in without.tolist():
+                    bounds, docs, *_ = impacts.postings if number >= 0 else lists.postings
+                    first = number if number >= 0 else ~number
+                    allowed[docs[bounds[first] : bounds[first + 1]]] = False
+                allowed.flags.writeable = False
+            own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
+            numbers = np.array(lists.numbers[: len(others)], dtype=np.int32)
+            other = numbers, weights[len(terms) :], lists.postings, lists.limits
+            depth = -1 if len(allowed) else depth_of(min(k, len(index)))
+            return search_kernel(search_any, (own, other, allowed, depth), index, k)
+        numbers = np.array([*terms, *(~number for number in lists.numbers[: len(others)])], dtype=np.int64)
+        order = sorted((places[clause] for clause in required), key=lambda place: self._df(self.known[place]))
+        arguments = (numbers, weights, np.array(order), without)
+        sources = (impacts.postings, impacts.limits), (lists.postings, lists.limits)
+        return search_kernel(search_with, (*arguments, *sources, allowed), index, k)
+
+    def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
+        """Whether each document may be returned; an empty mask where all may. Read-only, as the search is compiled for that."""
+        masks = [] if where is None else [where.mask]
+        masks += [self.mask(clause) for clause in plan.within]
+        masks += [~self.mask(clause) for clause in plan.without]
+        allowed: Mask = reduce(np.logical_and, masks) if masks else np.zeros(0, dtype=np.bool_)
+        allowed.flags.writeable = False
+        return allowed
+
+    def _df(self, part: Part) -> int:
+        return int(self._index.df[part.number]) if part.number >= 0 else counts_of(self._index, part.clause).df
 
     def docs(self, clause: Leaf) -> NDArray[np.int32]:
         """Ordinals of the documents that match a clause, ascending."""
@@ -224,9 +282,7 @@ class StructuredQuery:
     def _lists(self, weighting: Weighting) -> list[List]:
         """Documents and weights of each of the `known` parts."""
         index, terms = self._index, np.array([part.number for part in self.known if part.number >= 0], dtype=np.int32)
-        steps = int(index.df[terms].sum(dtype=np.int64)) // QUICK + len(index) // LOOKS + CALLS
-        plainly = not is_loaded() and affordable(steps)
-        impacts = None if plainly or not len(terms) else impacts_of(index, weighting, terms)
+        impacts = impacts_of(index, weighting, terms) if is_loaded() and len(terms) else None
         lists: list[List] = []
         for part in self.known:
             if part.number < 0:
@@ -283,8 +339,20 @@ class StructuredQuery:
             if explained is not None:
                 value = weight * float(np.float32(explained.value))
                 of_query = Explanation(weight, f"query part: weight={part.weight:g}")
-                parts.append(Explanation(value, shown(part.clause), (explained, of_query)))
+                parts.append(Explanation(value, shown(part.clause) + self._places(part.clause, doc), (explained, of_query)))
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
+
+    def _places(self, clause: Leaf, doc: int) -> str:
+        """Where a phrase or window stands in a document, as text: fields, and positions counted from their start."""
+        if not isinstance(clause, (Phrase, Window)):
+            return ""
+        starts, places = self._index.positions.field_starts[doc, :-1], []
+        for first, last in spans_of(self._index, clause, doc).tolist():
+            field = int(np.searchsorted(starts, first, side="right")) - 1
+            name = f"{self._index.fields[field]} " if len(starts) > 1 else ""
+            places.append(f"{name}{first - starts[field]}-{last - starts[field]}")
+        more = f" and {len(places) - SPANS} more" if len(places) > SPANS else ""
+        return f" at {', '.join(places[:SPANS])}{more}"
 
     def _of_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
         """Explain the weight of a clause in a document; None where the document does not match it."""
@@ -355,16 +423,6 @@ def _weight(clause: Leaf | Group) -> float:
 
 def _unweighted(clause: Leaf) -> Leaf:
     return clause if clause.weight == 1.0 else replace(clause, weight=1.0)
-
-
-def _is_union(group: Group) -> bool:
-    """Whether a document matches if it matches one of the clauses that score."""
-    inner = [clause for clause in group.should if isinstance(clause, Group)]
-    return (
-        not (group.must or group.must_not)
-        and not any(isinstance(clause, Condition) for clause in group.should)
-        and all(map(_is_union, inner))
-    )
 
 
 def _described(clause: Clause) -> str:

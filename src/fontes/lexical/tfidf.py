@@ -13,7 +13,7 @@ from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
 from .over_fields import WEIGHTS, OverFields
-from .weighting import Floats, Postings, Statistics, Weighting, explained_tf
+from .weighting import Floats, Postings, Statistics, Weighting, check_phrase_idf, explained_tf, idf_of
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -32,8 +32,10 @@ class TFIDFWeighting(Weighting):
     norm: str | None = "l2"
     relative_tf: bool = False
     fields: FrozenDict[float] | None = None
+    phrase_idf: str = field(default="own", repr=False)  # which the stored impacts of terms do not depend on
 
     def __post_init__(self) -> None:
+        check_phrase_idf(self.phrase_idf)
         if self.norm not in ("l2", None):
             raise ParameterError(f"norm must be 'l2' or None, not {self.norm!r}")
         if self.sublinear_tf and self.relative_tf:
@@ -44,9 +46,13 @@ class TFIDFWeighting(Weighting):
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return tf times idf, divided by the norm of the document's row."""
         weights: Floats = self._tf(statistics, postings) * postings.spread(
-            self.idf(statistics, statistics.df_of(postings.terms))
+            idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
         )
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
+
+    def for_postings(self) -> TFIDFWeighting:
+        """Return the weighting with the default phrase_idf."""
+        return self if self.phrase_idf == "own" else replace(self, phrase_idf="own")
 
     def query(self, counts: Floats) -> Floats:
         """Return the bag of words, scaled to unit length unless norm is None."""
@@ -67,7 +73,7 @@ class TFIDFWeighting(Weighting):
             tf = f"1 + ln tf, {tf}"
         elif self.relative_tf:
             tf = f"tf / dl, {tf}, dl={statistics.weighted_lengths(posting.docs, self.fields)[0]:g}"
-        idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
+        idf = float(idf_of(self.idf, statistics, posting.terms, self.phrase_idf)[0])
         factors = (
             Explanation(float(self._tf(statistics, posting)[0]), tf, tuple(explained_tf(statistics, posting, self.fields))),
             Explanation(idf, f"idf: N={statistics.documents}, df={posting.df[0]}"),
@@ -79,7 +85,7 @@ class TFIDFWeighting(Weighting):
 
     @property
     def _unscaled(self) -> TFIDFWeighting:
-        return replace(self, norm=None)
+        return replace(self, norm=None, phrase_idf="own")
 
     def _tf(self, statistics: Statistics, postings: Postings) -> Floats:
         tf = statistics.weighted_tf(postings, self.fields)
@@ -101,6 +107,8 @@ class TFIDF(OverFields, name="tfidf"):
         smooth_idf: ln((1 + N) / (1 + df)) + 1 for ln(N / df), as scikit-learn's default.
         norm: "l2" for rows of unit length, or None.
         relative_tf: tf / dl for tf; with norm=None the plain form of textbooks.
+        phrase_idf: The idf of phrases and windows in structured queries: "own", from the number of documents that have them, or
+            "sum", of their terms, as in Lucene.
     """
 
     index: Index = field(repr=False)
@@ -109,6 +117,7 @@ class TFIDF(OverFields, name="tfidf"):
     norm: str | None = tuned("l2", ["l2", None])
     relative_tf: bool = False
     fields: Mapping[str, float] | None = WEIGHTS
+    phrase_idf: str = "own"
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
     where: str | None = None

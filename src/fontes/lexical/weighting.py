@@ -7,7 +7,7 @@ length in terms, avgdl the mean dl. A score is the sum over the topic's terms of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings weighted at a time
 NORMS = 8  # models whose norms are cached
 LENGTHS = ("exact", "lucene")  # ways to count document lengths
+PHRASE_IDF = ("own", "sum")  # where the idf of phrases and windows comes from
 
 
 @dataclass(frozen=True)
@@ -291,6 +292,22 @@ def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str
                 dl = statistics.field(name).lengths[posting.docs][0]
                 label = f"{name}: weight {weights[name]:g} times tf={of_field.tf[0]}, dl={dl:g}"
                 yield Explanation(weights[name] * int(of_field.tf[0]), label)
+
+
+def check_phrase_idf(phrase_idf: str) -> None:
+    """Raise ParameterError unless this is one of PHRASE_IDF."""
+    if phrase_idf not in PHRASE_IDF:
+        raise ParameterError(f"phrase_idf must be 'own' or 'sum', not {phrase_idf!r}")
+
+
+def idf_of(
+    idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: NDArray[Any], phrase_idf: str = "own"
+) -> Floats:
+    """Return the idf of each term; that of a phrase or window from its own df, or as the sum over its terms."""
+    if phrase_idf == "sum" and statistics.parts is not None:
+        return np.array([np.sum(idf(statistics, np.maximum(statistics.parts, 1.0)))])
+    values: Floats = idf(statistics, statistics.df_of(terms))
+    return values
 
 
 def check_lengths(lengths: str) -> None:

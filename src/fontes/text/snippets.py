@@ -11,9 +11,11 @@ from html import escape
 
 import numpy as np
 
+from ..core.query import Leaf, Phrase, Term, Window
 from ..core.strings import utf8
 from ..storage.caches import Attached
 from .analyzer import Analyzer
+from .proximity import spans_among
 from .tokenizers import TOKENIZERS
 from .vocabulary import end_to_end
 from .windows import windows
@@ -83,6 +85,43 @@ def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], l
         else:
             several.append((text, terms))
     return pieces + seen.snippets(several, length)
+
+
+def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], length: int = 240) -> Snippet:
+    """Return the piece of a text with the most distinct clauses of a query, white space collapsed.
+
+    The words of a phrase or window are marked where they stand as one, and alone only if they are clauses by themselves.
+
+    Args:
+        analyzer: Analyzer for the text.
+        text: The text.
+        clauses: The clauses.
+        length: Approximate length in characters.
+    """
+    near = [clause for clause in clauses if isinstance(clause, (Phrase, Window))]
+    terms = {term for clause in clauses if clause not in near for term in _terms(clause)}
+    if not near or len(text) > PIECE:  # whose tokens are not held all at once
+        return snippet(analyzer, text, terms.union(*map(_terms, near)), length)
+    text = _folded(text)
+    tokens = analyzer.spans(text)
+    keys: list[set[Hashable]] = [{*terms.intersection(own)} for _, _, own in tokens]
+    places: dict[str, list[int]] = {}
+    for position, (_, _, own) in enumerate(tokens):
+        for term in own:
+            places.setdefault(term, []).append(position)
+    for clause in near:
+        words = sorted(set(clause.terms))
+        slots = np.array([words.index(term) for term in clause.terms])
+        own_places = [np.array(places.get(word, ()), dtype=np.int32) for word in words]
+        for first, last in spans_among(clause, own_places, slots).tolist():
+            for position in range(first, last + 1):
+                keys[position] |= {(clause, word) for word in words if word in tokens[position][2]}
+    matches = [(start, end, tuple(own)) for (start, end, _), own in zip(tokens, keys, strict=True) if own]
+    return _around(text, _best_start(matches, length, math.inf), length, matches)
+
+
+def _terms(clause: Leaf) -> tuple[str, ...]:
+    return (clause.term,) if isinstance(clause, Term) else clause.terms
 
 
 class _Seen:

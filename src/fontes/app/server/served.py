@@ -232,7 +232,7 @@ class ServedIndex:
     def warm_suggestions(self) -> None:
         """Count the words that suggestions are made of, so that no request waits for it."""
         with contextlib.suppress(FontesError, OSError):  # requests for suggestions say what is wrong
-            self.state.index.suggest("")
+            self.state.index.suggest("mispselt")
 
     def refresh(self, now: bool = False) -> bool:
         """Change to the newest state once it is warm; return whether there was one.

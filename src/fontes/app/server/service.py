@@ -171,11 +171,10 @@ class Service:
         for served in self.indexes.values():
             await self.work(served.warm)
             await self.work(self._rehearse, served)
+            await self.work(served.warm_suggestions)
         gc.collect()
         gc.freeze()  # objects that exist now stay: collecting garbage among them takes a fifth of the time
         self.ready = True
-        for served in self.indexes.values():
-            await self._in("states", served.warm_suggestions)
         while True:
             await asyncio.sleep(self.settings.refresh or 3600)
             if self.settings.refresh:

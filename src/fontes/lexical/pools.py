@@ -1,0 +1,89 @@
+"""Pools: lists of postings with weights that are added while an index is searched, as input of the search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+
+
+class ImpactPool:
+    """Weighted lists of some documents, with the bounds that the search prunes by.
+
+    Args:
+        documents: Number of documents.
+
+    Attributes:
+        postings: The `lists` argument of the search.
+        limits: The `bounds_of` argument of the search.
+        nbytes: Size in memory.
+    """
+
+    def __init__(self, documents: int) -> None:
+        self._documents, self._windows = documents, -(-documents // WINDOW)
+        self._lists = _Growing([((), np.int64), ((), np.int32), ((), np.uint16), ((), np.float32)])
+        self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), np.zeros(0, np.float32)])
+        self._terms = _Growing([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
+        self._rows = _Growing([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
+        self._offer()
+
+    def add(self, bounds: NDArray[np.int64], docs: NDArray[np.int32], weights: NDArray[np.float32]) -> int:
+        """Add lists, and return the number of the first.
+
+        Args:
+            bounds: Start of each list, and the end of the last.
+            docs: Their documents, ascending in each.
+            weights: Weights of the documents.
+        """
+        lists = len(bounds) - 1
+        long = np.flatnonzero(np.diff(bounds) > max(4 * BLOCK, self._documents // (8 * BLOCK)))
+        row_of = np.full(lists, -1, dtype=np.int32)
+        row_of[long] = np.arange(len(long))
+        best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.float32)
+        positive, rows = np.zeros(lists, dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
+        summarize(0, lists, bounds, docs, weights, row_of, best, kth, positive, rows)
+        edges = np.arange(self._windows + 1) * WINDOW
+        starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
+        for row, number in enumerate(long.tolist()):
+            starts[row] = np.searchsorted(docs[bounds[number] : bounds[number + 1]], edges)
+        before, rows_before = self._lists.sizes[1], self._rows.sizes[0]
+        row_of[long] += rows_before
+        first = self._terms.sizes[0]
+        self._lists.append([bounds[1:] + before, docs, docs % WINDOW, weights])
+        self._terms.append([best, kth, positive, row_of])
+        self._rows.append([rows, starts])
+        self._offer()
+        return first
+
+    def _offer(self) -> None:
+        self.postings: tuple[NDArray[Any], ...] = self._lists.arrays
+        self.limits: tuple[NDArray[Any], ...] = (*self._terms.arrays, *self._rows.arrays)
+        self.nbytes = sum(array.nbytes for array in (*self.postings, *self.limits))
+
+
+class _Growing:
+    """Growing arrays; views handed out earlier stay valid."""
+
+    def __init__(self, kinds: list[tuple[tuple[int, ...], Any]]) -> None:
+        self._whole: list[NDArray[Any]] = [np.zeros((0, *shape), dtype) for shape, dtype in kinds]
+        self.sizes = [0] * len(kinds)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return tuple(whole[:size] for whole, size in zip(self._whole, self.sizes, strict=True))
+
+    def width(self, number: int) -> int:
+        return int(self._whole[number].shape[1])
+
+    def append(self, arrays: list[NDArray[Any]]) -> None:
+        for i, array in enumerate(arrays):
+            size, whole = self.sizes[i], self._whole[i]
+            if size + len(array) > len(whole):
+                larger = np.empty((2 * (size + len(array)), *whole.shape[1:]), whole.dtype)
+                larger[:size] = whole[:size]
+                self._whole[i] = whole = larger
+            whole[size : size + len(array)] = array
+            self.sizes[i] = size + len(array)
