@@ -188,6 +188,16 @@ def test_a_client_has_its_rate(path: Path) -> None:
         assert running.client.get("/search?q=water").status_code == 200
 
 
+def test_the_rates_of_many_clients_are_those_of_the_latest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fontes.app.server.guard.CLIENTS", 2)
+    with serving(path, rate=0.001, proxies=("127.0.0.1",)) as running:
+        statuses = [
+            running.client.get("/search?q=water", headers={"X-Forwarded-For": f"192.0.2.{client}"}).status_code
+            for client in (1, 2, 3, 3, 2, 1)  # 3 drives out 1, which is as good as new
+        ]
+    assert statuses == [200, 200, 200, 429, 429, 200]
+
+
 @pytest.mark.parametrize(("proxies", "others"), [((), 429), (("127.0.0.1",), 200), (("10.0.0.1",), 429)])
 def test_a_trusted_proxy_tells_whose_rate_it_is(path: Path, proxies: tuple[str, ...], others: int) -> None:
     with serving(path, rate=0.001, proxies=proxies) as running:

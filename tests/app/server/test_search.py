@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -360,3 +361,12 @@ def test_a_search_is_answered_as_it_is_by_the_application_that_describes_it(path
         direct, described = apart.submit(asyncio.run, answers()).result()
     service.close()
     assert direct == described
+
+
+def test_work_with_a_model_is_done_in_the_thread_of_the_models(path: Path) -> None:
+    service = Service([path], ServerSettings())
+    try:
+        for model, pool in ((True, "models"), (False, "others")):
+            assert asyncio.run(service.work(lambda: threading.current_thread().name, model=model)).startswith(pool)
+    finally:
+        service.close()
