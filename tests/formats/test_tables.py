@@ -179,7 +179,7 @@ def test_fields_are_not_chosen_of_what_has_them_already(fontes, tmp_path) -> Non
     assert (code, "sample:harbour: its documents have their id" in error) == (1, True)
     corpus = read_corpus([("1", "a")])
     assert read_corpus(corpus) is corpus
-    with pytest.raises(ft.core.ParameterError, match="not of a Documents"):
+    with pytest.raises(ft.core.ParameterError, match="not of a IterableCorpus"):
         read_corpus(corpus, fields={"id": "x"})
     with pytest.raises(ft.core.ParameterError, match="format='csv' is of a file, not of a list"):
         read_corpus([], "csv")

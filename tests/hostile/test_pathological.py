@@ -79,7 +79,7 @@ def test_a_line_may_be_as_long_as_the_limit_and_no_longer(monkeypatch, tmp_path,
     assert b"".join(blocks) == (tmp_path / "f").read_bytes()[3:]
     assert all(block.endswith(b"\n") for block in blocks[:-1])
     (tmp_path / "f").write_bytes(b"ab\n" + b"x" * 100 + b"\n\n")
-    for read in (files.Source.lines, lambda source: source.blocks(size)):
+    for read in (files.InputFile.lines, lambda source: source.blocks(size)):
         with files.reading(tmp_path / "f") as source, pytest.raises(InputError, match="line 2: the line is longer than 100"):
             list(read(source))
 

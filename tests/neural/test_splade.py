@@ -14,6 +14,7 @@ import fontes as ft
 from fontes.core import InputError, ParameterError
 from fontes.core.values import Doc
 from fontes.neural import Splade
+from fontes.neural.models import hub
 from fontes.neural.sparse import model as of_model
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -68,7 +69,8 @@ def test_a_weight_is_the_greatest_logarithm_of_the_models_own_logits(folder):
 def test_a_model_whose_head_cannot_be_taken_out_gives_the_same(folder, monkeypatch):
     whole = Splade(folder, **EXACT).encode_documents(DOCS)
     monkeypatch.setattr(of_model, "_taken_out", lambda module: None)
-    monkeypatch.setattr("fontes.neural.models.hub._loaded", {})
+    for models in ("_recent", "_in_use"):
+        monkeypatch.setattr(f"fontes.neural.models.hub.{models}", type(getattr(hub, models))())
     assert np.allclose(dense(Splade(folder, **EXACT).encode_documents(DOCS)), dense(whole), atol=1e-5)
 
 

@@ -296,7 +296,7 @@ def _value(value: Any, names: Names, strict: bool) -> str:
     if isinstance(value, (tuple, list)):
         items = [_value(item, names, strict) for item in value]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-    if isinstance(value, Mapping):
+    if isinstance(value, FrozenDict):
         return f"{{{', '.join(f'{_value(key, names, strict)}: {_value(item, names, strict)}' for key, item in value.items())}}}"
     literal = _literal(value)
     if literal is not None:
@@ -332,7 +332,7 @@ def _key(value: Any) -> str | None:
     if isinstance(value, tuple):
         keys = _keys(value)
         return None if keys is None else f"({keys})"
-    if isinstance(value, Mapping):
+    if isinstance(value, FrozenDict):
         return _key(tuple(sorted(value.items())))
     if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
         return None  # the index knows only the name of its analyzer's function

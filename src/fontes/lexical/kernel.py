@@ -443,7 +443,8 @@ def _pruned(
                 if own[block] >= least:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, bag, sums)
-        _sum_window(window, other, sums)
+        if len(other[0]):
+            _sum_window(window, other, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
         for block in range(blocks):
             if own[block] < least:

@@ -15,7 +15,6 @@ from ...core.progress import Report, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
-from ..models.bert import Plain, if_plain, plain
 from ..models.compute import ComputePrecision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
 from ..models.tokens import TokenIds, batch
@@ -23,6 +22,7 @@ from .architectures import ENDLESS, declared, installed, position_limit
 from .base import PretrainedEncoder, sample_ids
 
 if TYPE_CHECKING:
+    from ..models.bert import Plain
     from .pooling import Step
 
 
@@ -70,6 +70,8 @@ class PlainModel:
             precision: Of its transformer.
             where: The device.
         """
+        from ..models.bert import if_plain
+
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(parts, precision, where)
 
@@ -100,7 +102,7 @@ class PlainModel:
 
 
 def _parts(folder: Path, max_length: int | None) -> _Parts | None:
-    from ..models.bert import encoder
+    from ..models.bert import encoder, plain
     from .pooling import modes, step
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})

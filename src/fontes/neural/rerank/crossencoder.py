@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,12 @@ from ...core.errors import InputError, ParameterError
 from ...core.progress import Report, silent
 from ...passages.reranker import Reranker
 from ..models.base import Loaded, Pretrained
-from ..models.bert import Plain, if_plain, plain
 from ..models.compute import Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
 from ..models.tokens import TokenIds, batch
+
+if TYPE_CHECKING:
+    from ..models.bert import Plain
 
 M = TypeVar("M", bound=Loaded)
 
@@ -136,6 +138,8 @@ class PlainCrossEncoder:
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
         """The model of a folder; None where its files ask for more than is here."""
+        from ..models.bert import if_plain
+
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(*parts, precision, where)
 
@@ -189,7 +193,7 @@ def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
 
 
 def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
-    from ..models.bert import classifier
+    from ..models.bert import classifier, plain
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
     modules: list[Any] = read_json(folder / "modules.json", [{"path": "", "type": f"{THEIRS}.models.Transformer"}])
