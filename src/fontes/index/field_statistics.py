@@ -89,7 +89,7 @@ class FieldLists(RowLists):
             self.arrays.check_sum(f"fields.{name}", array, int(lists.cf.sum(dtype=np.uint64)), "tokens")
 
     def named(self, names: tuple[str, ...]) -> FieldLists:
-        """The same statistics, with the names of the fields."""
+        """The statistics with the names of the fields."""
         own = copy(self)
         own.names = names
         return own

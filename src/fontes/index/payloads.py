@@ -130,7 +130,7 @@ class PayloadWriter:
         self._documents.write(numbers)
 
     def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
-        """What is kept of consecutive terms, for `write`; may be called in any thread."""
+        """Packed rows of consecutive terms, for `write`; may be called in any thread."""
         data, sizes = rows
         return self._made(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), df)
 

@@ -237,7 +237,7 @@ class BM25Weighting(Weighting):
         return explained_tf(statistics, posting, self.fields)
 
     def _explained_lengths(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
-        """What each field adds to the weighted frequency of a posting where each has its own b."""
+        """Share of each field in the weighted frequency of a posting, where each field has its own b."""
         assert self.fields is not None
         for name, field_of, of_field in self._by_field(statistics, posting):
             weight, tf, alone = self.fields[name], int(of_field.tf[0]), self.of_field(name)

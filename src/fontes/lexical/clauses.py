@@ -107,7 +107,7 @@ class Clauses:
 
     @property
     def words(self) -> Iterator[str]:
-        """What the clauses to be found say in words, without operators and conditions."""
+        """Words of the clauses to be found, without operators and conditions."""
         for clause in (*self.must, *self.should):
             if isinstance(clause, Clauses):
                 yield from clause.words

@@ -80,7 +80,7 @@ class ChosenFields:
 
     @property
     def whole(self) -> Searchable:
-        """The same fields of the whole, for a part of an index."""
+        """These fields of the whole index, for a part of it."""
         whole: Searchable = self._index.whole  # type: ignore[attr-defined]
         return chosen_fields(whole, self.separate)
 

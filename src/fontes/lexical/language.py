@@ -157,7 +157,7 @@ class _Analysis:
         self._notes: list[str] = []
 
     def notes(self, query: Group) -> tuple[str, ...]:
-        """What is to be said about the query."""
+        """Remarks about the query."""
         nothing = [] if query.must or query.should else ["nothing is left to be found"]
         return tuple(dict.fromkeys([*self._notes, *nothing]))
 

@@ -62,7 +62,7 @@ class OverFields(Lexical):
 
     @property
     def _complete(self) -> Self:
-        """The same stage for comparisons: defaults in place of None, weights as floats, none of them 0."""
+        """Canonical form for comparisons: defaults in place of None, weights as floats, none of them 0."""
         if not isinstance(self.fields, Mapping):
             return self
         weights = {name: float(weight) if isinstance(weight, Real) else weight for name, weight in self.fields.items()}

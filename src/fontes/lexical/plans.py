@@ -9,7 +9,7 @@ from ..core.query import Clause, Condition, Group, Leaf
 
 @dataclass
 class Plan:
-    """What a document must match, and must not, to get the sum of the clauses that it has.
+    """Clauses that a document must match, and must not, to get the sum of the clauses that it has.
 
     Args:
         required: Clauses that it must have; where there are none, it must have one of those that score.

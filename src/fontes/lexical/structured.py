@@ -381,7 +381,7 @@ class StructuredQuery:
 
 
 class _QueryError(Exception):
-    """What is wrong with a query."""
+    """Problem of a query, for errors."""
 
 
 def _collect(

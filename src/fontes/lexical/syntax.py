@@ -57,7 +57,7 @@ ENDING_WEIGHT = re.compile(r"(?<=[^\\])\^[\d.]{1,20}$", re.ASCII)
 
 @dataclass(frozen=True)
 class Names:
-    """What may stand before a colon.
+    """Names that may stand before a colon.
 
     Args:
         fields: Fields that are searched separately.

@@ -16,7 +16,7 @@ from .ranks import FAR
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
 COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
 DEFAULT = ("nDCG@10", "AP", "R@100")
-"""What is measured where nobody says what."""
+"""Measures where none are named."""
 NEAREST = {
     "err_ia": "ERR",
     "nerr_ia": "ERR",

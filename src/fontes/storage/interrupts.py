@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 complete: list[Path] = []
-"""What this process has put in its place, in that order: files, and folders that appear whole."""
+"""Files and whole folders that this process has put in their place, in that order."""
 
 
 @contextmanager
