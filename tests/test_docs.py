@@ -152,7 +152,7 @@ def comparable(text: str, page: Path) -> str:
 
 
 SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
-SLOW += ("first-search", "index-on-disk", "living", "side-by-side", "test-collections", "train-long-encoders")
+SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 
 @pytest.mark.parametrize(
