@@ -1,8 +1,8 @@
 """The documentation does what it says: its examples run and print what is shown, and it leaves nothing public out.
 
 In README and in docs/start, docs/guides, docs/concepts and docs/coming-from a block marked `python` is run, one block after
-the other; a block marked `text` right after it shows what it prints. In a block marked `console` the lines after `$` are run and
-the others are what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
+the other; a block marked `text` right after it shows what it prints. In a block marked `console` the lines after `$` are run
+and the others are what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
 
     python tests/test_docs.py docs/guides/models.md …     writes what the examples of these pages print into them
 """
@@ -153,7 +153,7 @@ def comparable(text: str, page: Path) -> str:
 
 
 SLOW = ("backup", "causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
-SLOW += ("first-search", "index-on-disk", "living", "side-by-side", "test-collections", "train-long-encoders")
+SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 
 @pytest.mark.parametrize(
