@@ -152,7 +152,7 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("backup", "causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
+SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
 SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 
