@@ -115,8 +115,7 @@ class Collection:
 
         start = time.perf_counter()
         chosen = Analyzer.of(analyzer)
-        kept = {"separate": separate, "positions": positions}
-        more = [name for name, is_kept in kept.items() if is_kept]
+        more = [name for name, is_kept in (("separate", separate), ("positions", positions)) if is_kept]
         key = hash_json([version("fontes"), self.hash, self._format, chosen.to_dict(), list(fields), vectors, *more])
         path = self.folder / f"{key[:16]}.index"
         if path.is_symlink():
@@ -136,7 +135,8 @@ class Collection:
             analyzer=chosen,
             fields=tuple(fields),
             vectors=vectors,
-            **kept,
+            separate=separate,
+            positions=positions,
             overwrite=damaged,
             drop_vectors=damaged,
             progress=self._unfinished,
