@@ -151,8 +151,8 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("backup", "causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
-SLOW += ("first-search", "index-on-disk", "living", "side-by-side", "test-collections", "train-long-encoders")
+SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
+SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 
 @pytest.mark.parametrize(
