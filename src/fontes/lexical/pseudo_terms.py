@@ -204,9 +204,8 @@ def _counted(index: Searchable, clause: Leaf) -> Counts:
             return counts_of(index.index, clause)
         if isinstance(clause, (Phrase, Window)):
             parts = [counts_of(index.index, replace(clause, field=name)) for name in index.separate]
-            return _added(
-                *(np.concatenate(column) for column in zip(*((one.docs, one.tf) for one in parts), strict=True)), len(index)
-            )
+            docs, tf = np.concatenate([one.docs for one in parts]), np.concatenate([one.tf for one in parts])
+            return _added(docs, tf, len(index))
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
     place = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
