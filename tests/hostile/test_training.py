@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.disks import small_disk
-from support.kills import stopped_before
-from support.processes import in_a_child
+from support.processes import in_a_child, small_disk, stopped_before
 from support.tiny_training import SETTINGS, base, examples, no_curves, one_thread
 
 from fontes.core import FontesError, InputError, ParameterError

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied, vector_files
-from support.disks import small_disk
-from support.processes import in_a_child
+from support.processes import in_a_child, small_disk
 
 from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress

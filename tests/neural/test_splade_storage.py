@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.counting_terms import SIZE, CountingTerms
-from support.disks import small_disk
-from support.kills import DONE, stopped_before
-from support.processes import in_a_child
+from support.processes import DONE, in_a_child, small_disk, stopped_before
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.progress import Progress

@@ -186,10 +186,10 @@ class Actors(Generic[H]):
         nodes = [node for node in cluster.nodes.values() if node.get(resource, 0) >= 1]
         uses = 1 if cluster.gpus else min([THREADS, *(int(node[resource]) for node in nodes)])
         memory = int(min(memory, max((node.get("memory", memory) for node in nodes), default=memory)))
-        places = [node[resource] // uses for node in nodes]
+        slots = [node[resource] // uses for node in nodes]
         if memory:
-            places = [min(place, node.get("memory", memory) // memory) for place, node in zip(places, nodes, strict=True)]
-        makes = [make] * max(1, min(most, int(sum(places))))
+            slots = [min(place, node.get("memory", memory) // memory) for place, node in zip(slots, nodes, strict=True)]
+        makes = [make] * max(1, min(most, int(sum(slots))))
         return cls(cluster, makes, task, **({"gpus": uses} if cluster.gpus else {"cpus": uses}), memory=memory)
 
     def __len__(self) -> int:

@@ -250,5 +250,5 @@ def _located(bounds: Sequence[int], names: Sequence[object], document: int) -> t
 
 
 def _repeated(doc_id: str, first: tuple[int, object], second: tuple[int, object]) -> InputError:
-    places = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
-    return InputError(f"document id '{doc_id}' occurs twice, as {places[0]} and as {places[1]}; ids must be unique")
+    occurrences = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
+    return InputError(f"document id '{doc_id}' occurs twice, as {occurrences[0]} and as {occurrences[1]}; ids must be unique")

@@ -391,6 +391,6 @@ def _summed(runs: list[Run], weights: list[float]) -> Run:
         raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
     pairs = Pairs.of(runs)
     total = np.zeros(len(pairs), dtype=np.float64)
-    for run, weight, places in zip(runs, weights, pairs.places, strict=True):
-        total[places] += weight * run.scores.astype(np.float64)
+    for run, weight, pair_numbers in zip(runs, weights, pairs.pair_numbers, strict=True):
+        total[pair_numbers] += weight * run.scores.astype(np.float64)
     return pairs.run(total, {"parts": [run.provenance for run in runs]})

@@ -23,7 +23,7 @@ from .columns import ColumnWriter
 from .component import Building, Writer, components
 from .inversion import IDS
 from .segment import KERNEL, Leaf, leaves_of
-from .tables import IdWriter, joined
+from .tables import IdWriter, join_tables
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
@@ -226,7 +226,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> di
         IndexFormatError: A segment is damaged.
     """
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
-    ids = joined([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
+    ids = join_tables([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
     write_array(folder, "doc_ids.bytes", ids.blob)
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)

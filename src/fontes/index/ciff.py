@@ -305,8 +305,8 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[d
             return docs[own], tfs[own]
         lists = order[first:last]
         counts = df[lists]
-        places = np.arange(counts.sum()) + np.repeat(bounds[lists] - (np.cumsum(counts) - counts), counts)
-        return docs[places], tfs[places]
+        indices = np.arange(counts.sum()) + np.repeat(bounds[lists] - (np.cumsum(counts) - counts), counts)
+        return docs[indices], tfs[indices]
 
     ordered, counts = (terms, df) if order is None else (terms.reordered(order), df[order])
     written = write_lists(folder, ordered, counts, np.concatenate(lengths), spooled)

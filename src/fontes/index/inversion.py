@@ -153,7 +153,7 @@ class PostingRuns:
     ) -> Rows:
         """The rows of a chunk's postings, and the bytes of each term's."""
         a = self.arrays()
-        starts, ends = (_before(a[f"row_ends-{name}"], places) for places in edges)
+        starts, ends = (_before(a[f"row_ends-{name}"], indices) for indices in edges)
         rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
         merge_rows(a[f"rows-{name}"], starts, *blocks, df, rows, sizes)
         return rows, sizes
@@ -291,8 +291,8 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: in
     for first, last in zip(counts[:-1].tolist(), counts[1:].tolist(), strict=True):
         ends = arrays["ends"][first:last]
         start = int(ends[0]) - 1 if len(ends) else 0
-        places = np.searchsorted(ends, np.arange(start, int(ends[-1]) if len(ends) else 0, step), side="right")
-        for place, weight in zip(*np.unique(places, return_counts=True), strict=True):
+        indices = np.searchsorted(ends, np.arange(start, int(ends[-1]) if len(ends) else 0, step), side="right")
+        for place, weight in zip(*np.unique(indices, return_counts=True), strict=True):
             low = int(arrays["term_ends"][first + place - 1]) if first + place else 0
             samples.append((arrays["terms"][low : int(arrays["term_ends"][first + place])].tobytes(), int(weight) * step))
     samples.sort()
@@ -305,8 +305,8 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: in
     return splits
 
 
-def _before(ends: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(places > 0, ends[np.maximum(places, 1) - 1], 0) if len(ends) else np.zeros_like(places)
+def _before(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
 
 
 def _readonly(array: NDArray[Any]) -> NDArray[Any]:

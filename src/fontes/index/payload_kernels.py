@@ -102,15 +102,15 @@ def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: An
 
 
 @kernel(steps=lambda data, starts, ends, *rest: 2 * int((ends - starts).sum()))
-def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, places: Any, cursor: Any, out: Any) -> bool:
+def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices: Any, cursor: Any, out: Any) -> bool:
     """Appends the rows of some terms of a segment to those of the segments before it.
 
-    Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[places[i]]. `alive` tells of each row whether
+    Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[indices[i]]. `alive` tells of each row whether
     its document lives; it is empty where all do. False where the bytes do not hold as many rows as `df` says.
     """
     row = 0
     for i in range(len(df)):
-        at, end, to = starts[i], ends[i], cursor[places[i]]
+        at, end, to = starts[i], ends[i], cursor[indices[i]]
         if len(alive) == 0:
             for byte in range(at, end):
                 out[to] = data[byte]
@@ -126,7 +126,7 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, places: 
                 row += 1
             if at != end:
                 return False
-        cursor[places[i]] = to
+        cursor[indices[i]] = to
     return True
 
 
@@ -199,7 +199,9 @@ def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None
             row += 1
 
 
-@kernel(steps=lambda data, offsets, starts, ends, df, firsts, bounds, places, whole, block: 3 * _rows(df, places, whole, block))
+@kernel(
+    steps=lambda data, offsets, starts, ends, df, firsts, bounds, indices, whole, block: 3 * _rows(df, indices, whole, block)
+)
 def unpack_positions(
     data: Any,
     offsets: Any,
@@ -208,14 +210,14 @@ def unpack_positions(
     df: Any,
     firsts: Any,
     bounds: Any,
-    places: Any,
+    indices: Any,
     whole: bool,
     block: int,
 ) -> Any:
     """The positions of some postings of some terms.
 
     Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as `measure_rows` makes them, from
-    firsts[i] on. Of its rows those are taken that `places[bounds[i]:bounds[i+1]]` number; all where `whole`. Returns whether
+    firsts[i] on. Of its rows those are taken that `indices[bounds[i]:bounds[i+1]]` number; all where `whole`. Returns whether
     the bytes hold such rows, where the positions of each posting start, and the positions.
     """
     row_bounds = np.zeros(bounds[len(df)] + 1, dtype=np.int64)
@@ -224,7 +226,7 @@ def unpack_positions(
     for i in range(len(df)):
         row, at, end = np.int64(0), np.int64(starts[i]), np.int64(ends[i])
         for j in range(bounds[i + 1] - bounds[i]):
-            place = np.int64(j) if whole else np.int64(places[bounds[i] + j])
+            place = np.int64(j) if whole else np.int64(indices[bounds[i] + j])
             if place < 0 or place >= df[i]:
                 return False, row_bounds, out
             if place < row or place // block > row // block:
@@ -263,8 +265,8 @@ def unpack_positions(
     return True, row_bounds, out[:filled]
 
 
-def _rows(df: Any, places: Any, whole: bool, block: int) -> int:
-    return int(df.sum()) if whole else len(places) * (block // 2 + 1)
+def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
+    return int(df.sum()) if whole else len(indices) * (block // 2 + 1)
 
 
 @inner(inline="always")

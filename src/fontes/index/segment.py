@@ -169,19 +169,19 @@ class Segment:
         if not all(a != b for a, b in pairwise(live)):
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
-    def read(self, ids: Sequence[str], places: Sequence[int]) -> list[Doc]:
+    def read(self, ids: Sequence[str], leaf_docs: Sequence[int]) -> list[Doc]:
         """The documents at these positions, which have these ids.
 
         Raises:
             InputError: The segment has no texts.
             IndexFormatError: They are damaged.
         """
-        return self.texts.read(ids, places)
+        return self.texts.read(ids, leaf_docs)
 
     def docs(self, first: int, last: int) -> list[Doc]:
         """The documents from one position up to another, deleted ones too."""
-        places = range(first, last)
-        return self.read([self.ids[place] for place in places], places)
+        leaf_docs = range(first, last)
+        return self.read([self.ids[place] for place in leaf_docs], leaf_docs)
 
 
 @dataclass(frozen=True, eq=False)

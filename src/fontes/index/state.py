@@ -40,7 +40,7 @@ from .postings import POSTINGS, JoinedLists, PostingLists
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable
 from .suggestions import SUGGESTER, Suggestions
-from .tables import joined, located
+from .tables import join_tables, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -213,7 +213,7 @@ class State:
     @cached_property
     def ids(self) -> Strings:
         """Document ids, in document order."""
-        return joined(
+        return join_tables(
             [leaf.segment.ids for leaf in self.leaves], [None if leaf.dead is None else leaf.live for leaf in self.leaves]
         )
 
@@ -315,8 +315,8 @@ class State:
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
         for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
             leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
-            places = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
-            own = [ordinals[i] - leaf.first for i in here] if places is None else places.tolist()
+            leaf_docs = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
+            own = [ordinals[i] - leaf.first for i in here] if leaf_docs is None else leaf_docs.tolist()
             for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], own), strict=True):
                 docs[i] = doc
         return docs

@@ -174,7 +174,7 @@ class Air2025(LearningRecipe, name="air2025"):
                 systems[row_of(name)] = index.dense(encoder, k=self.candidates)
         return systems
 
-    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         if self.draw == "numpy":
             return super().halves(topics, qrels)
         # As pandas' drop_duplicates: the first post of each text, with its judgments alone.

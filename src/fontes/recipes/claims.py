@@ -89,7 +89,7 @@ class Claims(LearningRecipe, name="claims"):
         claims = fuse(first, reranked, method="wsum", weights=weights)
         return {"bm25": bm25, **retrievers, "fused": fused, "reranked": reranked, "claims": claims}
 
-    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         sides = split(topics, qrels, self.test, seed=self.seed)
         return sides.train, sides.test
 

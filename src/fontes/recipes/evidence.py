@@ -22,9 +22,9 @@ from ..text import Analyzer
 from ..train import BiEncoderSettings
 from ..train.runner.running import check_training
 from ..tuning import tune
-from .base import Division, Recipe
-from .learning import NOBODY, RecipeTraining
-from .sides import check_apart, measured_apart, side_of
+from .base import Division, Recipe, Systems
+from .learning import RecipeTraining
+from .sides import divided_apart
 
 if TYPE_CHECKING:
     from ..lexical import BM25
@@ -310,20 +310,13 @@ class Evidence(Recipe, name="evidence"):
     precision: str = "auto"
     seed: int = 0
 
-    def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        return self._table(collection, RecipeTraining())
-
-    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
-        return partial(self._table, learning=learning or RecipeTraining())
+    def systems(self, collection: Collection) -> Systems:
+        return self.learned_systems(collection, RecipeTraining())
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
-        if train is None and dev is None:
-            return topics, qrels, RecipeTraining()
         if train is not None and starts_of(self):
             check_training("training an encoder")
-        check_apart({"measure with": qrels or (), "learn from": train or (), "choose with": dev or ()})
-        learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
-        return *measured_apart(topics, qrels, {*(train or ()), *(dev or ())}), RecipeTraining(learned, chosen)
+        return super().divided(topics, qrels, None, None) if train is dev is None else divided_apart(topics, qrels, train, dev)
 
     def check(self) -> None:
         if self.language not in LANGUAGES:
@@ -331,8 +324,8 @@ class Evidence(Recipe, name="evidence"):
         check_whole("recipe evidence: reread", self.reread)
         settings_of(self)
 
-    def _table(self, collection: Collection, learning: RecipeTraining) -> dict[str, Stage[Topics, Run]]:
-        """Rows by name whose requirements are met."""
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
+        """Return the rows by name whose requirements are met."""
         rows = EvidenceRows(self, learning)
         index = collection.index(self.language)
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,10 +60,6 @@ class RecipeTraining:
     folder: Path | None = None
     progress: Report = silent
     notes: list[dict[str, Any]] = field(default_factory=list)
-
-    def at(self, folder: Path, progress: Report) -> RecipeTraining:
-        """Return a copy with a folder and a progress report."""
-        return replace(self, folder=folder, progress=progress)
 
     @property
     def chooses(self) -> bool:

@@ -35,7 +35,7 @@ class Values:
         kind: The type of the column.
         values: One a document: whole numbers and dates with the least of their type where there is none; floats with NaN there;
             truth values as 0 (none), 1 (false), 2 (true); keywords as 0 (none) or one more than their place in `table`. Of
-            lists the places plus one, end to end, ascending within a document.
+            lists the indices plus one, end to end, ascending within a document.
         table: Of keywords, the different ones in ascending order; else None.
         starts: Of lists, where those of each document start, and where the last ones end; else None.
     """
@@ -59,15 +59,15 @@ class Values:
             return ~np.isnan(self.values)
         return np.asarray(self.values != (np.iinfo(self.values.dtype).min if self.kind in ("integer", "date") else 0))
 
-    def of(self, places: NDArray[np.integer[Any]]) -> Values:
+    def of(self, indices: NDArray[np.integer[Any]]) -> Values:
         """The values of these documents."""
         if self.starts is None:
-            return Values(self.kind, self.values[places], self.table)
+            return Values(self.kind, self.values[indices], self.table)
         starts = self.starts.astype(np.int64)
-        sizes = np.diff(starts)[places]
-        new = np.zeros(len(places) + 1, dtype=np.int64)
+        sizes = np.diff(starts)[indices]
+        new = np.zeros(len(indices) + 1, dtype=np.int64)
         np.cumsum(sizes, out=new[1:])
-        rows = np.arange(new[-1]) + np.repeat(starts[:-1][places] - new[:-1], sizes)
+        rows = np.arange(new[-1]) + np.repeat(starts[:-1][indices] - new[:-1], sizes)
         return Values(self.kind, self.values[rows], self.table, new)
 
     def write(self, folder: Path, number: int) -> None:
@@ -122,14 +122,14 @@ def read_values(arrays: Arrays, number: int, kind: str, documents: int) -> Value
     return Values(kind, values)
 
 
-def joined(parts: Sequence[Values]) -> Values:
+def join_values(parts: Sequence[Values]) -> Values:
     """Columns of one type end to end; keywords that no document has are left out of the table."""
     kind = parts[0].kind
     if kind not in TEXTUAL:
         return Values(kind, np.concatenate([_wide(part) for part in parts]))
-    table, places = union([part.table for part in parts if part.table is not None])
+    table, indices = union([part.table for part in parts if part.table is not None])
     codes = [
-        np.concatenate([[0], of_part.astype(np.int64) + 1])[part.values] for part, of_part in zip(parts, places, strict=True)
+        np.concatenate([[0], of_part.astype(np.int64) + 1])[part.values] for part, of_part in zip(parts, indices, strict=True)
     ]
     values = np.concatenate(codes)
     used = np.flatnonzero(np.bincount(values, minlength=len(table) + 1)[1:])
@@ -273,7 +273,7 @@ class SegmentColumns:
         return [date_text(value) for value in values.tolist()] if own.kind == "date" else values.tolist()
 
     def _textual(self, own: Values, sign: str, value: Any) -> Mask:
-        """Test of keywords, by their places in the table, counted from 1."""
+        """Test of keywords, by their indices in the table, counted from 1."""
         table = own.table
         assert table is not None
         if sign in ("==", "holds", "in"):

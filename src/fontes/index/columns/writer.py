@@ -20,7 +20,7 @@ from ..batches import Batch
 from ..component import Component, Writer, components
 from ..segment import Leaf, Segment
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
-from .values import SegmentColumns, Values, ascending, joined, write_columns
+from .values import SegmentColumns, Values, ascending, join_values, write_columns
 
 if TYPE_CHECKING:
     from ..state import State
@@ -230,7 +230,7 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
             for name, kind in leaf.segment.columns.types.items():
                 if types.setdefault(name, kind) != kind:
                     raise IndexFormatError(f"{leaf.segment.folder.parent} is damaged: '{name}' has two types; {REMEDY}")
-        write_columns(folder, {name: _joined(leaves, name, kind) for name, kind in types.items()})
+        write_columns(folder, {name: _live_values(leaves, name, kind) for name, kind in types.items()})
         return {}
 
     def check(self, leaf: Leaf, deep: bool) -> None:
@@ -261,6 +261,6 @@ def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColum
     return SegmentColumns(folder, segment.documents)
 
 
-def _joined(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
+def _live_values(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
     parts = [leaf.segment.columns.values(name, kind) for leaf in leaves]
-    return joined([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])
+    return join_values([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])

@@ -291,8 +291,8 @@ class JoinedEmbeddings:
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
             return
-        for number, here, places in located([share.leaf for share in self.shares], docs):
-            yield self.shares[number], here, places
+        for number, here, leaf_docs in located([share.leaf for share in self.shares], docs):
+            yield self.shares[number], here, leaf_docs
 
     def check(self) -> None:
         """Reads every file.

@@ -24,7 +24,7 @@ from ..component import components
 from ..inversion import PostingsWriter
 from ..postings import JoinedLists, PostingLists, counted, merge_lists
 from ..segment import Leaf, Segment
-from ..tables import joined, union
+from ..tables import join_tables, union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
 
@@ -271,7 +271,7 @@ class JoinedWeights(ScaledWeights, JoinedLists):
     def ids(self) -> Strings:
         """Document ids."""
         live = [None if leaf.dead is None else leaf.live for leaf in self.segments]
-        return joined([leaf.segment.ids for leaf in self.segments], live)
+        return join_tables([leaf.segment.ids for leaf in self.segments], live)
 
     @cached_property
     def fingerprint(self) -> str:

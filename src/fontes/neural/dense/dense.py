@@ -349,8 +349,8 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _measured(self, ready: Ready) -> dict[str, float]:
         count = len(self.index)
-        places = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
-        docs = self.index.docs([self.index.ids[int(place)] for place in places])
+        indices = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
+        docs = self.index.docs([self.index.ids[int(place)] for place in indices])
         texts = [" ".join(text_of(doc).split()[:WORDS]) for doc in docs]
         queries = self._queries([text for text in texts if text], ready.embeddings)
         recall = {}

@@ -231,9 +231,9 @@ def rescored(
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
     """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
-    for share, here, places in embeddings.split(docs):
-        scores = np.empty(len(places), dtype=np.float32)
-        exact_products(wide, share.embeddings, places.astype(np.int64), scores)
+    for share, here, leaf_docs in embeddings.split(docs):
+        scores = np.empty(len(leaf_docs), dtype=np.float32)
+        exact_products(wide, share.embeddings, leaf_docs.astype(np.int64), scores)
         out[here] = scores
     return out
 

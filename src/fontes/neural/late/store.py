@@ -180,8 +180,8 @@ class JoinedTokens:
         """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
         bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
-        for number, here, places in located(self._leaves, docs):
-            own, _ = self.parts[number].vectors(places)
+        for number, here, leaf_docs in located(self._leaves, docs):
+            own, _ = self.parts[number].vectors(leaf_docs)
             if len(here) == len(docs):
                 return own, bounds
             if len(vectors) < bounds[-1]:
@@ -240,12 +240,12 @@ class JoinedTokens:
         self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
     ) -> NDArray[np.float32]:
         scores = np.empty(len(docs), dtype=np.float32)
-        for number, here, places in located(self._leaves, docs):
-            part, near = self.parts[number], np.empty(len(places), dtype=np.float32)
-            tokens_of = part.bounds[places + 1] - part.bounds[places]
+        for number, here, leaf_docs in located(self._leaves, docs):
+            part, near = self.parts[number], np.empty(len(leaf_docs), dtype=np.float32)
+            tokens_of = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
-            def look_up(first: int, last: int, part: TokenVectors = part, places: Any = places, near: Any = near) -> None:
-                near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, places[first:last], least)
+            def look_up(first: int, last: int, part: TokenVectors = part, leaf_docs: Any = leaf_docs, near: Any = near) -> None:
+                near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, leaf_docs[first:last], least)
 
             edges = edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // thread_count() + 1))
             in_threads(look_up, edges[:-1], edges[1:])
@@ -299,7 +299,7 @@ def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[
 
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
-    """The places in `docs` of the best k in the one order; documents without a token are none."""
+    """The indices in `docs` of the best k in the one order; documents without a token are none."""
     there = np.flatnonzero(scores > -np.inf)
     return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
 

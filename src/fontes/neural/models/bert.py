@@ -183,11 +183,11 @@ class Bert(nn.Module):
             types: To which of two texts a token belongs, 0 or 1; None: all to the first.
         """
         texts, length = ids.shape
-        places = torch.arange(length, device=ids.device).expand(texts, length)
+        positions = torch.arange(length, device=ids.device).expand(texts, length)
         if POSITIONS[self.shape.model_type]:  # a padding token within a text has no position, and takes none
             counted = ids != self.shape.pad_token_id
-            places = counted.cumsum(1) * counted + self.shape.pad_token_id
-        embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(places)
+            positions = counted.cumsum(1) * counted + self.shape.pad_token_id
+        embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(positions)
         hidden: Tensor = self.norm(embedded).view(texts * length, -1)
         attending = None if bool(mask.all()) else mask.bool()[:, None, None, :]
         for layer in self.layers:
