@@ -197,7 +197,7 @@ def test_only_a_trained_model_is_ever_overwritten(base: Path, tmp_path: Path) ->
         folder = tmp_path / "letters"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(content)
-        with pytest.raises(InputError, match="letters is there already; give another folder, or overwrite it"):
+        with pytest.raises(InputError, match="letters exists already; give another folder, or overwrite it"):
             train_cross_encoder(DATA, folder, base, SETTINGS)
         with pytest.raises(InputError, match=r"is no model that was trained here .*, so it is not overwritten"):
             train_cross_encoder(DATA, folder, base, SETTINGS, overwrite=True)

@@ -111,7 +111,7 @@ def test_an_encoding_killed_in_the_middle_of_a_block_keeps_all_blocks_before_it_
 
     assert in_a_child(lambda: Index.open(path).encode(CountingTerms(str(log), wrong=die))) == -signal.SIGKILL
     (left,) = leftovers(path)
-    assert left.what == "an encoding that was stopped; fontes encode goes on with it"
+    assert left.what == "an encoding that was stopped; fontes encode resumes it"
     log.write_text("")
     reports: list[Progress] = []
     Index.open(path).encode(CountingTerms(str(log)), progress=reports.append)

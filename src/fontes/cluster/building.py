@@ -33,12 +33,12 @@ from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
-IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
-PART = 1 << 28  # bytes of input of which a task makes a segment, at the most
-MIN_PART = 1 << 20  # and at the least
-FAN = 16  # segments that one merge makes one of
-BASE = 1 << 29  # bytes of memory that a task takes beside its postings
-POSTINGS = 1 << 26  # bytes that postings may take at the least
+IN_PARTS = "building-in_parts"  # suffix of `staging`, so that another build, or `clean`, removes the folder
+PART = 1 << 28  # maximum bytes of input per task
+MIN_PART = 1 << 20  # minimum
+FAN = 16  # segments of one merge
+BASE = 1 << 29  # bytes of memory of a task beside its postings
+POSTINGS = 1 << 26  # minimum bytes of memory for postings
 
 
 @dataclass(frozen=True)

@@ -152,9 +152,7 @@ class Shards:
             if self._whole.identity != identity:
                 self._whole = self._whole.refreshed()
             if self._whole.identity != identity:
-                raise FontesError(
-                    f"{self._whole.path} has changed since it was opened; index.refresh() goes on with what it is now"
-                )
+                raise FontesError(f"{self._whole.path} has changed since it was opened; index.refresh() reads its newest state")
             self._parts[identity] = PartOfIndex(self._whole, self._group)
             while len(self._parts) > STATES:
                 del self._parts[next(iter(self._parts))]

@@ -321,7 +321,7 @@ def report_of(
     baseline: str | None = None,
     testing: Testing | None = None,
 ) -> Report:
-    """Measures runs, and tests whether their differences are more than chance.
+    """Measure runs, and test whether their differences are more than chance.
 
     Values are over all judged topics, as for `evaluate`. No stage is run; `fontes.compare` does that.
 

@@ -34,7 +34,7 @@ class Stage(Part, ABC, Generic[A, B]):
     depth_field: ClassVar[str] = ""
     """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
     keeps_rankings: ClassVar[bool] = False
-    """Whether a stage from run to run leaves all rankings as they are, so that `% k` after it may be done before it."""
+    """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -116,7 +116,7 @@ class Stage(Part, ABC, Generic[A, B]):
 
     @cached_property
     def _checked(self) -> None:
-        """Checks inner parts once, so that a long first step does not precede an error of the second."""
+        """Check inner parts once, so that a long first step does not precede an error of the second."""
         if inner := list(walk(self))[1:]:
             self.check()
         for part in inner:

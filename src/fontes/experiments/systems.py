@@ -403,7 +403,7 @@ def compare(
     seed: int = 0,
     cache: bool | str | os.PathLike[str] = True,
 ) -> Report:
-    """Runs and measures systems, and tests whether their differences are more than chance.
+    """Run and measure systems, and test whether their differences are more than chance.
 
     A prefix shared by several pipelines runs once. Values are over all judged topics, as for `evaluate`.
 

@@ -48,7 +48,7 @@ class TermWeights:
         """The term weights of a document, in whole numbers.
 
         Raises:
-            InputError: Where it has none, or one with other values.
+            InputError: It has none, or one with other values.
         """
         vector = doc.metadata.get(self.field)
         if not isinstance(vector, Mapping):
@@ -147,7 +147,7 @@ def build_segment(
     only: Callable[[Doc], bool] | None = None,
     repeated: bool = False,
 ) -> dict[str, int]:
-    """Writes the files of one segment.
+    """Write the files of one segment.
 
     The memory that `work` says is shared by postings, terms and ids; a few batches for each thread come on top.
 
@@ -210,7 +210,7 @@ def _made(make: Callable[[], Batch]) -> Batch:
 
 
 def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
-    """Writes the files of one segment: the documents that live in the leaves, in their order.
+    """Write the files of one segment: the documents that live in the leaves, in their order.
 
     A component that not all segments have is left out; see `Component.conflict`.
 

@@ -57,7 +57,7 @@ class Header:
 
     @classmethod
     def parse(cls, message: NDArray[np.uint8]) -> Header:
-        """The header in the bytes of a message; raises ValueError where there is none."""
+        """The header in the bytes of a message; raises ValueError if there is none."""
         names, at = [field.name for field in fields(cls)], 0
         values: dict[str, Any] = {}
         while at < len(message):
@@ -173,7 +173,7 @@ class CiffReader:
         return total - self._length
 
     def check_mean(self) -> None:
-        """Raises InputError unless the mean length of the header is that of all documents, or of those with a term."""
+        """Raise InputError unless the mean length of the header is that of all documents, or of those with a term."""
         header = self.header
         total = header.total_terms_in_collection
         means = [total / n for n in (header.total_docs, self._filled) if n]
@@ -230,7 +230,7 @@ class CiffReader:
         return int(start), int(end)
 
     def _more(self, length: int) -> bool:
-        """Reads until `length` bytes are there. False where the file has fewer."""
+        """Read until `length` bytes are there. False where the file has fewer."""
         pieces, size = [self._bytes.tobytes()], len(self._bytes)
         while size < length and (piece := self._file.read(BUFFER)):
             pieces.append(piece)
@@ -242,7 +242,7 @@ class CiffReader:
     def _check(
         self, noun: str, first: int, texts: Strings, wrong: NDArray[np.bool_], problem: str, *numbers: NDArray[np.int64]
     ) -> None:
-        """Raises InputError for the first message that is `wrong`."""
+        """Raise InputError for the first message that is `wrong`."""
         if wrong.any():
             place = int(np.argmax(wrong))
             named = "" if noun == "document" else texts[place]
@@ -257,9 +257,9 @@ class CiffReader:
 
 
 def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[dict[str, int], dict[str, Any]]:
-    """Writes the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
+    """Write the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
 
-    Postings go to disk beside the segment as they are read; the terms and the longest list are in memory.
+    Postings are written to disk beside the segment while they are read; the terms and the longest list are in memory.
 
     Returns:
         The counts of documents, terms, postings and tokens; and the facts about the file for the manifest.

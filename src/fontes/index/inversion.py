@@ -98,7 +98,7 @@ class PostingRuns:
         self._spilled = False
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
-        """Appends a run, whose ends count from its own start; `spill` writes all runs to the disk."""
+        """Append a run, whose ends count from its own start; `spill` writes all runs to the disk."""
         with self._lock:
             for ends, part in self._parts.items():
                 run[ends] += self._ends[ends]
@@ -216,7 +216,7 @@ class Inverter:
         more: int = 0,
         payloads: Mapping[str, Rows] | None = None,
     ) -> bool:
-        """Appends documents. Returns whether all went to the disk.
+        """Append documents. Return whether all went to the disk.
 
         Args:
             first: The ordinal of the first one.
@@ -236,7 +236,7 @@ class Inverter:
         return True
 
     def close(self, spill: bool = False) -> None:
-        """Makes a run of the documents that are pending."""
+        """Make a run of the pending documents."""
         if not self._size:
             return
         self._pending.sort(key=lambda batch: batch[0])
@@ -405,11 +405,11 @@ class ListsWriter:
             bounds.write(np.zeros(1, dtype=np.int64))
 
     def lengths(self, lengths: NDArray[np.integer[Any]]) -> None:
-        """Appends the lengths of documents: the sums of their frequencies."""
+        """Append the lengths of documents: the sums of their frequencies."""
         self._lengths.write(lengths)
 
     def write(self, chunk: Chunk) -> None:
-        """Appends terms and their postings."""
+        """Append terms and their postings."""
         self._term_bounds.write(self._terms.length + np.cumsum(chunk.term_sizes))
         self._bounds.write(self._postings.length + np.cumsum(chunk.sizes))
         self._df.write(chunk.df)
@@ -426,7 +426,7 @@ class ListsWriter:
         return self._counts
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         for file in self._files():
             file.abandon()
 
@@ -452,13 +452,13 @@ class PostingsWriter:
     def append(
         self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
     ) -> None:
-        """Appends documents, as `Inverter.append` takes them, and for each the sum of its counts."""
+        """Append documents, as `Inverter.append` takes them, and for each the sum of its counts."""
         self._inverter.append(self._count, terms, counts, term_bounds)
         self._lists.lengths(lengths)
         self._count += len(lengths)
 
     def close(self) -> dict[str, int]:
-        """Merges the runs and completes the files. Returns the counts of terms, postings and tokens."""
+        """Merge the runs and complete the files. Return the counts of terms, postings and tokens."""
         try:
             self._inverter.close()
             with work(threads=1, memory=self._memory), Workers() as workers:
@@ -525,7 +525,7 @@ class InvertedWriter(Writer):
 def write_runs(
     runs: PostingRuns, lists: ListsWriter, workers: Workers, payloads: Mapping[str, PayloadWriter] | None = None
 ) -> None:
-    """Merges runs by terms into the files of an inverted index, and those of the payloads of its postings."""
+    """Merge runs by terms into the files of an inverted index, and those of the payloads of its postings."""
     writers = payloads or {}
 
     def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
@@ -548,7 +548,7 @@ def write_lists(
     lengths: NDArray[np.integer[Any]],
     postings: Callable[[int, int], Postings],
 ) -> dict[str, int]:
-    """Writes the files of an inverted index. Returns the counts of terms, postings and tokens.
+    """Write the files of an inverted index. Return the counts of terms, postings and tokens.
 
     Args:
         folder: Where the files go.

@@ -103,7 +103,7 @@ def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: An
 
 @kernel(steps=lambda data, starts, ends, *rest: 2 * int((ends - starts).sum()))
 def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices: Any, cursor: Any, out: Any) -> bool:
-    """Appends the rows of some terms of a segment to those of the segments before it.
+    """Append the rows of some terms of a segment to those of the segments before it.
 
     Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[indices[i]]. `alive` tells of each row whether
     its document lives; it is empty where all do. False where the bytes do not hold as many rows as `df` says.
@@ -132,7 +132,7 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices:
 
 @kernel(steps=lambda data, *rest: 2 * len(data))
 def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> int:
-    """Fills where every row of a term begins whose number is a multiple of `block`, but for 0, from the term's first byte.
+    """Fill in the offsets, from the term's first byte, of its rows number `block`, 2 `block` and so on.
 
     Returns how many there are; -1 where the bytes do not hold as many rows as `df` says.
     """
@@ -189,7 +189,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
 
 @kernel(steps=lambda frequencies, df, of_df, of_cf: 2 * frequencies.size)
 def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None:
-    """Adds up the postings, and the frequencies, of each term in each field."""
+    """Add up the postings, and the frequencies, of each term in each field."""
     row = 0
     for i in range(len(df)):
         for _ in range(df[i]):
@@ -271,7 +271,7 @@ def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
 
 @inner(inline="always")
 def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
-    """Writes a number; returns where it ends."""
+    """Write a number; return where it ends."""
     value = np.int64(number) << 1 | last
     while value >= 128:
         out[at] = value & 127 | 128
@@ -283,7 +283,7 @@ def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
 
 @inner()
 def _copied(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Copies the row at `at`; returns where it ends in both, -1 for the first where the bytes end too early."""
+    """Copy the row at `at`; return where it ends in both, -1 for the first where the bytes end too early."""
     while at < end:
         byte = data[at]
         last = byte & 1

@@ -87,7 +87,7 @@ def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last:
 
 
 def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: PayloadWriter) -> None:
-    """Writes the payloads of the living documents of several segments; what is kept of documents is written already.
+    """Write the payloads of the living documents of several segments; their data by document are written already.
 
     Raises:
         IndexFormatError: A segment is damaged.

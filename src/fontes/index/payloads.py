@@ -75,7 +75,7 @@ class Payload(Component[T]):
 
     @abstractmethod
     def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer[Any]]:
-        """(documents, fields): what is kept of each document."""
+        """(documents, fields): data of each document."""
 
     @abstractmethod
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
@@ -101,8 +101,8 @@ class PayloadWriter:
     Args:
         folder: Where the files go.
         name: Name of the component.
-        of_documents: Name of what is kept of documents.
-        of_terms: Names of what is kept of terms, with the numbers of each in a row; None is no row.
+        of_documents: Name of the data of documents.
+        of_terms: Names of the data of terms, with the numbers in each row; None: no rows.
         tables: Works these out of some consecutive terms' rows, the bytes of each term, and df.
         fields: Number of fields.
         memory: Bytes that a posting takes at most while these are worked out, besides its row.
@@ -126,7 +126,7 @@ class PayloadWriter:
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
     def documents(self, numbers: NDArray[np.integer[Any]]) -> None:
-        """Appends what is kept of documents."""
+        """Append data of documents."""
         self._documents.write(numbers)
 
     def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
@@ -135,7 +135,7 @@ class PayloadWriter:
         return self._made(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), df)
 
     def write(self, rows: Rows, tables: Sequence[NDArray[np.integer[Any]]]) -> None:
-        """Appends the rows of terms."""
+        """Append the rows of terms."""
         data, sizes = rows
         self._bounds.write(self._rows.length + np.cumsum(sizes))
         self._rows.write(data)
@@ -148,7 +148,7 @@ class PayloadWriter:
             file.close()
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         for file in self._files():
             file.abandon()
 

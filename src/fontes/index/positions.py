@@ -106,7 +106,7 @@ class PositionLists(RowLists):
         return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, NOWHERE, True)
 
     def check(self, fields: FieldLists | None) -> None:
-        """Raises IndexFormatError unless the positions fit the postings, and frequencies by field where there are some."""
+        """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
         starts = self.field_starts
         done = 0
         for first, last in chunks(self.lists.df, postings.CHUNK):

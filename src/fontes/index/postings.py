@@ -189,7 +189,7 @@ class PostingLists:
         return df, cf
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all arrays fit together."""
+        """Raise IndexFormatError unless all arrays fit together."""
         terms = self.terms.tolist()
         self._require(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
         lengths = np.zeros(self.documents, dtype=np.int64)
@@ -206,7 +206,7 @@ class PostingLists:
         self._require(fit, "the lengths of its documents do not fit their postings")
 
     def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
-        """Raises IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
+        """Raise IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
         # A posting takes a byte at least, so that no list is longer than its bytes.
         if np.any((self.df < 1) | (self.df > self.documents) | (self.df > self._bounds[1:] - self._bounds[:-1])):
             raise arrays.damaged("df", "it has counts that cannot be")
@@ -284,7 +284,7 @@ def counted(leaf: Leaf, part: PostingLists) -> Leaf:
 
 
 def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
-    """Writes one inverted index of the living documents. Returns the counts of terms, postings and tokens.
+    """Write one inverted index of the living documents. Return the counts of terms, postings and tokens.
 
     Args:
         parts: Inverted indexes of the leaves' documents: their own, or weights of terms.

@@ -146,7 +146,7 @@ class State:
                     raise
 
     def refreshed(self) -> State:
-        """Return the newest state of the index, or itself where there is none newer.
+        """Return the newest state of the index, or itself if none is newer.
 
         Raises:
             IndexFormatError: The index is gone or damaged.
@@ -371,9 +371,7 @@ class State:
         except IndexFormatError:
             if is_same_state(read_manifest(self.path), self.manifest):
                 raise
-            raise FontesError(
-                f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"
-            ) from None
+            raise FontesError(f"{self.path} has changed since it was opened; index.refresh() reads its newest state") from None
         for leaf in self.leaves if deep else ():
             leaf.check()
             leaf.segment.columns.require(self.schema.types)

@@ -47,7 +47,7 @@ class SurfaceForms:
     Args:
         words: The words, ascending.
         counts: int64; occurrences of each.
-        terms: int32; number of each word's index term, -1 where it has none, such as a stop word.
+        terms: int32; number of each word's index term, -1 for a word without one, such as a stop word.
     """
 
     words: Strings
@@ -158,7 +158,7 @@ def _counted(segment: Segment, state: State) -> SurfaceForms:
 
 
 def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray[np.int32]:
-    """Number of each word's term; -1 for a word that has none, or several."""
+    """Number of each word's term; -1 for a word without one or with several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
     of_vocabulary = np.append(located(vocabulary.table(), terms), -1)

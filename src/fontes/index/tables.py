@@ -124,7 +124,7 @@ def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any
 
 @inner()
 def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
-    """Copies source[start:end] to target[at:]; returns where it ends."""
+    """Copy source[start:end] to target[at:]; return where it ends."""
     for i in range(start, end):
         target[at + i - start] = source[i]
     return at + end - start
@@ -224,7 +224,7 @@ class IdWriter:
         self._size, self._count, self._parts = 0, 0, 0
 
     def add(self, ids: Strings) -> None:
-        """Appends ids."""
+        """Append ids."""
         self._bounds.write(self._bytes.length + ids.offsets[1:].astype(np.int64))
         self._bytes.write(ids.blob)
         self._pending.append(ids)
@@ -255,7 +255,7 @@ class IdWriter:
         write_array(self._folder, "doc_ids.order", order)
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         self._bytes.abandon()
         self._bounds.abandon()
 

@@ -73,7 +73,7 @@ class Blocks:
         self._size = 0
 
     def add(self, docs: Block) -> Iterator[Block]:
-        """Appends documents and yields complete blocks. Documents that make up a block stay packed."""
+        """Append documents and yield complete blocks. Documents that fill a block stay packed."""
         totals = docs.sizes.sum(axis=1, dtype=np.int64)
         ends = np.cumsum(totals)
         marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
@@ -126,7 +126,7 @@ class DocumentWriter(Writer):
         self._queue.close()
 
     def blocks(self, docs: Packed) -> Iterator[Block]:
-        """Takes documents and yields complete blocks, for `append` in this order when they are packed.
+        """Take documents and yield complete blocks; pack these and `append` them in this order.
 
         Raises:
             InputError: A document is longer than what is read in one piece.
@@ -136,7 +136,7 @@ class DocumentWriter(Writer):
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
     def append(self, block: Block) -> None:
-        """Appends a packed block."""
+        """Append a packed block."""
         assert block.packed is not None
         self._starts.extend((self._count, self._bytes.length))
         self._bytes.write(block.packed)
@@ -213,7 +213,7 @@ class DocumentStore:
             yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
 
     def check(self) -> None:
-        """Reads every block."""
+        """Read every block."""
         for _, block in self.blocks():
             block.load()
 

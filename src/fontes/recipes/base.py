@@ -265,7 +265,7 @@ class Recipe(Part, ABC):
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
                 recipe, known = self.for_topics(searched), [row for one in given[1:] if one for row in one.rows()]
-                others = Others.of(runs, searched, Qrels(known) if any(given[1:]) else None, chosen)
+                others = Others.of(runs, searched, None if given[1:] == (None, None, None) else Qrels(known), chosen)
         recipe._look(problems, division)
         recipe._raise_all(problems, division)
         assert division is not None

@@ -33,7 +33,7 @@ class Values:
 
     Args:
         kind: The type of the column.
-        values: One a document: whole numbers and dates with the least of their type where there is none; floats with NaN there;
+        values: One per document; a missing whole number or date is the least of its type, a missing float NaN;
             truth values as 0 (none), 1 (false), 2 (true); keywords as 0 (none) or one more than their place in `table`. Of
             lists the indices plus one, end to end, ascending within a document.
         table: Of keywords, the different ones in ascending order; else None.
@@ -71,7 +71,7 @@ class Values:
         return Values(self.kind, self.values[rows], self.table, new)
 
     def write(self, folder: Path, number: int) -> None:
-        """Writes the files column-NUMBER.…; each type is the smallest that holds its values."""
+        """Write the files column-NUMBER.…; each type is the smallest that holds its values."""
         values = self.values
         if self.kind == "integer":
             values = _narrow(values, self.present)
@@ -86,7 +86,7 @@ class Values:
 
 
 def write_columns(folder: Path, columns: dict[str, Values]) -> None:
-    """Writes the columns in which a document has a value, and the table of their names and types."""
+    """Write the columns in which a document has a value, and the table of their names and types."""
     names = sorted(name for name, column in columns.items() if column.present.any())
     if not names:
         return
@@ -202,7 +202,7 @@ class SegmentColumns:
         self._values: Cached[str, Values] = Cached()
 
     def require(self, types: Mapping[str, str]) -> None:
-        """Raises IndexFormatError unless the columns have these types."""
+        """Raise IndexFormatError unless the columns have these types."""
         for column, kind in self.types.items():
             if types.get(column) != kind:
                 raise IndexFormatError(f"{self._folder} has a column '{column}' of type {kind}, its index has not; {REMEDY}")
@@ -257,7 +257,7 @@ class SegmentColumns:
         return dict(zip(self._shown(own, different), counts.tolist(), strict=True))
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all columns can be read."""
+        """Raise IndexFormatError unless all columns can be read."""
         for column in self.types:
             own = self.values(column)
             if own.table is not None:

@@ -40,7 +40,7 @@ class ColumnWriter(Writer):
     Attributes:
         schema: The columns; when it is closed, with those that have come up.
         names: When it is closed, the names that were taken up, in their order, each with the type of its values, which is empty
-            where it has none and one of `CELLS` where cells of tables stand for them.
+            if it has none and one of `CELLS` if cells of tables stand for them.
     """
 
     def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
@@ -54,7 +54,7 @@ class ColumnWriter(Writer):
         self._refused = {name for name, kind in schema.types.items() if kind in REFUSED}
 
     def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
-        """Appends documents by their ids and metadata.
+        """Append documents by their ids and metadata.
 
         Raises:
             InputError: A value does not fit its column.
@@ -111,7 +111,7 @@ class _ColumnBuffer:
         return self._guessed or self.kind
 
     def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
-        """Appends the values of the documents with the numbers before + docs."""
+        """Append the values of the documents with the numbers before + docs."""
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
@@ -224,7 +224,7 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
         return SegmentColumns(segment.folder, segment.documents)
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
-        """Raises IndexFormatError where segments have columns of the same name and of other types, too."""
+        """Raise IndexFormatError if segments have columns of the same name and different types."""
         types: dict[str, str] = {}
         for leaf in leaves:
             for name, kind in leaf.segment.columns.types.items():
@@ -245,7 +245,7 @@ COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
 
 
 def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
-    """The columns of a segment's documents, as they are with other types than those that they have.
+    """The columns of a segment's documents, converted to other types.
 
     Args:
         segment: The segment.

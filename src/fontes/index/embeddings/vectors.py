@@ -97,7 +97,7 @@ class Embeddings:
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file; `deep` compares norms with vectors as well.
+        """Read every file; `deep` also compares norms with vectors.
 
         Raises:
             IndexFormatError: A file is not as it was written, or norms do not fit the vectors.
@@ -295,7 +295,7 @@ class JoinedEmbeddings:
             yield self.shares[number], here, leaf_docs
 
     def check(self) -> None:
-        """Reads every file.
+        """Read every file.
 
         Raises:
             IndexFormatError: Where anything is not as it was written or does not fit together.

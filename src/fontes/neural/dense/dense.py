@@ -174,7 +174,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return {}
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
+        """Encode the documents if the index has no vectors of this encoder, and build the approximate index."""
         self.check()
         try:
             embeddings = self._embeddings()

@@ -409,7 +409,7 @@ def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, 
 
 @compiled()
 def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: int, state: Any) -> int:
-    """Appends the documents from `at` on that reach what they must; returns where it stopped because the buffer is full."""
+    """Append the documents from `at` on that reach the threshold; return where the buffer was full."""
     least, docs, values, counts, _ = state
     room = docs.shape[1]
     threshold, filled = least[query], counts[query]
@@ -502,7 +502,7 @@ def _below(threshold: Any) -> Any:
 
 @compiled()
 def _shrink(query: int, k: int, state: Any) -> None:
-    """Drops the candidates that cannot be among the best k: k others are above them by twice the error."""
+    """Drop the candidates that cannot be among the best k: k others are above them by twice the error."""
     least, docs, values, counts, errors = state
     filled = counts[query]
     if filled <= k:

@@ -16,7 +16,7 @@ ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none 
 
 
 def installed(module: Any, attention: str = "model", features: int = 256) -> int | None:
-    """Makes a model of transformers run as its architecture wants it, whoever calls it; others stay as they are.
+    """Make a model of transformers run as its architecture needs, whoever calls it; leave others unchanged.
 
     Nyströmformer gets Nyström attention, Longformer global attention on the first token, Reformer padding to its chunks and
     hashes from a fixed seed, and with "favor+" a BERT-shaped model the attention of the Performer. With any of them a text
@@ -87,7 +87,7 @@ def configured_positions(folder: Path) -> int | None:
 
 
 def position_limit(module: Any) -> int | None:
-    """The most positions of a model by its configuration; None where it has none (relative positions)."""
+    """Maximum number of positions by a model's configuration; None for relative positions."""
     most = getattr(module.config, "max_position_embeddings", None)
     if not isinstance(most, int) or most < 1:
         return None

@@ -154,7 +154,7 @@ def document_vectors(
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to length 1; rows of zeros stay as they are."""
+    """Rows scaled to length 1; rows of zeros unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 

@@ -83,7 +83,7 @@ class NystromAttention(MaskedAttention):
 
 
 def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
-    """Replaces each `self` of the attention of `module` that has the projections; returns how many were replaced."""
+    """Replace each `self` of the attention of `module` that has the projections; return how many were replaced."""
     replaced = 0
     for parent in list(module.modules()):
         inner = getattr(parent, "self", None)
@@ -94,7 +94,7 @@ def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
 
 
 def set_mask(module: nn.Module, mask: Tensor) -> None:
-    """Sets the mask, bool (batch, positions), of each MaskedAttention in `module`."""
+    """Set the mask, bool (batch, positions), of each MaskedAttention in `module`."""
     for part in module.modules():
         if isinstance(part, MaskedAttention):
             part.mask = mask
@@ -377,7 +377,7 @@ ARCHITECTURES: dict[str, type[Network]] = {
 
 
 def install(module: Any, name: str, declared: dict[str, Any], limit: int | None) -> int | None:
-    """Makes `module` the architecture called `name`, where that is one of ARCHITECTURES; returns its limit."""
+    """Make `module` the architecture called `name`, if it is one of ARCHITECTURES; return its limit."""
     architecture = ARCHITECTURES.get(name)
     if architecture is None:
         return limit
@@ -387,7 +387,7 @@ def install(module: Any, name: str, declared: dict[str, Any], limit: int | None)
 
 
 def mix(module: nn.Module, mixin: type) -> None:
-    """Puts a class before that of `module`, which keeps its name."""
+    """Put a class before that of `module`, which keeps its name."""
     own = type(module)
     module.__class__ = type(own.__name__, (mixin, own), {"__module__": own.__module__})
 

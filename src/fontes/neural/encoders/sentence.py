@@ -224,7 +224,7 @@ class SentenceModel:
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[str]:
-        """The texts, which are read as they are."""
+        """The texts unchanged."""
         return list(map(encodable, texts))
 
     def lengths(self, texts: Sequence[str], prompt: str) -> list[int]:
@@ -291,7 +291,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
 
 
 def own_prompt(model: Any, names: tuple[str, ...]) -> str:
-    """A model's own prompt: the first under one of `names` that is not empty; its default where it has none of them."""
+    """A model's own prompt: the first non-empty one of `names`, or its default."""
     prompts: dict[str, str | None] = model.prompts or {}
     named = [prompts[name] or "" for name in names if name in prompts]
     return next(filter(None, named), "") if named else prompts.get(model.default_prompt_name or "") or ""

@@ -111,7 +111,7 @@ class Late(Stage[Topics, Run], name="late"):
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents' tokens where the index has no token vectors of this model: in 4 bits where none are named."""
+        """Encode the documents' tokens if the index has no token vectors of this model: in 4 bits by default."""
         self.check()
         try:
             self._stored()

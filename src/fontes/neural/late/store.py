@@ -88,7 +88,7 @@ class TokenVectors:
         return len(self.codes)
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
+        """The stored token vectors of these documents, concatenated, and the start of each document's."""
         rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
@@ -103,7 +103,7 @@ class TokenVectors:
         return there
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file.
+        """Read every file.
 
         Raises:
             IndexFormatError: Where anything is not as it was written.
@@ -116,14 +116,14 @@ class TokenVectors:
         return self._artifact.bytes + (0 if self._whole is None else int(self._whole.info()["bytes"]))
 
     def check_fits(self, documents: int, other: TokenVectors) -> None:
-        """Raises IndexFormatError unless they are of so many documents, and of the same kind as those of another segment."""
+        """Raise IndexFormatError unless they have this number of documents and the settings of another segment's."""
         if self.documents != documents:
             raise self._artifact.damaged(f"{self.folder} is of {self.documents:,} documents, not {documents:,}")
         if (self.nbits, self.codec.centroids.shape) != (other.nbits, other.codec.centroids.shape):
             raise self._artifact.damaged(f"{self.folder} does not fit {other.folder}")
 
     def check_dim(self, dim: int) -> None:
-        """Raises IndexFormatError unless they have as many dimensions as the model's vectors."""
+        """Raise IndexFormatError unless they have as many dimensions as the model's vectors."""
         if (own := self.codec.centroids.shape[1]) != dim:
             raise self._artifact.damaged(f"{self.folder} has vectors of {own} dimensions, those of its model have {dim}")
 
@@ -177,7 +177,7 @@ class JoinedTokens:
         return self.parts[0].codec
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
+        """The stored token vectors of these documents, concatenated, and the start of each document's."""
         bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
         for number, here, leaf_docs in located(self._leaves, docs):
@@ -223,7 +223,7 @@ class JoinedTokens:
         return docs
 
     def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
-        """Raises IndexFormatError unless they have as many dimensions as the vectors of queries."""
+        """Raise IndexFormatError unless they have as many dimensions as the vectors of queries."""
         for query in queries:
             for part in self.parts[:1]:  # the others are of the same kind
                 part.check_dim(query.shape[1])
@@ -329,7 +329,7 @@ class WholeVectors:
 
 
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
-    """The whole token vectors of a model in 16 or 32 bits; None where there are none.
+    """The uncompressed token vectors of a model in 16 or 32 bits; None if missing.
 
     Raises:
         IndexFormatError: They are damaged.
@@ -370,7 +370,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
         return JoinedTokens(leaves, parts, facts)
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path) -> None:
-        """Writes what compressing the living documents with the same codec would."""
+        """Write what compressing the living documents with the same codec would."""
         joined, first = self.join(leaves, parts, {}), parts[0]
         rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]
         folder = segment / first.folder.name
@@ -397,7 +397,7 @@ TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
 
 
 def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
-    """Writes for each centroid the documents with a token there, in ascending order."""
+    """Write for each centroid the documents with a token there, in ascending order."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
     pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)

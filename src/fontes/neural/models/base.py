@@ -68,7 +68,7 @@ class Pretrained(Part, Generic[M]):
         batch_size: How many texts of the greatest length are computed at once; of shorter ones more, with the same number of
             tokens. None: what is quick on the device.
         precision: "float32", "bfloat16", "float16", or "auto": the quickest here that agrees with float32.
-        device: "cpu", "cuda", …; None takes a GPU where there is one.
+        device: "cpu", "cuda", …; None takes a GPU if there is one.
     """
 
     kind: ClassVar[str] = "model"
@@ -163,7 +163,7 @@ class Pretrained(Part, Generic[M]):
 
 
 def check_fields(part: Part) -> None:
-    """Raises ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
+    """Raise ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
     for one in fields(type(part)):
         value = getattr(part, one.name)
         if value is None and one.default is None:

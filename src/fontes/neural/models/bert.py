@@ -83,7 +83,7 @@ class Unset:
     """A module whose weights are not drawn when it is made, since they are read: to draw them torch loads its compiler."""
 
     def reset_parameters(self) -> None:
-        """Leaves the weights as they are."""
+        """Leave the weights unchanged."""
 
 
 class Embedding(Unset, nn.Embedding):

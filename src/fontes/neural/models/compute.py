@@ -155,7 +155,7 @@ def in_batches(
 
 
 def set_dropout(module: Any, share: float) -> None:
-    """Sets the dropout of all layers of a torch.nn.Module; its configuration, which is saved with it, stays as it is."""
+    """Set the dropout of all layers of a torch.nn.Module; the configuration saved with it is unchanged."""
     dropout = library("torch", "running a model").nn.modules.dropout._DropoutNd
     for part in module.modules():
         if isinstance(part, dropout):

@@ -149,7 +149,7 @@ def device(name: str | None = None) -> str:
         raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {name!r}") from None
     cuda, mps = kind == "cuda" and index < torch.cuda.device_count(), kind == "mps" and torch.backends.mps.is_available()
     if not (kind == "cpu" or cuda or mps):
-        raise ParameterError(f"torch finds no device '{name}' here; device=None takes a GPU where there is one, else the CPU")
+        raise ParameterError(f"torch finds no device '{name}' here; device=None takes a GPU if there is one, else the CPU")
     return name
 
 
@@ -177,7 +177,7 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps transformers from drawing progress bars while a model is read."""
+    """Keep transformers from drawing progress bars while a model is read."""
     transformers = library("transformers", "reading a model").utils.logging
     if not transformers.is_progress_bar_enabled():
         yield
@@ -191,7 +191,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Keeps transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
+    """Keep transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
 
     sentence-transformers, which tells the same in its own log, is kept from it too.
     """
@@ -210,7 +210,7 @@ def without_warnings() -> Iterator[None]:
 
 @contextmanager
 def readable(failed: str) -> Iterator[None]:
-    """Makes an InputError, which begins with `failed`, of what libraries raise for a model that is damaged.
+    """Make an InputError, which begins with `failed`, of the exceptions that libraries raise for a damaged model.
 
     Within it there is the call into the library and nothing else. A KeyError or AttributeError is nobody's answer to a
     damaged file but a mistake in a program, and stays what it is.

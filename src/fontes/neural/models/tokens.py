@@ -62,7 +62,7 @@ class Tokens:
         self._backend, self._typed = backend, typed
 
     def lower(self) -> None:
-        """Puts texts in lower case from now on, before all else, where the tokenizer has no step of its own that does."""
+        """Lowercase texts first from now on, unless the tokenizer does so itself."""
         normalizers, own = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
         if own is None or "Lowercase" not in json.dumps(_state(own)):
             steps = [normalizers.Lowercase(), *([] if own is None else [own])]
@@ -224,7 +224,7 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
 
 
 def _folder(name_or_path: str | Path) -> Path:
-    """The folder of the tokenizer: of a model of sentence-transformers that of its first module where its own has none."""
+    """Folder of the tokenizer; of a sentence-transformers model without one in its own folder, that of the first module."""
     place = Path(name_or_path).expanduser()
     folder = place.resolve() if any((place / name).is_file() for name in FILES) else located(name_or_path, "tokenizer")
     if any((folder / name).is_file() for name in FILES):

@@ -168,7 +168,7 @@ class CrossEncoderModel:
         self.prepared: Prepared = prepared(model, lambda one: self.logits(one, SAMPLE), precision=precision, device=where)
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The pairs, which are read as they are."""
+        """The pairs unchanged."""
         return list(pairs)
 
     def lengths(self, inputs: Sequence[tuple[str, str]]) -> list[int]:

@@ -207,7 +207,7 @@ class SpladeRetriever(Lexical, name="splade"):
 
     @property
     def weighting(self) -> LearnedSparseWeighting:
-        """The documents' weights as they are stored."""
+        """The documents' stored weights."""
         return LearnedSparseWeighting(self.searched.scale)
 
     @property
@@ -235,7 +235,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return run.with_(provenance={**run.provenance, **facts})
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents where the index has no weights of this encoder."""
+        """Encode the documents if the index has no weights of this encoder."""
         self.check()
         try:
             self.searched  # noqa: B018
