@@ -74,7 +74,7 @@ class Report:
         values: Values of each measure, float64, (topics, systems); see `per_topic`.
         intervals: Bootstrap interval of the mean, by measure and system.
         comparisons: A `Comparison` for each measure and tested pair of systems.
-        baseline: The baseline of the tests; None where all pairs were tested.
+        baseline: The baseline of the tests; None if all pairs were tested.
         testing: Test, correction, alpha and seed.
     """
 

@@ -108,7 +108,7 @@ class _Builder(PythonText):
         self._indexes = {name: state_of(one) for name, one in (indexes or {}).items()}
         self._index = next(iter(self._indexes.values()), None) if index is None else state_of(index)
         self._systems = dict(systems or {})
-        self._values = values  # of tuned parameters; None where tune() is not allowed
+        self._values = values  # of tuned parameters; None if tune() is not allowed
         self._numbers: Counter[str] = Counter()
         self._depth = 0
         self.space: dict[str, Any] = {}

@@ -410,7 +410,7 @@ def compare(
     Args:
         systems: Stages, runs (all that `Run.of` accepts) or run files: a mapping by name, or a list, where a file is named by
             its stem and a stage by its text.
-        topics: All that `Topics.of` accepts, or a path; None where no system is a stage. Stages run on the judged topics.
+        topics: All that `Topics.of` accepts, or a path; None if no system is a stage. Stages run on the judged topics.
         qrels: All that `Qrels.of` accepts, or a path.
         measures: As for `evaluate`.
         baseline: The system that the others are tested against; without one, all pairs are tested.

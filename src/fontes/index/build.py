@@ -216,7 +216,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> di
 
     Args:
         leaves: The segments, adjacent ones of a state.
-        folder: Where the files go.
+        folder: Folder of the files.
         progress: Is called now and then.
 
     Returns:

@@ -115,7 +115,7 @@ def header_of(facts: Mapping[str, Any]) -> Header:
 
 
 class CiffReader:
-    """Content of a CIFF file, read once and in this order: the header, `lists`, `records`; InputError where it is unsound."""
+    """Content of a CIFF file, read once and in this order: the header, `lists`, `records`; InputError if it is unsound."""
 
     def __init__(self, source: InputFile) -> None:
         self.name = source.name
@@ -157,7 +157,7 @@ class CiffReader:
             self._fail(f"it goes on after the {total:,} documents that its header counts")
 
     def surplus(self) -> int | None:
-        """Number of tokens beyond the sum of the lengths; None where the tokens are the sum of all frequencies."""
+        """Number of tokens beyond the sum of the lengths; None if the tokens are the sum of all frequencies."""
         header = self.header
         total = header.total_terms_in_collection
         if header.total_docs != header.num_docs:  # the totals are of another collection
@@ -230,7 +230,7 @@ class CiffReader:
         return int(start), int(end)
 
     def _more(self, length: int) -> bool:
-        """Read until `length` bytes are there. False where the file has fewer."""
+        """Read until `length` bytes are there. False if the file has fewer."""
         pieces, size = [self._bytes.tobytes()], len(self._bytes)
         while size < length and (piece := self._file.read(BUFFER)):
             pieces.append(piece)
@@ -320,7 +320,7 @@ def _end_to_end(tables: list[Strings]) -> Strings:
 
 
 def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
-    """The numbers of the terms in ascending order; None where they are in it. They may be in that of UTF-16, as Java sorts."""
+    """The numbers of the terms in ascending order; None if they are in it. They may be in that of UTF-16, as Java sorts."""
     if kernels.first_unordered(terms.blob, terms.offsets) < 0:
         return None
     java = [term.encode("utf-16-be") for term in terms]

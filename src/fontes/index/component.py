@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
-FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component whose data are made later than a segment
-FILE = re.compile(r"([a-z]\w*)\..*npy")  # of one that is built with the documents
-POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # begin the names of files that do not have their component's
+FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component made after the segment
+FILE = re.compile(r"([a-z]\w*)\..*npy")  # of one built with the documents
+POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without their component's name
 DROP = "drop_vectors=True (--drop-vectors) drops what not all documents have"
-DELETIONS = "deleted"  # begins the names of folders that belong to no component
+DELETIONS = "deleted"  # prefix of folders of no component
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Component(ABC, Generic[T]):
         return {}
 
     def conflict(self, leaves: Sequence[Leaf]) -> str | None:
-        """Reason why a merge of these segments would lose data; None where it would not."""
+        """Reason why a merge of these segments would lose data; None if it would not."""
         if all(self.name in leaf.segment.opened for leaf in leaves):
             return None
         return f"some of its documents have no data of its component '{self.name}'; {DROP}"

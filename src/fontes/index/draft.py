@@ -23,9 +23,9 @@ from .files import DELETED, entry_of, free_name, shard_of
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .state import State
 
-FACTOR = 10  # segments of about the same size that are merged when there are as many
-SMALL = 1000  # documents up to which segments are of the same size
-MEMORY = 1 << 29  # bytes that the merges of a commit may take
+FACTOR = 10  # number of segments of similar size that are merged into one
+SMALL = 1000  # documents of the lowest tier of segments
+MEMORY = 1 << 29  # maximum bytes of the merges of a commit
 
 
 class Draft:
@@ -83,7 +83,7 @@ class Draft:
         """Merge the segments from `first` up to `last` into one, or into none if no document lives.
 
         Raises:
-            IndexFormatError: One is not as it was written; the merged segment would hide that.
+            IndexFormatError: One is damaged, which the merged segment would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -129,7 +129,7 @@ class Draft:
     def place(self, path: Path) -> list[dict[str, Any]]:
         """Move new folders into the index at `path`, where no manifest names them yet. Return the manifest's entries."""
         with work(threads=1, memory=min(MEMORY, resources().memory)):
-            for leaves, folder in self._merged:  # what was encoded while others were merged
+            for leaves, folder in self._merged:  # encodings made during the merge
                 merge_encoded(leaves, folder)
         entries = []
         for entry, leaf in zip(self.entries, self.leaves, strict=True):

@@ -44,7 +44,7 @@ SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
 WRITER = "writer"
-DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
+DRAFT_OF_WRITER = f".{WRITER}"  # draft of the only writer
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
 DELETED_COUNTS = ("documents", "postings", "tokens")  # of its deletions
 
@@ -53,7 +53,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of the index at `path`.
 
     Raises:
-        IndexFormatError: Where there is none that this version can read.
+        IndexFormatError: There is none that this version can read.
     """
     if not path.exists():
         raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {path} makes an index")

@@ -24,15 +24,15 @@ from .payloads import Occurrences, Payload, PayloadWriter, Rows
 if TYPE_CHECKING:
     from .build import IndexSettings
 
-CHUNK = 1 << 19  # postings that are merged at a time
+CHUNK = 1 << 19  # postings merged at a time
 IDS = 8  # parts of the memory of a build, of which ids take one
-KEPT = 4  # parts of a worker's memory, of which its vocabulary may have one when it begins another run
-POSTING = 16  # bytes of memory that a posting takes at most until its run is complete
-MERGED = 24  # bytes of memory that a posting takes at most while it is merged
-PAYLOAD = 12  # bytes of memory that a row of a posting takes at most, besides twice its own
-BLOCK = 8  # bytes of memory that a posting with a payload takes at most besides, while runs are merged
-TERM = 64  # bytes of memory that a term takes while terms are sorted
-SAMPLES = 8  # terms of a run that are looked at for each chunk of postings
+KEPT = 4  # parts of a worker's memory, of which its vocabulary may use one when a run begins
+POSTING = 16  # maximum bytes of memory of a posting until its run is complete
+MERGED = 24  # maximum bytes of memory of a posting while it is merged
+PAYLOAD = 12  # maximum bytes of memory of a posting's row, besides twice its own
+BLOCK = 8  # maximum further bytes of memory of a posting with a payload while runs are merged
+TERM = 64  # bytes of memory of a term while terms are sorted
+SAMPLES = 8  # terms of a run that are considered for each chunk of postings
 Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
 
 
@@ -57,7 +57,7 @@ class Chunk:
         cf: The occurrences of each term.
         postings: The postings, packed.
         sizes: The bytes of each term's.
-        payloads: Of each component of payloads the rows of the postings, and the bytes of each term's.
+        payloads: For each payload component the rows of the postings, and the bytes of each term's rows.
         tables: What it keeps of these terms.
     """
 
@@ -79,7 +79,7 @@ class PostingRuns:
     all runs are end to end.
 
     Args:
-        folder: Where runs go that do not stay in memory.
+        folder: Folder for runs that do not stay in memory.
         payloads: Names of the components of payloads.
     """
 
@@ -195,7 +195,7 @@ class Inverter:
     """Turns documents of numbered terms into runs.
 
     Args:
-        runs: Where the runs go.
+        runs: The runs, appended to.
         vocabulary: The terms.
         memory: Bytes that postings and vocabulary may take before they go to the disk.
     """
@@ -220,11 +220,11 @@ class Inverter:
 
         Args:
             first: The ordinal of the first one.
-            terms: The numbers of each document's terms, end to end, each term once.
+            terms: The term numbers of all documents, concatenated; each term once per document.
             counts: The frequency of each, from 1.
             bounds: The offset of each document's first term, one entry more.
-            more: Bytes that the vocabulary takes.
-            payloads: Of each component of payloads the rows of the terms, and the bytes of each.
+            more: Bytes of the vocabulary.
+            payloads: For each payload component the rows of the terms, and the bytes of each.
         """
         payloads = payloads or {}
         self._pending.append((first, terms, counts, bounds, payloads))
@@ -322,7 +322,7 @@ class _Analysed:
 
     Args:
         lengths: The terms of each.
-        payloads: What each component of payloads keeps of each.
+        payloads: Data of each payload component, by document.
     """
 
     lengths: NDArray[np.int64]
@@ -420,7 +420,7 @@ class ListsWriter:
             self._counts[name] += int(count)
 
     def close(self) -> dict[str, int]:
-        """Completes the files. Returns the counts of terms, postings and tokens."""
+        """Complete the files. Return the counts of terms, postings and tokens."""
         for file in self._files():
             file.close()
         return self._counts
@@ -438,7 +438,7 @@ class PostingsWriter:
     """Turns documents of numbered terms into the files of an inverted index.
 
     Args:
-        folder: Where the files go; runs go beside it meanwhile.
+        folder: Folder of the files; runs are beside it until the end.
         terms: The terms.
         memory: Bytes that postings may take before they are written to disk.
     """
@@ -511,9 +511,9 @@ class InvertedWriter(Writer):
             self._writers[name].documents(numbers)
 
     def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
-        """Analyses a batch."""
+        """Analyse a batch."""
         try:
-            worker = self._idle.pop()  # the last one to be idle, so that there are few vocabularies
+            worker = self._idle.pop()  # the worker that was used last, so that few vocabularies grow
         except IndexError:
             worker = _Worker(self._building.settings, self._payloads, self._runs, self._memory)
         try:
@@ -551,11 +551,11 @@ def write_lists(
     """Write the files of an inverted index. Return the counts of terms, postings and tokens.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         terms: The terms, in ascending order.
         df: The number of postings of each term, from 1.
         lengths: The sum of frequencies of each document.
-        postings: Gives the postings of the terms from one number up to another, end to end.
+        postings: Function that returns the postings of a range of term numbers, concatenated.
     """
 
     def part(edges: tuple[int, int]) -> Chunk:
@@ -582,7 +582,7 @@ def write_lists(
 
 
 def chunk_size(threads: int, carried: int = 0) -> int:
-    """Postings that are merged at a time, which carry so many bytes each."""
+    """Number of postings merged at a time, given the bytes of each."""
     return max(1, min(CHUNK, resources().memory // ((MERGED + carried) * (threads + 1))))
 
 

@@ -85,7 +85,7 @@ def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
 def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
     """The postings of some terms, end to end, into `docs` and `tfs`: those of term i are the bytes from starts[i] to ends[i].
 
-    False where the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
+    False if the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
     """
     filled = 0
     for i in range(len(df)):
@@ -165,7 +165,7 @@ def append_postings(
 
     `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the
     terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one. `cursor[i]` is
-    where the next posting of term i goes. False where there is no room left for one.
+    where the next posting of term i goes. False if there is no room left for one.
     """
     at = 0
     for i in range(len(numbers)):

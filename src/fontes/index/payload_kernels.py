@@ -106,7 +106,7 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices:
     """Append the rows of some terms of a segment to those of the segments before it.
 
     Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[indices[i]]. `alive` tells of each row whether
-    its document lives; it is empty where all do. False where the bytes do not hold as many rows as `df` says.
+    its document lives; it is empty if all do. False if the bytes do not hold as many rows as `df` says.
     """
     row = 0
     for i in range(len(df)):
@@ -156,7 +156,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
     """The frequencies by field of some terms' postings, end to end, into `out`, which is zeros.
 
     A row of one number has the frequency less one, shifted by `bits`, and the one field that holds the term; a row of several
-    has the frequency in each field. False where the bytes do not hold as many rows as `df` says, or others.
+    has the frequency in each field. False if the bytes do not hold as many rows as `df` says, or others.
     """
     filled, width = 0, out.shape[1]
     for i in range(len(df)):

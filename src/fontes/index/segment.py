@@ -191,7 +191,7 @@ class Leaf:
     Args:
         segment: The segment.
         first: Ordinal of the segment's first living document in the state.
-        deletions: Its deleted documents; None where none is.
+        deletions: Its deleted documents, or None.
     """
 
     segment: Segment
@@ -200,7 +200,7 @@ class Leaf:
 
     @property
     def dead(self) -> NDArray[np.bool_] | None:
-        """bool, (documents,): whether each is deleted; None where none is."""
+        """bool, (documents,): whether each is deleted; None if none is deleted."""
         return None if self.deletions is None else self.deletions.dead
 
     @property

@@ -80,7 +80,7 @@ class State:
         ciff: Header of the CIFF file that the index was made from; None for an index of documents.
         fingerprint: SHA-256 of the state's content.
         leaves: Segments with documents.
-        actors: Processes that hold and search the shards; None where this process does.
+        actors: Processes that hold and search the shards; None if this process does.
         missing: "shard", "documents" and "problem" of each unreadable shard that was left out.
 
     Raises:
@@ -254,7 +254,7 @@ class State:
 
     @property
     def separate(self) -> tuple[str, ...]:
-        """Names of the fields whose frequencies and lengths are kept apart; () where none are."""
+        """Names of the fields whose frequencies and lengths are stored separately; () without any."""
         return self.fields if self._has(FIELDS.name) else ()
 
     @cached_property
@@ -378,7 +378,7 @@ class State:
         self._vectors.check(deep)
 
     def require_all(self) -> None:
-        """Raise IndexFormatError where a shard is missing."""
+        """Raise IndexFormatError if a shard is missing."""
         for shard in self.missing:
             raise IndexFormatError(f"shard {shard['shard']} of {self.manifest['shards']} cannot be read: {shard['problem']}")
 

@@ -37,7 +37,7 @@ class Suggestions:
 
     Args:
         completions: The query with its last word completed, the most frequent first.
-        correction: The query with its misspelt words corrected; None where there is nothing to correct.
+        correction: The query with its misspelt words corrected; None if there is nothing to correct.
     """
 
     completions: tuple[str, ...]
@@ -136,7 +136,7 @@ class Suggester:
         return self._corrections.get(word.form, functools.partial(self._correct, word))
 
     def _correct(self, word: _Word) -> str | None:
-        """The form near a word with the best frequency for its distance; None where none is frequent enough."""
+        """The form near a word with the best frequency for its distance; None if none is frequent enough."""
         form = word.form
         indices, distances = near(self._table, form, 1)
         if len(form) >= LONG:

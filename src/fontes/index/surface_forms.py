@@ -131,7 +131,7 @@ def _write(forms: SurfaceForms, folder: Path) -> None:
 
 
 def _stored(folder: Path, terms: int) -> SurfaceForms:
-    """Forms of a folder in the cache. Raises IndexFormatError where they are missing or damaged."""
+    """Forms of a folder in the cache. Raises IndexFormatError if they are missing or damaged."""
     artifact = Artifact(folder, KIND)
     artifact.check()
     CACHE.use(folder)

@@ -212,7 +212,7 @@ class IdWriter:
     """Writes doc_ids.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         memory: The bytes that ids may take before they are put in order by themselves, and the order goes to the disk.
     """
 

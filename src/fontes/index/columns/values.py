@@ -52,7 +52,7 @@ class Values:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """For each document whether it has a value."""
+        """Whether each document has a value."""
         if self.starts is not None:
             return np.diff(self.starts.astype(np.int64)) > 0
         if self.kind == "float":
@@ -123,7 +123,7 @@ def read_values(arrays: Arrays, number: int, kind: str, documents: int) -> Value
 
 
 def join_values(parts: Sequence[Values]) -> Values:
-    """Columns of one type end to end; keywords that no document has are left out of the table."""
+    """Concatenate columns of one type; drop keywords that no document has."""
     kind = parts[0].kind
     if kind not in TEXTUAL:
         return Values(kind, np.concatenate([_wide(part) for part in parts]))
@@ -181,11 +181,11 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class SegmentColumns:
-    """The columns of a segment; what no document of it has is a column without values. See `core.where.ColumnSource`.
+    """The columns of a segment; a column that no document has is one without values. See `core.where.ColumnSource`.
 
     Args:
         folder: The folder of the segment.
-        documents: How many documents it has.
+        documents: Number of documents.
 
     Attributes:
         types: The types by name of the columns in which a document has a value.
@@ -196,7 +196,7 @@ class SegmentColumns:
 
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder, self._documents = folder, documents
-        self._arrays = OpenArrays(folder, "column*")  # at once: a commit may remove the folder while it is read
+        self._arrays = OpenArrays(folder, "column*")  # now: a commit may remove the folder later
         self.types: Mapping[str, str] = _types(self._arrays)
         self._numbers = {name: number for number, name in enumerate(self.types)}
         self._values: Cached[str, Values] = Cached()
@@ -212,7 +212,7 @@ class SegmentColumns:
 
         Args:
             column: The name of the column.
-            kind: Its type, where the segment does not have it.
+            kind: Its type, if the segment lacks it.
 
         Raises:
             IndexFormatError: A file is missing or damaged.
@@ -223,11 +223,11 @@ class SegmentColumns:
         return self._values.get(column, lambda: read_values(self._arrays, self._numbers[column], own, self._documents))
 
     def present(self, column: str) -> Mask:
-        """For each document whether it has a value."""
+        """Whether each document has a value."""
         return self.values(column).present
 
     def test(self, column: str, sign: str, value: Any) -> Mask:
-        """For each document whether its value passes a test; see `core.where.ColumnSource`."""
+        """Whether each document's value passes a test; see `core.where.ColumnSource`."""
         if column not in self.types:
             return np.zeros(self._documents, dtype=bool)
         own = self.values(column)
@@ -306,7 +306,7 @@ def _types(arrays: OpenArrays) -> dict[str, str]:
 
 
 def _whole(sign: str, value: float) -> int | None:
-    """The whole number that whole numbers are compared with in place of `value`; None where none is equal."""
+    """Whole number to compare with in place of `value`; None if none is equal."""
     if isinstance(value, int):
         return value
     if sign == "==":

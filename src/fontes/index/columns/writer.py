@@ -33,7 +33,7 @@ class ColumnWriter(Writer):
     """Gathers the columns of documents and writes them.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         schema: The columns so far; values of these must fit.
         lenient: Whether strings stand for numbers and dates, as in a schema that is declared.
 

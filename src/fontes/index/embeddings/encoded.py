@@ -70,7 +70,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     @abstractmethod
     def load(self, folder: Path, segment: Segment) -> P:
-        """One artifact of a segment. Raises IndexFormatError where it is damaged or of other documents."""
+        """One artifact of a segment. Raises IndexFormatError if it is damaged or of other documents."""
 
     @abstractmethod
     def join(self, leaves: Sequence[Leaf], parts: Sequence[P], facts: dict[str, Any]) -> J:
@@ -111,7 +111,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return {folder.name: folder for folder in sorted(segment.glob(f"{self.name}-*"))}
 
     def fit(self, folder: Path) -> object:
-        """A value that must be equal in all segments for a merge. Raises IndexFormatError where it cannot be read."""
+        """A value that must be equal in all segments for a merge. Raises IndexFormatError if it cannot be read."""
         return None
 
     def open(self, segment: Segment) -> dict[str, P | IndexFormatError]:

@@ -50,7 +50,7 @@ class Job:
         ids: Document ids.
         vectors: Returns the vectors of the documents from one position up to another, and the offset of each document's first
             (int64, one entry more). It may report progress.
-        precision: Precision of the encoder's models; None where it is unknown.
+        precision: Precision of the encoder's models; None if it is unknown.
     """
 
     fingerprint: str

@@ -112,7 +112,7 @@ class VectorStore:
                 self.changes += 1
 
     def precision(self, component: EncodedComponent[P, J], fingerprint: str) -> object:
-        """The precision in which an encoder has made the artifacts of some documents; None where that is not known."""
+        """The precision in which an encoder has made the artifacts of some documents; None if that is not known."""
         metas = [parts[0].meta for _, parts in self.sound(component).values()]
         return next((meta.get("precision") for meta in metas if meta["fingerprint"] == fingerprint), None)
 

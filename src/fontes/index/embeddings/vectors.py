@@ -40,7 +40,7 @@ class Embeddings:
         vectors: (rows, dim), of the dtype, by memory map.
         scales: float32, (rows,): factors of int8 vectors; empty for other dtypes.
         norms: float32, (rows,): lengths, rounded up; 0 for a vector of zeros.
-        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one row.
+        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one row.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -234,7 +234,7 @@ class JoinedEmbeddings:
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
-        """Document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one."""
+        """Document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one."""
         if self.whole is not None:
             return self.whole.bounds
         if all(share.embeddings.single for share in self.shares):

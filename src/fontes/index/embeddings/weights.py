@@ -164,7 +164,7 @@ class WeightEncoding(Encoding[WeightLists]):
         ids: The ids of the documents.
         vocabulary: The terms by number.
         vectors: Gives the weights of the documents from one ordinal up to another. It may report how many are done.
-        precision: The precision that its models run in; None where nobody knows.
+        precision: The precision that its models run in; None if unknown.
     """
 
     noun = "weights"

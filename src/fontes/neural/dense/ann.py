@@ -231,7 +231,7 @@ class Annoy(Searcher):
         return self.index.get_n_items(), self.index.f
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Plants the trees, in one thread: with more, each thread has a seed of its own."""
+        """Plant the trees, in one thread: with more, each thread has a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
             raise ParameterError("Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True)")
@@ -268,7 +268,7 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
     Args:
         embeddings: The vectors.
         spec: The algorithm, as `index.dense` takes it.
-        measure: Is called with an index that was built now; returns further facts of it.
+        measure: Called with a new index; returns further facts of it.
 
     Raises:
         ParameterError: `spec` is unknown.
@@ -294,7 +294,7 @@ def check_algorithm(spec: str) -> None:
     """Check the algorithm `spec` before anything is encoded for it.
 
     Raises:
-        ParameterError: It is none of Annoy's, although it begins so.
+        ParameterError: It begins like one of Annoy's and is none.
         MissingExtraError: Its library is not installed.
     """
     if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
@@ -316,7 +316,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
         artifact = Artifact(folder, KIND)
         if artifact.meta["library"] != new.library:
             return False
-        artifact.check()  # what the libraries read they believe
+        artifact.check()  # the libraries trust what they read
         new.load(folder / FILE, embeddings.dim)
         if new.shape != (len(embeddings), embeddings.dim):
             return False
@@ -336,7 +336,7 @@ def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
 
 
 class FaissThreads:
-    """Limits FAISS to a number of threads, None for its own, while other searches wait."""
+    """Limit of FAISS's threads, None for its own; other searches wait meanwhile."""
 
     __slots__ = ("_before", "_threads")
 

@@ -369,7 +369,7 @@ class _Held:
 
 @contextlib.contextmanager
 def _one_thread_of_blas() -> Iterator[bool]:
-    """Holds matrix products to one thread; yields False where threadpoolctl is not installed."""
+    """Holds matrix products to one thread; yields False if threadpoolctl is not installed."""
     controller = _controller()
     if controller is None:
         yield False

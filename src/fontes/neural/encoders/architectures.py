@@ -28,7 +28,7 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
         features: Random features of FAVOR+.
 
     Returns:
-        The most tokens of a text, special tokens included; None where there is no limit.
+        The most tokens of a text, special tokens included; None if there is no limit.
 
     Raises:
         ParameterError: For an attention that there is not, or that the model cannot have.
@@ -44,7 +44,7 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
 
 
 def declared(folder: Path) -> dict[str, Any] | None:
-    """Attention that `fontes.json` in a model's folder declares; None where there is no such file.
+    """Attention that `fontes.json` in a model's folder declares; None if there is no such file.
 
     Raises:
         InputError: It says anything else.
@@ -78,7 +78,7 @@ def load(folder: Any, name: str) -> Any:
 
 
 def configured_positions(folder: Path) -> int | None:
-    """As `position_limit`, by the configuration in a model's folder; None where that does not say it, or for a Reformer."""
+    """As `position_limit`, by the configuration in a model's folder; None if that does not say it, or for a Reformer."""
     config: dict[str, Any] = read_json(folder / "config.json", {})
     most, kind = config.get("max_position_embeddings"), config.get("model_type")
     if not isinstance(most, int) or most < 1 or kind == "reformer":

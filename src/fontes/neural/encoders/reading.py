@@ -61,7 +61,7 @@ class TokenLimit:
 
 
 def reading(encoder: object, index: Index) -> TokenLimit | None:
-    """The part of the documents of an index that an encoder reads; None where it has no limit or does not tell it.
+    """The part of the documents of an index that an encoder reads; None if it has no limit or does not tell it.
 
     A document of several windows is cut where one of its windows is. Loads the model.
 

@@ -62,7 +62,7 @@ class PlainModel:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainModel | None:
-        """The model of a folder; None where its files ask for more than is here.
+        """The model of a folder; None if its files need what is not implemented here.
 
         Args:
             folder: Of the whole model.

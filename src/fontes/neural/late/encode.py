@@ -177,7 +177,7 @@ class _Work:
         return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
-        """The precision in which other documents were encoded; None where that is not known."""
+        """The precision in which other documents were encoded; None if that is not known."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:

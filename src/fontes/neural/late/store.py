@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ...index.segment import Segment
     from ...index.state import State
 
-SCORED = 1 << 12  # tokens of documents that a thread scores at a time
-ROWS = 1 << 16  # vectors that are compressed or copied at a time
-LOOKED_UP = 1 << 16  # of documents whose centroids are worth a thread
-TOGETHER = 16  # queries that are searched exhaustively at a time
+SCORED = 1 << 12  # tokens of documents scored at a time by a thread
+ROWS = 1 << 16  # vectors compressed or copied at a time
+LOOKED_UP = 1 << 16  # documents whose centroids are worth a thread
+TOGETHER = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
-WIDTHS = (32, 16, 4, 2, 1)  # bits a dimension, the most exact ones first
+WIDTHS = (32, 16, 4, 2, 1)  # bits per dimension, the most exact first
 FACTS = ("colbert", "fingerprint", "precision", "nbits", "dim", "centroids", "recall")
 KIND = ArtifactKind("fontes-late", 1, "token vectors", REMEDY)
 
@@ -44,14 +44,14 @@ class TokenVectors:
     """The token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
 
     Attributes:
-        folder: Where they are.
+        folder: Their folder.
         meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
-        nbits: Bits a dimension.
+        nbits: Bits per dimension.
         documents: Number of documents.
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
-        residuals: uint8, a row for each token; None where the vectors are kept whole.
+        residuals: uint8, a row for each token; None if the vectors are kept whole.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -96,7 +96,7 @@ class TokenVectors:
         return self.codec.decompress(self.codes[rows], self.residuals[rows]), bounds
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """For each document whether it has a token in one of these centroids."""
+        """Whether each document has a token in one of these centroids."""
         there = np.zeros(self.documents, dtype=bool)
         for centroid in centroids.tolist():
             there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
@@ -106,7 +106,7 @@ class TokenVectors:
         """Read every file.
 
         Raises:
-            IndexFormatError: Where anything is not as it was written.
+            IndexFormatError: A file is damaged.
         """
         self._artifact.check()
 
@@ -143,8 +143,8 @@ class JoinedTokens:
 
     Attributes:
         parts: The same.
-        nbits: Bits a dimension.
-        bounds: int64: document i has so many tokens as bounds[i + 1] - bounds[i].
+        nbits: Bits per dimension.
+        bounds: int64: document i has bounds[i + 1] - bounds[i] tokens.
         meta: Model, fingerprint, nbits, counts, the recall that was measured, and a digest of the vectors and of what lives.
 
     Raises:
@@ -407,7 +407,7 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
 
 
 def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
-    """Edges that divide documents with so many tokens into parts of about `most` tokens."""
+    """Edges that divide documents, given their numbers of tokens, into parts of about `most` tokens."""
     ends = np.cumsum(tokens)
     inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
     edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()

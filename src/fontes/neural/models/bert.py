@@ -60,7 +60,7 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape | None:
-        """The settings of a configuration; None where it asks for more than this network has."""
+        """The settings of a configuration; None if it asks for more than this network has."""
         if config.get("model_type") not in POSITIONS or any(config.get(name, plain) != plain for name, plain in PLAIN.items()):
             return None
         try:
@@ -124,7 +124,7 @@ class Linear(Unset, nn.Linear):
         return outputs if residual is None else outputs + residual
 
     def _blocks(self) -> Tensor | None:
-        """The packed weights; None where torch cannot pack them."""
+        """The packed weights; None if torch cannot pack them."""
         if self._packed is None and not torch.is_grad_enabled() and self.weight.device.type == "cpu":
             with suppress(AttributeError, RuntimeError):  # a torch without oneDNN
                 self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
@@ -306,7 +306,7 @@ class Plain:
 
 
 def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
-    """The transformer of a folder, of which nothing but its tokenizer is read; None where its files ask for more than is here.
+    """The transformer of a folder, of which nothing but its tokenizer is read; None if its files need what is not implemented here.
 
     Args:
         folder: Of the transformer, which may be that of a module.
@@ -330,7 +330,7 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
 
 def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """Result of `read` on a model's folder; None where it fails, since the library itself then names the problem."""
+    """Result of `read` on a model's folder; None if it fails, since the library itself then names the problem."""
     library("torch", "running a model")
     try:
         return read()

@@ -40,7 +40,7 @@ class ComputePrecision:
 
     Args:
         name: "float32", "bfloat16" or "float16".
-        seconds: Time of the sample with each precision that was tried; empty where the precision was named.
+        seconds: Time of the sample with each precision that was tried; empty if the precision was named.
         agreement: The least cosine between its outputs and those of float32.
     """
 

@@ -102,7 +102,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
 
 
 def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
-    """The local folder of a model; None where it is not on this machine. Nothing is downloaded.
+    """The local folder of a model; None if it is not on this machine. Nothing is downloaded.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
@@ -272,7 +272,7 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
 
 
 def inside(folder: Path, path: str) -> Path:
-    """A path that the files of a model name. Raises InputError where it leads out of the model's folder."""
+    """A path that the files of a model name. Raises InputError if it leads out of the model's folder."""
     if path and not is_plain(path):
         raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
     return folder / path

@@ -40,7 +40,7 @@ class TokenIds:
 
     Args:
         ids: Their numbers.
-        types: To which of the two texts each belongs, 0 or 1; None where the model is not told.
+        types: To which of the two texts each belongs, 0 or 1; None if the model is not told.
     """
 
     ids: list[int]
@@ -87,7 +87,7 @@ class Tokens:
 
 
 def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
-    """The tokenizer of a folder, and the tokens to which it cuts; None where it is of a kind that is not known here.
+    """The tokenizer of a folder, and the tokens to which it cuts; None if it is of a kind that is not known here.
 
     Args:
         folder: Of a model.
@@ -158,7 +158,7 @@ def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]
 
 
 def _state(part: Any) -> Any:
-    """The settings of a part of a tokenizer; None where there is no such part."""
+    """The settings of a part of a tokenizer; None if there is no such part."""
     return None if part is None else json.loads(part.__getstate__())
 
 

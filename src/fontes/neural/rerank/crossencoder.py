@@ -137,7 +137,7 @@ class PlainCrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
-        """The model of a folder; None where its files ask for more than is here."""
+        """The model of a folder; None if its files need what is not implemented here."""
         from ..models.bert import if_plain
 
         parts = if_plain(lambda: _parts(folder, max_length), folder)

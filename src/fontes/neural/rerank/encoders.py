@@ -111,7 +111,7 @@ class LateReranker(Reranker, name="late_reranker"):
         return self._colbert.chosen_precision
 
     def key(self) -> str | None:
-        """None where the scores depend on what is stored with the run's index."""
+        """None if the scores depend on what is stored with the run's index."""
         return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
