@@ -306,7 +306,7 @@ class Plain:
 
 
 def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
-    """The transformer of a folder, of which nothing but its tokenizer is read; None if its files need what is not implemented here.
+    """The transformer of a folder, only its tokenizer loaded; None if its files need what is not implemented here.
 
     Args:
         folder: Of the transformer, which may be that of a module.
