@@ -155,7 +155,7 @@ def build_segment(
         docs: The documents.
         folder: Where the files go; runs of postings go beside it for the time being.
         form: What is indexed of them.
-        progress: Is called after each batch.
+        progress: Called after each batch.
         columns: Writes the columns of the metadata; None writes none.
         only: Says of each document, in their order, whether it is taken; None takes all.
         repeated: Whether an id may occur twice.

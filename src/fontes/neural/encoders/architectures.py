@@ -12,7 +12,7 @@ from ..models.hub import NO_CODE, library, quiet, read_json, readable
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
 """Types of models that count positions from behind the one of padding."""
-ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
+ENDLESS = 1 << 20  # tokenizers report a far greater limit for models without one
 
 
 def installed(module: Any, attention: str = "model", features: int = 256) -> int | None:

@@ -27,7 +27,7 @@ DIRECTIONS = {"module_input_name": "sentence_embedding", "module_output_name": "
 
 
 def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
-    """One vector a text, (texts, width times modes), of its token vectors.
+    """One vector per text, (texts, width times modes), from its token vectors.
 
     Args:
         hidden: The token vectors, float32 (texts, positions, width).

@@ -20,9 +20,9 @@ from torch.nn import functional
 from .hub import library, read_json
 from .tokens import Tokens, tokens
 
-PREFIXES = ("bert.", "roberta.")  # of weights that were saved with a head
-POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # of which models they start behind the one of padding
-# What a configuration says where this network is all of it; what it leaves out is so.
+PREFIXES = ("bert.", "roberta.")  # prefix of weights saved with a head
+POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # models whose positions start after that of padding
+# Settings of configurations that this network implements; missing ones have these values.
 PLAIN = {
     "hidden_act": "gelu",
     "position_embedding_type": "absolute",
@@ -65,12 +65,12 @@ class Shape:
             return None
         try:
             return cls(**{name: config[name] for name in cls.__dataclass_fields__ if config.get(name) is not None})
-        except TypeError:  # a size is not there, and transformers' default would count
+        except TypeError:  # a missing size, for which transformers has a default
             return None
 
     @property
     def longest(self) -> int:
-        """The tokens of a text at most."""
+        """Maximum number of tokens of a text."""
         return self.max_position_embeddings - self.first_position
 
     @property
@@ -80,7 +80,7 @@ class Shape:
 
 
 class Unset:
-    """A module whose weights are not drawn when it is made, since they are read: to draw them torch loads its compiler."""
+    """A module whose weights are not initialized, since they are read; initializing loads torch's compiler."""
 
     def reset_parameters(self) -> None:
         """Leave the weights unchanged."""
@@ -131,7 +131,7 @@ class Linear(Unset, nn.Linear):
         return self._packed
 
     def _apply(self, *arguments: Any, **settings: Any) -> Any:
-        self._packed = None  # the weights change their type or their place
+        self._packed = None  # the weights change their type or device
         return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
@@ -148,7 +148,7 @@ class Layer(nn.Module):
         self.second_norm = Norm(width, shape.layer_norm_eps)
 
     def forward(self, hidden: Tensor, texts: int, mask: Tensor | None) -> Tensor:
-        """The next hidden states, (texts x positions, width)."""
+        """The next hidden states, (texts × positions, width)."""
         rows, width = hidden.shape
         parts = self.qkv(hidden).view(texts, rows // texts, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -196,7 +196,7 @@ class Bert(nn.Module):
 
 
 class ClassifierNetwork(nn.Module):
-    """The network with a head that gives each text, or pair of texts, as many values as there are labels.
+    """The network with a head: one value per label for each text or pair of texts.
 
     Args:
         shape: The sizes of the network.
@@ -294,7 +294,7 @@ class Plain:
         shape: The sizes of its network.
         weights: The file of its weights.
         tokens: Its tokenizer.
-        length: The tokens that are read of a text.
+        length: Maximum number of tokens read of a text.
         config: Its configuration.
     """
 

@@ -117,7 +117,7 @@ def in_batches(
     Where memory runs out, the batch is halved, as are the ones that follow, and the log says so.
 
     Args:
-        lengths: The tokens of each item.
+        lengths: Number of tokens of each item.
         tokens: Of a batch, padding included: items times the longest of them; an item above it is a batch by itself.
         work: Takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
             each (results of differing shape: an array of dtype object).
