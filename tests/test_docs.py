@@ -152,7 +152,7 @@ def comparable(text: str, page: Path) -> str:
 
 
 SLOW = ("backup", "causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
-SLOW += ("first-search", "index-on-disk", "living", "side-by-side", "test-collections", "train-long-encoders")
+SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,9 @@ class OverFields(Lexical):
     def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
         return super()._parameters_of(weighting) | {"fields": self._weights}
 
-    @property
+    @cached_property
     def searched(self) -> Searchable:
         """Holder of the postings: the index, or some of its fields."""
-        return self._searched
-
-    @cached_property
-    def _searched(self) -> Searchable:
         weights = self._weights
         return self.index if weights is None else chosen_fields(self.index.state, weights)
 
@@ -86,7 +82,8 @@ class OverFields(Lexical):
         return super().entries(name)
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
-        counts, searched = super()._counts(topics, progress), self.searched
-        if searched is self.index:
+        counts = super()._counts(topics, progress)
+        if self.fields is None:
             return counts
+        searched = self.searched
         return [{term: count for term, count in bag.items() if searched.df[term]} for bag in counts]
