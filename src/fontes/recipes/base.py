@@ -256,16 +256,16 @@ class Recipe(Part, ABC):
             documents = Collection(_source(collection), output)
         with problems.collected():
             chosen = tuple(parse_all(measures or self.measures))
-        given = read_sides(problems, topics, qrels, split, train, dev)
+        sources = read_sides(problems, topics, qrels, split, train, dev)
         with problems.collected():
-            if given is not None:
-                searched, judged, learning = division = self.divided(*given)
+            if sources is not None:
+                searched, judged, learning = division = self.divided(*sources)
                 measured = Topics() if judged is None else searched
                 learning = without_leaks(learning, measured, self.as_read, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
-                recipe, known = self.for_topics(searched), [row for one in given[1:] if one for row in one.rows()]
-                others = Others.of(runs, searched, None if given[1:] == (None, None, None) else Qrels(known), chosen)
+                recipe, known = self.for_topics(searched), [row for one in sources[1:] if one for row in one.rows()]
+                others = Others.of(runs, searched, None if sources[1:] == (None, None, None) else Qrels(known), chosen)
         recipe._look(problems, division)
         recipe._raise_all(problems, division)
         assert division is not None

@@ -16,11 +16,11 @@ from ..train import Side
 from .learning import NOBODY, RecipeTraining
 
 Splits = str | Sequence[str] | None
-Given = tuple[Topics, Qrels | None, Qrels | None, Qrels | None]
+Sources = tuple[Topics, Qrels | None, Qrels | None, Qrels | None]
 """Topics, their judgments, and judgments to learn from and to choose with."""
 
 
-def read_sides(problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object) -> Given | None:
+def read_sides(problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object) -> Sources | None:
     """Return what the arguments of `Recipe.run` name; None if one of them cannot be read, which is collected.
 
     If the judgments have splits and the topics are a file, the split applies to the judgments.
