@@ -39,7 +39,7 @@ class ComputePrecision:
 
     Args:
         name: "float32", "bfloat16" or "float16".
-        seconds: Time of the sample with each precision that was tried; empty where the precision was named.
+        seconds: Time of the sample with each precision that was tried; empty if the precision was named.
         agreement: The least cosine between its outputs and those of float32.
     """
 
@@ -116,7 +116,7 @@ def in_batches(
     Where memory runs out, the batch is halved, as are the ones that follow, and the log says so.
 
     Args:
-        lengths: The tokens of each item.
+        lengths: Number of tokens of each item.
         tokens: Of a batch, padding included: items times the longest of them; an item above it is a batch by itself.
         work: Takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
             each (results of differing shape: an array of dtype object).
@@ -154,7 +154,7 @@ def in_batches(
 
 
 def set_dropout(module: Any, share: float) -> None:
-    """Sets the dropout of all layers of a torch.nn.Module; its configuration, which is saved with it, stays as it is."""
+    """Set the dropout of all layers of a torch.nn.Module; the configuration saved with it is unchanged."""
     dropout = library("torch", "running a model").nn.modules.dropout._DropoutNd
     for part in module.modules():
         if isinstance(part, dropout):
