@@ -15,6 +15,7 @@ from ..core.threads import in_threads
 from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
+from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
 from .filtered import filtered
 from .impacts import impacts_of, weighted_postings
@@ -112,7 +113,7 @@ def _portion(
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
     depth = depth_of(k)
-    count, order = last - first, index.ids.order
+    count, rank, order = last - first, fixed(rank), fixed(index.ids.order)
     counts, keys = np.empty(count, np.int64), np.zeros((count, 0 if k <= SORTED else k), np.uint64)
     docs, scores = _room(count, k)
 
@@ -150,7 +151,7 @@ def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: 
     few = k <= SORTED
     results = np.empty(1, np.int64), *_room(1, k), np.zeros((1, 0 if few else k), np.uint64)
     rank, order = index.ids.rank, index.ids.order
-    loop(*arguments, (rank, order), k, results)
+    loop(*arguments, (fixed(rank), fixed(order)), k, results)
     return _decoded(results, order)[1:]
 
 
