@@ -29,6 +29,7 @@ docs: .venv/docs  ## the documentation as a site, in site/
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -c constraints.txt -e '.[test]'
 	$(BIN)/pip install -q -c constraints.txt -e '.[annoy]' 2> /dev/null || echo "Annoy cannot be built here (it needs a C++ compiler); the tests with it are skipped"
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 .venv/docs: pyproject.toml constraints.txt

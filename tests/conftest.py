@@ -118,7 +118,7 @@ def importable() -> list[str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file share a process of xdist, which makes their fixtures once; so do all files with a browser or Ray."""
-    groups = {item.path: item.path.stem for item in items}
+    groups = {item.path: f"{item.path.parent.name}/{item.path.stem}" for item in items}
     for item in items:
         for fixture in ("browser", "ray"):
             if fixture in getattr(item, "fixturenames", ()):
