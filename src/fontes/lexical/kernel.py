@@ -101,8 +101,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     positive = bounds_of[2]
     windows = (len(rank) + WINDOW - 1) // WINDOW
     block_bounds = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
-    sums = np.zeros(WINDOW, dtype=np.float64)
-    hit = np.zeros(WINDOW, dtype=np.uint8)
+    sums = np.empty(WINDOW, dtype=np.float64)
     score = np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     allowed = positive[:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
@@ -118,6 +117,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
             least = _bound_blocks(bag, len(bag[0]), depth, block_bounds)
             size = _pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
         else:
+            hit = np.zeros(WINDOW, dtype=np.uint8)
             size = _exhaustive(bag, none, allowed, rank, k, windows, sums, hit, score, candidates)
         counts[topic - first] = size = _select(candidates, size, k)
         if k <= SORTED:
@@ -294,6 +294,7 @@ def _give(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
         keys[0, :size] = candidates[:size]
 
 
+@kernel()
 def search_all(terms: Any, query_weights: Any, lists: Any, ids: Any, k: int, keys: Any, docs: Any, scores: Any) -> int:
     """Find the documents that have all of some terms.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -123,7 +123,7 @@ class Lexical(Stage[Topics, Run]):
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def _structured(self, topic: Topic) -> StructuredQuery:
-        return StructuredQuery(self.index, topic)
+        return StructuredQuery(self.searched, topic)
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """Return the ordinals of all documents that match the topic and pass the filter, ascending."""
@@ -135,17 +135,15 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """Return the best `k` documents for one query, without building a run."""
-        topic = topic_of(query)
+        topic, (weighting, passed) = topic_of(query), self._ready
+        k = min(check_depth(k), self.k)
         if topic.query is not None and self.reads_queries:
-            weighting, passed = self._ready
-            best = self._structured(topic).search(weighting, min(check_depth(k), self.k), passed)
-            return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic))
-        if self.index.actors is not None:
+            best = self._structured(topic).search(weighting, k, passed)
+        elif self.index.actors is not None:
             return super().search(query, k)
-        weighting, passed = self._ready
-        bag = _bag(weighting, self._counts([topic])[0])
-        docs, scores = search_topic(self.searched, weighting, bag, min(check_depth(k), self.k), passed)
-        return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
+        else:
+            best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), k, passed)
+        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic))
 
     def matrix(self) -> csr_array:
         """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.
@@ -223,7 +221,7 @@ class Words:
         known, plain = self._known, [self._plain(text) for text in texts]
         try:
             if None not in plain:
-                return [_sum([known[word] for word in words or ()]) for words in plain]
+                return [_sum(map(known.__getitem__, words or ())) for words in plain]
         except KeyError:
             pass  # a word is new
         return self._analysed(texts, plain)
@@ -241,7 +239,7 @@ class Words:
 KNOWN: Attached[State, Words] = Attached("words", lambda index: Words(weakly(index)))
 
 
-def _sum(words: list[list[int]]) -> dict[int, float]:
+def _sum(words: Iterable[list[int]]) -> dict[int, float]:
     bag: dict[int, float] = {}
     for numbers in words:
         for number in numbers:

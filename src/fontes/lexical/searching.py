@@ -15,7 +15,6 @@ from ..core.threads import in_threads
 from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
-from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
 from .filtered import filtered
 from .impacts import impacts_of, weighted_postings
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
+Room = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as of `kernel.search`
 Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 
 RESULTS = 1 << 21  # results in memory before they are packed
@@ -113,21 +113,23 @@ def _portion(
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
     depth = depth_of(k)
-    count, rank, order = last - first, fixed(rank), fixed(index.ids.order)
-    counts, keys = np.empty(count, np.int64), np.zeros((count, 0 if k <= SORTED else k), np.uint64)
-    docs, scores = _room(count, k)
+    count, order = last - first, index.ids.order
+    results = counts, docs, scores, keys = _room(count, k)
+    if count == 1:
+        search(first, last, bags, postings, limits, (rank, order), k, depth, results)
+        return _decoded(results, order)
 
     def part(a: int, b: int) -> None:
-        results = (counts, docs, scores, keys) if b - a == count else (counts[a:b], docs[a:b], scores[a:b], keys[a:b])
-        search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, results)
+        own = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
+        search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, own)
 
-    threads = 1 if count == 1 else min(thread_count(), count)
+    threads = min(thread_count(), count)
     if threads == 1:
         part(0, count)
     else:  # small ranges keep all threads busy to the end
         edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
         in_threads(part, edges[:-1], edges[1:])
-    return _decoded((counts, docs, scores, keys), order)
+    return _decoded(results, order)
 
 
 def depth_of(k: int) -> int:
@@ -148,25 +150,28 @@ def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: 
         The best documents and their scores.
     """
     k = min(k, len(index))
-    few = k <= SORTED
-    results = np.empty(1, np.int64), *_room(1, k), np.zeros((1, 0 if few else k), np.uint64)
-    rank, order = index.ids.rank, index.ids.order
-    loop(*arguments, (fixed(rank), fixed(order)), k, results)
+    results, order = _room(1, k), index.ids.order
+    loop(*arguments, (index.ids.rank, order), k, results)
     return _decoded(results, order)[1:]
 
 
-def _room(count: int, k: int) -> Ranked:
-    few = k <= SORTED
-    return np.empty((count, k if few else 0), np.int32), np.empty((count, k if few else 0), np.float32)
+def _room(count: int, k: int) -> Room:
+    """Empty results of a kernel."""
+    few, many = (k, 0) if k <= SORTED else (0, k)
+    keys = np.zeros((count, many), np.uint64)
+    return np.empty(count, np.int64), np.empty((count, few), np.int32), np.empty((count, few), np.float32), keys
 
 
-def _decoded(results: tuple[NDArray[Any], ...], order: NDArray[np.uint32]) -> Results:
+def _decoded(results: Room, order: NDArray[np.uint32]) -> Results:
     """Results of a kernel, with sorted keys as documents and scores."""
     counts, docs, scores, keys = results
     count, k = docs.shape
-    if not keys.shape[1]:
+    if k and count == 1:
+        size = counts.item()
+        return counts, docs[0, :size], scores[0, :size]
+    if k:
         filled = np.arange(k) < counts[:, None]
-        return (counts, docs[filled], scores[filled]) if count > 1 else (counts, docs[0, : counts[0]], scores[0, : counts[0]])
+        return counts, docs[filled], scores[filled]
     keys.sort(axis=1)
     total = sum(counts.tolist())
     all_docs, all_scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
