@@ -84,7 +84,7 @@ class Report:
         values: Values of each measure, float64, (topics, systems); see `per_topic`.
         intervals: Bootstrap interval of the mean, by measure and system.
         comparisons: A `Comparison` for each measure and tested pair of systems.
-        baseline: The baseline of the tests; None where all pairs were tested.
+        baseline: The baseline of the tests; None if all pairs were tested.
         testing: Test, correction, alpha and seed.
     """
 
@@ -351,7 +351,7 @@ def report_of(
     baseline: str | None = None,
     testing: Testing | None = None,
 ) -> Report:
-    """Measures runs, and tests whether their differences are more than chance.
+    """Measure runs, and test whether their differences are more than chance.
 
     Values are over all judged topics, as for `evaluate`. No stage is run; `fontes.compare` does that.
 

@@ -232,10 +232,10 @@ class ExperimentFile:
             return self._table.index
         for key in IndexTable.model_fields.keys() - {"path"}:
             if key in values:
-                problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
+                problem = f"'path' is an existing index, so '{key}' says nothing; leave one of them out"
                 raise self._error("index", problem)
         if self.sources.corpus is not None and self._table.collection.dataset is None:
-            raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
+            raise self._error("index", "'path' is an existing index; leave it out, or 'corpus'")
         return self._table.index
 
     def _testing(self) -> Testing:

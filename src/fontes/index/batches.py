@@ -98,7 +98,7 @@ def content(doc: Doc, fields: Sequence[str]) -> str:
 
 
 def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
-    """Text of each indexed field of a document; "" where it has none."""
+    """Text of each indexed field of a document; "" if missing."""
     values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
     return ["" if value is None else str(value) for value in values]
 
@@ -156,7 +156,7 @@ def _portions(docs: Iterable[Doc], plain: bool, size: int, some: int) -> Iterato
 
 
 def _check(docs: list[Doc], before: int) -> None:
-    """Raises InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
+    """Raise InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
     for number, doc in enumerate(docs, before + 1):
         if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
             raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")

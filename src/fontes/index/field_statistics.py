@@ -120,7 +120,7 @@ class FieldLists(RowLists):
         return df, cf
 
     def check(self) -> None:
-        """Raises IndexFormatError unless the statistics fit the postings."""
+        """Raise IndexFormatError unless the statistics fit the postings."""
         lengths = np.zeros((self.lists.documents, self.lengths.shape[1]), dtype=np.int64)
         for first, last in chunks(self.lists.df, postings.CHUNK):
             terms = np.arange(first, last)

@@ -372,8 +372,8 @@ def properties() -> NDArray[np.int16]:
     table = np.zeros(0x110000, dtype=np.int16)
     rows = _table("properties")
     sizes = rows[:, 1] - rows[:, 0] + 1
-    places = np.arange(sizes.sum()) + np.repeat(rows[:, 0] - np.cumsum(sizes) + sizes, sizes)
-    table[places] = np.repeat(rows[:, 2], sizes)
+    indices = np.arange(sizes.sum()) + np.repeat(rows[:, 0] - np.cumsum(sizes) + sizes, sizes)
+    table[indices] = np.repeat(rows[:, 2], sizes)
     return table
 
 

@@ -119,11 +119,11 @@ class Vocabulary:
         if self._compiled:
             characters = np.cumsum((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)
             before = np.concatenate([[0], characters])
-            places = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
+            spans = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
         else:
             every = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
-            places = [every[i] for i in matching.tolist()]
-        return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens[matching].tolist(), strict=True)]
+            spans = [every[i] for i in matching.tolist()]
+        return [(a, b, self._terms_of(token)) for (a, b), token in zip(spans, tokens[matching].tolist(), strict=True)]
 
     def tokens(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
@@ -264,12 +264,12 @@ def _character_ngrams(term: str, least: int, most: int) -> list[str]:
 
 def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
     """Spans of an external tokenizer's tokens in `text`; empty for a token that does not occur in it."""
-    places, at = [], 0
+    spans, at = [], 0
     for token in tokens:
         start = text.find(token, at)
-        places.append((start, start + len(token)) if start >= 0 else (at, at))
-        at = places[-1][1]
-    return places
+        spans.append((start, start + len(token)) if start >= 0 else (at, at))
+        at = spans[-1][1]
+    return spans
 
 
 @kernel(steps=lambda tokens, *rest: len(tokens))

@@ -64,7 +64,7 @@ class Filter:
 
 
 def filter_of(state: Columned, where: str | None) -> Filter | None:
-    """The documents of one state of an index that a filter lets pass; None where there is no filter.
+    """The documents of one state of an index that a filter lets pass; None if there is no filter.
 
     Raises:
         ParameterError: It is none, or not one of these columns.
