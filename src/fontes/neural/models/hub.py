@@ -124,7 +124,7 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
     """
     root = Path(folder)
     digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(_parts(root), key=lambda path: path.relative_to(root).as_posix()):
+    for path in sorted(model_files(root), key=lambda path: path.relative_to(root).as_posix()):
         file = path.resolve()
         status = file.stat()
         name = path.relative_to(root).as_posix()
@@ -324,10 +324,10 @@ def _size(model: Any) -> int:
 def _is_model(folder: Path) -> bool:
     # A model of sentence-transformers may keep its weights in the folder of a module (0_Transformer, 0_StaticEmbedding).
     settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    return settings and any(path.suffix in WEIGHTS for path in _parts(folder))
+    return settings and any(path.suffix in WEIGHTS for path in model_files(folder))
 
 
-def _parts(folder: Path) -> list[Path]:
+def model_files(folder: Path) -> list[Path]:
     """The files that make the model, each named by its path below `folder`."""
     parts = []
     for path in folder.rglob("*"):
