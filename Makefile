@@ -1,5 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE :=  # the processes that tests start would compile all that they import, each time
 SEED := $(or $(SEED),$(shell date +%s))
 
 .PHONY: demo test test-all docs dist clean
@@ -11,7 +12,7 @@ test: .venv/test  ## lint, types and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow"
 
 test-all: .venv/test  ## and the long ones, in random order, on new examples; SEED=N repeats a run
 	$(BIN)/pytest -n 2 --dist loadgroup --random-order --random-order-seed=$(SEED) --hypothesis-profile=fresh --hypothesis-seed=$(SEED)
@@ -36,6 +37,7 @@ dist:  ## the wheel and the sdist, in dist/, and the core's tests on the wheel w
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -c constraints.txt -e '.[test]'
 	$(BIN)/pip install -q -c constraints.txt -e '.[annoy]' 2> /dev/null || echo "Annoy cannot be built here (it needs a C++ compiler); the tests with it are skipped"
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 .venv/docs: pyproject.toml constraints.txt

@@ -58,6 +58,7 @@ class Strings(Sequence[str]):
         """Positions of the strings in ascending order."""
         if self._order is None:
             self._order = _sorted_places(self._blob, self._offsets)
+        self._order.flags.writeable = False  # as of a memory map: compiled loops have one version for both
         return self._order
 
     @property
@@ -66,6 +67,7 @@ class Strings(Sequence[str]):
         if self._rank is None:
             rank = np.empty(len(self), dtype=np.uint32)
             rank[self.order] = np.arange(len(self), dtype=np.uint32)
+            rank.flags.writeable = False
             self._rank = rank
         return self._rank
 

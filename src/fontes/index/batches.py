@@ -16,6 +16,7 @@ from ..core.strings import utf8
 from ..core.values import Doc
 from ..formats.corpus import Corpus, IterableCorpus, Portion
 from ..formats.packed import Packed, Packing, join_packed, packed
+from ..storage.arrays import fixed
 from .kernels import join_fields, take_fields
 
 Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # texts end to end, and where each starts
@@ -128,7 +129,7 @@ def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
         np.cumsum(docs.sizes[:, 1], out=bounds[1:])
         return docs.text, bounds
     text = np.empty(len(docs.text) + len(docs), dtype=np.uint8)
-    join_fields(docs.text, docs.sizes, "title" in fields, "text" in fields, text, bounds)
+    join_fields(fixed(docs.text), docs.sizes, "title" in fields, "text" in fields, text, bounds)
     return text[: bounds[-1]], bounds
 
 
@@ -136,7 +137,7 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
     """Texts of several fields, each by itself."""
     bounds = np.zeros(len(docs) * len(fields) + 1, dtype=np.int64)
     text = np.empty(len(docs.text), dtype=np.uint8)
-    take_fields(docs.text, docs.sizes, np.array(["title" in fields, "text" in fields, False]), text, bounds)
+    take_fields(fixed(docs.text), docs.sizes, np.array(["title" in fields, "text" in fields, False]), text, bounds)
     return text[: bounds[-1]], bounds
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core.strings import Strings
 from ..core.threads import Queue, Workers, in_order
 from ..core.work import resources, thread_count, work
-from ..storage.arrays import ByteWriter, NumberWriter
+from ..storage.arrays import ByteWriter, NumberWriter, fixed
 from .batches import Batch, Contents
 from .component import Building, Writer, components
 from .kernels import MOST_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
@@ -166,7 +166,7 @@ class PostingRuns:
                     self._spill()
                 if not hasattr(self, "_mapped"):
                     self._mapped = {
-                        name: _readonly(
+                        name: fixed(
                             np.memmap(self._file(name), dtype, "r") if self._file(name).stat().st_size else np.empty(0, dtype)
                         )
                         for name, dtype in self._types.items()
@@ -177,7 +177,7 @@ class PostingRuns:
                 for name, dtype in self._types.items():
                     whole[name] = np.concatenate([np.empty(0, dtype), *(run.pop(name) for run in self._pending)])
                 self._pending = [whole]
-            return {name: _readonly(array) for name, array in self._pending[0].items()}
+            return {name: fixed(array) for name, array in self._pending[0].items()}
 
     def _file(self, name: str) -> Path:
         return self._folder / f"runs.{name}"
@@ -307,13 +307,6 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: in
 
 def _before(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
-
-
-def _readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only as a memory map is: compiled loops have one version for both."""
-    array = array.view(np.ndarray)
-    array.flags.writeable = False
-    return array
 
 
 @dataclass(frozen=True)
@@ -565,7 +558,7 @@ def write_lists(
         bounds, byte_bounds = np.zeros(last - first + 1, dtype=np.int64), np.zeros(last - first + 1, dtype=np.int64)
         np.cumsum(own, out=bounds[1:])
         cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
-        length = pack_postings(bounds, docs, tfs, out, byte_bounds, cf)
+        length = pack_postings(bounds, fixed(docs), fixed(tfs), out, byte_bounds, cf)
         offsets = terms.offsets[first : last + 1].astype(np.int64)
         text = terms.blob[offsets[0] : offsets[-1]]
         return Chunk(text, np.diff(offsets), own, cf, out[:length].copy(), np.diff(byte_bounds))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import Report
-from ..storage.arrays import REMEDY, UNSIGNED
+from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
 from .inversion import chunks
@@ -20,7 +20,6 @@ from .payload_kernels import MOST_BYTES, measure_rows, pack_positions, unpack_po
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import JoinedLists, PostingLists
-from .tables import fixed
 
 if TYPE_CHECKING:
     from .field_statistics import FieldLists

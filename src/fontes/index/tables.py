@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.strings import Strings
-from ..storage.arrays import ByteWriter, NumberWriter, read_array, write_array
+from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, write_array
 from ..storage.compiled import inner, kernel
 
 Numbers = NDArray[np.int32]
@@ -103,13 +103,6 @@ def _ascending(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> Strings:
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Bytes and offsets of a table, for compiled loops."""
     return fixed(table.blob), fixed(table.offsets.astype(np.int64))
-
-
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only as a memory map is: compiled loops have one version for both."""
-    array = np.ascontiguousarray(array).view(np.ndarray)
-    array.flags.writeable = False
-    return array
 
 
 @inner()

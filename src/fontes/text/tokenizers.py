@@ -55,7 +55,7 @@ def tokenize(
 
 @kernel(steps=lambda mode, text, *rest: len(text))
 def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
-    count = 0
+    count: int = token_bounds[0]  # 0, but no literal, for which the loops below would be compiled too
     for i in range(len(bounds) - 1):
         begin, stop = bounds[i], bounds[i + 1]
         if mode <= 1:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.strings import Strings, utf8
+from ..storage.arrays import fixed
 from ..storage.compiled import kernel
 from . import external, folding, tokenizers
 from .interning import Interner
@@ -160,6 +161,7 @@ class Vocabulary:
         """Return a buffer, token starts and ends in it, and each text's first token."""
         tokenizer = self._analyzer.tokenizer
         if self._compiled:
+            text = fixed(text)
             return text, *tokenizers.tokenize(str(tokenizer), text, text_bounds)
         decoded = Strings(text, text_bounds).tolist()
         lists = external.tokenizer(tokenizer)(decoded) if isinstance(tokenizer, str) else map(tokenizer, decoded)
