@@ -150,14 +150,14 @@ class PositionLists(RowLists):
         whole: bool,
     ) -> Rowed:
         places, bounds = np.ascontiguousarray(places, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
-        if len(places) and (places.min() < 0 or np.any(places >= (df if len(df) == 1 else np.repeat(df, np.diff(bounds))))):
-            raise IndexError("a place is not among the postings of its term")
         fit, row_bounds, positions = unpack_positions(
             self._rows, self._offsets, starts, ends, df, firsts, bounds, places, whole, BLOCK
         )
-        if not fit:
-            raise self.damaged()
-        return row_bounds, positions
+        if fit:
+            return row_bounds, positions
+        if len(places) and (places.min() < 0 or np.any(places >= np.repeat(df, np.diff(bounds)))):
+            raise IndexError("a place is not among the postings of its term")
+        raise self.damaged()
 
 
 class JoinedPositions:
