@@ -326,7 +326,8 @@ def lengths_of(statistics: Statistics, docs: NDArray[Any], lengths: str) -> NDAr
     """Return dl of each document, counted as one of LENGTHS."""
     whole = statistics.vocabulary
     if lengths == "lucene" and statistics.lengths is whole.lengths:
-        return whole.lengths_in_one_byte[docs]
+        rounded: NDArray[Any] = whole.lengths_in_one_byte[docs]
+        return rounded
     exact = statistics.lengths[docs]
     return in_one_byte(exact) if lengths == "lucene" else exact
 
