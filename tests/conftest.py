@@ -117,10 +117,14 @@ def importable() -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Ray runs in one process of xdist, which starts it once."""
+    """Tests of a file share a process of xdist, which makes their fixtures once; so do all files with a browser or Ray."""
+    groups = {item.path: f"{item.path.parent.name}/{item.path.stem}" for item in items}
     for item in items:
-        if "ray" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("ray"))
+        for fixture in ("browser", "ray"):
+            if fixture in getattr(item, "fixturenames", ()):
+                groups[item.path] = fixture
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 @pytest.fixture(scope="session")

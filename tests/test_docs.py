@@ -1,8 +1,8 @@
 """The documentation does what it says: its examples run and print what is shown, and it leaves nothing public out.
 
-In README and in docs/start, docs/guides and docs/concepts a block marked `python` is run, one block after the other; a block
-marked `text` right after it shows what it prints. In a block marked `console` the lines after `$` are run and the others are
-what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
+In README and in docs/start, docs/guides, docs/concepts and docs/coming-from a block marked `python` is run, one block after
+the other; a block marked `text` right after it shows what it prints. In a block marked `console` the lines after `$` are run
+and the others are what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
 
     python tests/test_docs.py docs/guides/models.md …     writes what the examples of these pages print into them
 """
@@ -37,7 +37,8 @@ from fontes.app.pipelines import OWN
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *(page for part in ("start", "guides", "concepts") for page in sorted((DOCS / part).glob("*.md")))]
+RUN = ("start", "guides", "concepts", "coming-from")
+PAGES = [ROOT / "README.md", *(page for part in RUN for page in sorted((DOCS / part).glob("*.md")))]
 TEXTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 SAMPLED = ("README.md", "first-search.md")  # their output depends on the standard library of the Python that runs them,
 WRITTEN_WITH = (3, 11)  # which was this one
@@ -151,7 +152,7 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("backup", "causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "evidence", "experiment-files")
+SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
 SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 

@@ -194,7 +194,7 @@ def test_save_replaces_no_file_but_its_own(run: Chat, tmp_path: Path) -> None:
     code, _, err = run(f"/save\n{FIRST}\n/save {other}\n")
     assert (code, other.read_text()) == (1, "mine")
     assert "/save needs the name of a file" in err
-    assert "other.json is there already and is left as it is" in err
+    assert "other.json exists already and is unchanged" in err
     file = tmp_path / "talk.json"
     assert run(f"{FIRST}\n/save {file}\n")[0] == 0
     assert run(f"{SECOND}\n/save\n", "--resume", file)[0] == 0
@@ -202,7 +202,7 @@ def test_save_replaces_no_file_but_its_own(run: Chat, tmp_path: Path) -> None:
     # A file that holds more than the conversation that goes on is not replaced by it.
     code, _, err = run("why?\n/save\n", "--resume", file, "--at", "1_1")
     assert (code, "needs the name" in err, len(ft.read_topics(file))) == (1, True, 2)
-    assert "is there already" in run(f"why?\n/save {file}\n", "--resume", file, "--at", "1_1")[2]
+    assert "exists already" in run(f"why?\n/save {file}\n", "--resume", file, "--at", "1_1")[2]
 
 
 def test_reset_forgets_the_turns(run: Chat) -> None:

@@ -41,6 +41,7 @@ def test_a_plain_query_with_operators_is_told_of_the_switch(index, fontes):
     assert (code, ids(out)) == (0, ["1", "2"])
     assert err == "fontes: the query has operators of the query language, read as plain text here; --query reads them\n"
     assert fontes("search", index, "red fox (2019)?", "--json")[2] == ""
+    assert fontes("search", index, "+red -desert", "--pipeline", "query() >> bm25()", "--json")[2] == ""
 
 
 def test_topics_in_the_language(index, fontes, tmp_path):

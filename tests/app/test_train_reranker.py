@@ -83,7 +83,7 @@ def test_the_command_trains_resumes_nothing_and_prints_json(base: Path, tmp_path
     )
     code, _, err = fontes(*command)
     assert (code, err.count("\n")) == (1, 1)
-    assert "is there already; give another folder, or overwrite it" in err
+    assert "exists already; give another folder, or overwrite it" in err
     code, out, _ = fontes(*command, "--json", "--overwrite", "--seed", 3, "--held-out", 0.3, "--evaluations", 1)
     made = json.loads(out)
     assert (made["settings"]["seed"], made["rows"], made["validated"]) == (3, 56, 24)

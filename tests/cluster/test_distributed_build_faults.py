@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from cluster.test_distributed_build import collection, digests, lines
-from support import dying
-from support.disks import small_disk
+from support import ray_parts
 from support.one_by_one import one_by_one, small_parts
+from support.processes import small_disk
 
 from fontes.cluster import building
 from fontes.core import FontesError
@@ -22,10 +22,10 @@ from fontes.index.leftovers import clean, leftovers
 
 DRIVER = """
     import os, signal, sys
-    from support import dying
+    from support import ray_parts
     from fontes.index import Index
     from fontes.cluster import building
-    building.MIN_PART, building.PART, building.make_part = 1, int(sys.argv[4]), dying.counted_part
+    building.MIN_PART, building.PART, building.make_part = 1, int(sys.argv[4]), ray_parts.counted_part
     ended = 0
     def killed(progress):
         global ended
@@ -55,8 +55,8 @@ def out(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_worker_killed_in_a_segment_and_one_killed_in_a_merge_change_nothing(ray, corpus, out, monkeypatch):
     small_parts(monkeypatch, corpus.stat().st_size // 4, 3)
-    monkeypatch.setattr(building, "make_part", dying.part_that_dies_once)
-    monkeypatch.setattr(building, "make_merge", dying.merge_that_dies_once)
+    monkeypatch.setattr(building, "make_part", ray_parts.part_that_dies_once)
+    monkeypatch.setattr(building, "make_merge", ray_parts.merge_that_dies_once)
     Index.build(corpus, out / "x", ray=ray)
     assert digests(out / "x") == digests(corpus.parent / "one")
     assert sorted(entry.name for entry in out.iterdir()) == ["died-merge", "died-part", "x"]
@@ -72,7 +72,7 @@ def test_a_driver_killed_and_started_again_goes_on_with_the_parts_that_are_finis
     (left,) = leftovers(out / "x")
     assert (left.path.name, left.what, left.in_use) == (".x.building-in_parts", "what was to become x", False)
     small_parts(monkeypatch, part)
-    monkeypatch.setattr(building, "make_part", dying.counted_part)
+    monkeypatch.setattr(building, "make_part", ray_parts.counted_part)
     Index.build(corpus, out / "x", ray=ray)
     assert digests(out / "x") == digests(corpus.parent / "one")
     names = [entry.name for entry in out.iterdir()]
@@ -90,7 +90,7 @@ def test_a_finished_part_that_was_damaged_is_made_again_and_one_of_another_input
     first, *_ = sorted(folder.glob("part-*"))
     file = first / "doc_ids.bytes.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
-    monkeypatch.setattr(building, "make_part", dying.counted_part)
+    monkeypatch.setattr(building, "make_part", ray_parts.counted_part)
     Index.build(corpus, out / "x", ray=True)
     assert digests(out / "x") == digests(corpus.parent / "one")
     done = sorted(entry.name for entry in out.iterdir() if entry.name != "x")
@@ -139,10 +139,10 @@ def test_a_node_killed_in_a_build_changes_nothing(corpus, out):
         import sys, threading, time
         from pathlib import Path
         from ray.cluster_utils import Cluster
-        from support import dying
+        from support import ray_parts
         from fontes.index import Index
         from fontes.cluster import building
-        building.MIN_PART, building.PART, building.make_part = 1, int(sys.argv[3]), dying.slow_part
+        building.MIN_PART, building.PART, building.make_part = 1, int(sys.argv[3]), ray_parts.slow_part
         memory = {"object_store_memory": 80_000_000, "memory": 2_000_000_000, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **memory})
         other, third = cluster.add_node(num_cpus=1, **memory), cluster.add_node(num_cpus=1, **memory)
@@ -165,7 +165,7 @@ def test_a_node_killed_in_a_build_changes_nothing(corpus, out):
 
 
 def environment() -> dict[str, str]:
-    folders = [str(Path(dying.__file__).parent.parent), str(Path(building.__file__).parents[3])]
+    folders = [str(Path(ray_parts.__file__).parent.parent), str(Path(building.__file__).parents[3])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "RAY_USAGE_STATS_ENABLED": "0"}
 
 

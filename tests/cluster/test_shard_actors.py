@@ -14,19 +14,27 @@ from support.hashed_encoder import Hashed
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, some_docs
 from support.living import answers
 
-from fontes.core import FontesError, ParameterError
+from fontes.core import FontesError, ParameterError, Topic, Topics
 from fontes.index import Index
 from fontes.neural.late.encode import encode_late
 
 DOCS = some_docs(3, [f"{n * 7919 % 1009}é" for n in range(90)])
 SOME = ("bm25 okapi", "bm25 in bytes", "tfidf", "jelinek-mercer", "rm3", "bm25 of some years")
+QUERIES = Topics([Topic("1", '"w1 w2" +w0 -title:w3'), Topic("2", "w1 w2"), Topic("3", 'w2* "w0 w1"~uw4 lang:cs')])
+SAYING_MORE: dict[str, Any] = {
+    "fields": lambda index: index.bm25(fields={"title": 3, "text": 1}, b={"title": 0.2}),
+    "one field": lambda index: index.ql(fields={"title": 1}),
+    "language": lambda index: index.query() >> index.bm25(fields={"title": 3, "text": 1}, combine="sum"),
+    "pairs": lambda index: index.sdm() >> index.ql(),
+}
 
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory, ray: str) -> tuple[Index, Index]:
     """One index, and one of three shards that two actors search; both live."""
     folder = tmp_path_factory.mktemp("actors")
-    parameters: dict[str, Any] = {"analyzer": "whitespace", "columns": COLUMNS, "threads": 1}
+    kept = {"separate": True, "positions": True}
+    parameters: dict[str, Any] = {"analyzer": "whitespace", "columns": COLUMNS, "threads": 1, **kept}
     one = Index.build(DOCS, folder / "one", **parameters)
     Index.build(DOCS, folder / "shards", shards=3, **parameters)
     return one, Index.open(folder / "shards", ray=ray)
@@ -37,6 +45,8 @@ def test_actors_find_what_one_index_finds_after_additions_and_deletions_too(inde
     for step in range(2):
         for name in SOME:
             assert answers(MODELS[name](index)(TOPICS)) == answers(MODELS[name](one)(TOPICS)), (step, name)
+        for name, model in SAYING_MORE.items():
+            assert answers(model(index)(QUERIES)) == answers(model(one)(QUERIES)), (step, name)
         if step == 0:
             for each in indexes:
                 each.delete([doc.id for doc in DOCS[::7]])

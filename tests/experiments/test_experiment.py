@@ -260,6 +260,37 @@ def test_the_index_is_built_again_only_for_other_documents_analyzers_or_fields(f
     assert builds(text) == 1
 
 
+FIELDS = "[index]\nseparate = true\npositions = true\n"
+SAYING_MORE = (
+    COLLECTION
+    + """
+[systems]
+fields = "bm25(fields={'title': 3, 'text': 1}, b={'title': 0.3})"
+pairs = "sdm() >> ql(fields={'title': 1, 'text': 1})"
+language = "query() >> bm25(fields={'title': 3, 'text': 1}) >> rm3() >> bm25()"
+[report]
+forms = ["csv"]
+"""
+)
+
+
+def test_systems_weigh_fields_and_read_phrases_of_an_index_that_keeps_them(folder):
+    report = ft.Experiment(written(folder, SAYING_MORE + FIELDS)).run()
+    topics = ft.read_topics(SPRINGS / "queries.jsonl")
+    index = ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index", separate=True, positions=True)
+    assert report.systems["pairs"].run == (index.sdm() >> index.ql(fields={"title": 1, "text": 1}))(topics)
+    weighted = index.bm25(fields={"title": 3, "text": 1}, b={"title": 0.3})
+    assert report.systems["fields"].run == weighted(topics)
+
+
+def test_systems_that_need_fields_or_positions_say_so_before_anything_is_built(folder):
+    with pytest.raises(ft.core.FontesError, match=r"fields: .*the index keeps no separate fields; build it with separate=True"):
+        ft.Experiment(written(folder, SAYING_MORE)).run()
+    with pytest.raises(ft.core.FontesError, match="the index has no field 'titel'; did you mean 'title'"):
+        ft.Experiment(written(folder, SAYING_MORE.replace("'title': 1", "'titel': 1") + FIELDS)).run()
+    assert not (folder / "springs.results").exists()
+
+
 def test_an_index_that_is_there_is_used_as_it_is(folder):
     ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index", analyzer="whitespace")
     text = (

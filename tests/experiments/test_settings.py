@@ -86,7 +86,9 @@ def written(folder, text):
         (COLLECTION + 'encoding = "cp125"\n' + BM25, "[collection]: there is no encoding 'cp125'; there are utf-8, "),
         (COLLECTION + "encoding = 3\n" + BM25, "[collection]: 'encoding' must be a string, not 3"),
         (COLLECTION + 'errors = "ignore"\n' + BM25, "[collection]: errors must be strict or replace, not 'ignore'"),
-        (COLLECTION + BM25 + '[index]\npath = "i"\nanalyzer = "czech"\n', "[index]: 'path' is an index that is there already"),
+        (COLLECTION + BM25 + '[index]\npath = "i"\nanalyzer = "czech"\n', "[index]: 'path' is an existing index"),
+        (COLLECTION + BM25 + '[index]\npath = "i"\npositions = true\n', "[index]: 'path' is an existing index"),
+        (COLLECTION + BM25 + "[index]\nseparate = 1\n", "[index]: 'separate' must be true or false, not 1"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error_that_names_file_table_and_key(folder, text, message):

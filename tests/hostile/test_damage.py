@@ -1,7 +1,7 @@
 """Files that are damaged, header edits and metadata made to fit included: searches never crash and never believe them.
 
 Each trial changes one file of an index or of the cache, in a process of its own kind that may crash; see `support.trials`.
-`make test` does some hundreds, `make test-all` some thousands.
+`make test` does some dozens, `make test-all` some thousands.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from support.trials import build, outcomes
 
-SOME = 100
+SOME = 60
 MANY = int(os.environ.get("FONTES_TRIALS", 5_000))
 CACHES = ("impacts", "runs", "approximate")
-pytestmark = pytest.mark.xdist_group("damage")  # both tests are of what one process builds
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.counting_encoder import Counting
-from support.kills import DONE, STOPPED, stopped_before
 from support.old_and_new import NEW, OLD, state
+from support.processes import DONE, STOPPED, stopped_before
 
 from fontes.index import Index, build
 from fontes.index.embeddings import journal

@@ -13,9 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from support.disks import small_disk
 from support.histories import MODELS, agrees, files, some_docs
-from support.processes import in_a_child
+from support.processes import in_a_child, small_disk
 
 from fontes.core import Doc, FontesError
 from fontes.index import Index, build

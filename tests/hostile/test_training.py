@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.disks import small_disk
-from support.kills import stopped_before
-from support.processes import in_a_child
+from support.processes import in_a_child, small_disk, stopped_before
 from support.tiny_training import SETTINGS, base, examples, no_curves, one_thread
 
 from fontes.core import FontesError, InputError, ParameterError
@@ -199,7 +197,7 @@ def test_only_a_trained_model_is_ever_overwritten(base: Path, tmp_path: Path) ->
         folder = tmp_path / "letters"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(content)
-        with pytest.raises(InputError, match="letters is there already; give another folder, or overwrite it"):
+        with pytest.raises(InputError, match="letters exists already; give another folder, or overwrite it"):
             train_cross_encoder(DATA, folder, base, SETTINGS)
         with pytest.raises(InputError, match=r"is no model that was trained here .*, so it is not overwritten"):
             train_cross_encoder(DATA, folder, base, SETTINGS, overwrite=True)

@@ -20,7 +20,8 @@ def files(path: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Index:
-    index = Index.build([(f"d{n}", f"some words {n}") for n in range(20)], tmp_path / "here.index")
+    docs = [(f"d{n}", f"some words {n}") for n in range(20)]
+    index = Index.build(docs, tmp_path / "here.index", separate=True, positions=True)
     index.add([("new", "fresh words")])
     index.delete(["d3"])
     return index

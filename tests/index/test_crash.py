@@ -16,9 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.disks import small_disk
 from support.old_and_new import NEW, OLD, leftovers, state
-from support.processes import in_a_child
+from support.processes import in_a_child, small_disk
 
 from fontes.core import FontesError
 from fontes.index import Index, build

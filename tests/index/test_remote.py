@@ -30,7 +30,8 @@ def store() -> Iterator[str]:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Index:
-    return Index.build([(f"d{n}", f"some words {n}") for n in range(50)], tmp_path / "here")
+    docs = [(f"d{n}", f"some words {n}") for n in range(50)]
+    return Index.build(docs, tmp_path / "here", separate=True, positions=True)
 
 
 @pytest.fixture

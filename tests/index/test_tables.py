@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
-from fontes.index.tables import joined, located, union
+from fontes.index.tables import join_tables, located, union
 
 WORDS = st.text(st.sampled_from("abé東𝒜\x00"), max_size=4)
 TABLES = st.lists(st.sets(WORDS, max_size=12), max_size=6)
@@ -31,7 +31,7 @@ def test_tables_end_to_end_have_the_order_that_sorting_gives(tables, draw):
     cuts = sorted(draw.randrange(len(distinct) + 1) for _ in range(draw.randrange(4)))
     parts = [distinct[a:b] for a, b in zip([0, *cuts], [*cuts, len(distinct)], strict=True)]
     live = [draw.choice([None, sorted(draw.sample(range(len(part)), len(part) // 2))]) for part in parts]
-    table = joined([Strings.of(part) for part in parts], [None if n is None else np.array(n, np.int64) for n in live])
+    table = join_tables([Strings.of(part) for part in parts], [None if n is None else np.array(n, np.int64) for n in live])
     taken = [part if n is None else [part[i] for i in n] for part, n in zip(parts, live, strict=True)]
     assert table.tolist() == [string for part in taken for string in part]
     assert table.take(table.order) == sorted(table.tolist())
@@ -56,4 +56,4 @@ def test_arrays_by_memory_map_and_of_small_types_are_taken_as_others():
 
 def test_one_whole_table_is_joined_as_it_is():
     table = Strings.of(["b", "a"])
-    assert joined([table], [None]) is table
+    assert join_tables([table], [None]) is table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,15 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.naive_queries import random_query
 
 from fontes.cluster.shards import PartOfIndex
-from fontes.core import Doc, ParameterError, Topic, expression
-from fontes.core.query import AnyOf, Group, Term
+from fontes.core import Doc, ParameterError, Topic, Topics, expression
+from fontes.core.query import AnyOf, Group, Phrase, Term
 from fontes.index import Index
 from fontes.lexical import Statistics
 from fontes.lexical.bm25 import VARIANTS
 from fontes.lexical.impacts import in_memory
 from fontes.lexical.weighting import in_one_byte
+from fontes.storage.compiled import load
 
 PROPERTY = settings(deadline=None, max_examples=25, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 FIELDS = ("title", "text", "tags")
@@ -136,12 +139,13 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 def docs_of(texts: list[tuple[str, ...]], first: int = 0) -> list[Doc]:
     return [
-        Doc(f"d{n % 5}{n}", text, title, {"tags": tags, "odd": n % 2}) for n, (title, text, tags) in enumerate(texts, first)
+        Doc(f"d{n % 5}{n}", text, title, {"tags": tags, "odd": n % 2, "year": 2000 + n % 10})
+        for n, (title, text, tags) in enumerate(texts, first)
     ]
 
 
-def built(path: Path, docs: list[Doc], fields: tuple[str, ...] = FIELDS, separate: bool = True) -> Index:
-    return Index.build(docs, path, analyzer="whitespace", fields=fields, separate=separate, threads=1)
+def built(path: Path, docs: list[Doc], fields: tuple[str, ...] = FIELDS, separate: bool = True, **kept: Any) -> Index:
+    return Index.build(docs, path, analyzer="whitespace", fields=fields, separate=separate, threads=1, **kept)
 
 
 @pytest.fixture
@@ -478,9 +482,27 @@ def test_clauses_of_structured_queries_are_weighed_by_field(index, model, parame
             assert hit.score == pytest.approx(whole[hit.id] + of_title[hit.id], rel=1e-5)
 
 
-def test_a_structured_query_in_some_fields_says_what_to_do(index):
-    with pytest.raises(ParameterError, match="give each of title, text, tags a weight above 0, or name the field in the query"):
-        index.bm25(fields={"title": 3}).search(Topic("q", "", query=Group(must=(Term("a"),))))
+def test_structured_queries_in_some_fields_give_the_run_of_an_index_of_these_alone(random_docs, tmp_path):
+    """Phrases and windows, too: they are counted in the fields that have a weight, and by the compiled loops as by sums."""
+    whole, alone = (
+        built(tmp_path / str(len(fields)), random_docs, fields, positions=True) for fields in (FIELDS, ("title", "text"))
+    )
+    draw = random.Random(4)
+    topics = Topics(Topic(str(n), "", query=random_query(draw, WORDS, positions=True)) for n in range(60))
+    load()
+    for model, parameters in STAGES:
+        weights = {"title": 3.0, "text": 1.0} if len(parameters["fields"]) > 1 else {"text": 1.0}
+        own = {**parameters, "fields": weights}
+        runs = [getattr(index, model)(**own)(topics) for index in (whole, alone)]
+        assert [[(hit.id, np.float32(hit.score).tobytes()) for hit in ranking] for ranking in runs[0].values()] == [
+            [(hit.id, np.float32(hit.score).tobytes()) for hit in ranking] for ranking in runs[1].values()
+        ], own
+    stage = whole.bm25(fields={"title": 3, "text": 1})
+    topic = Topic("q", "", query=Group(should=(Phrase(("a", "b"), (0, 1)), Term("c", field="tags"))))
+    for hit in stage.search(topic, 20):
+        explanation = stage.explain(topic, hit.id)
+        assert explanation.value == pytest.approx(hit.score, rel=1e-6)
+        assert not any(" at " in part.label and "tags " in part.label for part in explanation.parts)
 
 
 @pytest.mark.parametrize("name", ["cranfield", pytest.param("scifact", marks=pytest.mark.slow)])

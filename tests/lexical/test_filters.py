@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
-from support.described import FILTERS, TYPES, described
-from support.filtered import same
+from support.described import FILTERS, TYPES, described, same
 from support.lexical import MODELS, TOPICS, model
 from support.small_collections import PROPERTY
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fontes.lexical import kernel
 from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, search_all, summarize
+from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
 DF = (1, 2, 9, 10, 11, 30, 99, 100, 101, 260, 400, 1000, 1001, 1, 40, 40)
@@ -276,11 +277,11 @@ def test_a_conjunction_finds_and_sums_what_is_in_all_lists(sizes: tuple[int, ...
     weights = [draw.random(len(docs)).astype(np.float32) for docs in own]
     bounds = np.cumsum([0, *map(len, own)])
     docs = np.concatenate(own)
-    order = np.arange(documents, dtype=np.uint32)
+    order = fixed(np.arange(documents, dtype=np.uint32))
     keys = np.empty(min(map(len, own)), np.uint64)
     best, scores = np.empty(k, np.int32), np.empty(k, np.float32)
     query_weights = np.arange(1.0, len(own) + 1)
-    lists = bounds, docs, (docs % WINDOW).astype(np.uint16), np.concatenate(weights)
+    lists = bounds, *map(fixed, (docs, (docs % WINDOW).astype(np.uint16), np.concatenate(weights)))
     terms = np.arange(len(own), dtype=np.int32)
     size = search_all(terms, query_weights, lists, (order, order), min(k, len(keys)), keys, best, scores)
     shared = [doc for doc in range(documents) if all(doc in docs for docs in own)]

@@ -88,6 +88,12 @@ def test_prefixes_and_similar_words_are_terms_of_the_index(index: Index) -> None
     assert parsed(index, "pot~1") == should(HOT)
 
 
+def test_a_prefix_is_stemmed_only_where_no_term_begins_so(tmp_path: Path) -> None:
+    index = Index.build([("1", "discuss dissent"), ("2", "Lady Di"), ("3", "relations")], tmp_path / "x", analyzer="english")
+    assert parsed(index, "dis*") == should(AnyOf(("discuss", "dissent")))  # not the stem of "dis", which is "di"
+    assert parsed(index, "relations*") == should(Term("relat"))
+
+
 def test_expansions_are_bounded_and_say_so(index: Index) -> None:
     read = index.query(max_expansions=1).parse("h*")
     assert read.query == should(HOT)

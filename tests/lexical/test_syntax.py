@@ -125,6 +125,8 @@ def test_a_separate_field_comes_before_a_column_and_a_joined_one_after_it() -> N
 @pytest.mark.parametrize(
     ("text", "lenient", "sentence"),
     [
+        ('title:"b c', "b c", "character 7: the quotation mark is not closed"),
+        ('a year:>="2 c', "a 2 c", "character 10: the quotation mark is not closed"),
         ('a "b c', "a b c", "character 3: the quotation mark is not closed"),
         ("(a b", "a b", "character 4: a bracket is not closed"),
         ("a ) b", "a b", "character 3: the bracket closes nothing"),

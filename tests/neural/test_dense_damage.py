@@ -9,23 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied
+from support.counting_encoder import COUNT, Counting, Several, copied, plain as plain, small_blocks as small_blocks
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.index import Index
-from fontes.index.embeddings import journal, vectors as embeddings
+from fontes.index.embeddings import vectors as embeddings
 from fontes.storage.artifact import seal
-
-
-@pytest.fixture(autouse=True)
-def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(journal, "BLOCK", BLOCK)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory) -> Path:
-    return built(tmp_path_factory.mktemp("plain") / "x")
 
 
 @pytest.mark.parametrize("file", ["vectors.npy", "norms.npy", "scales.npy", "bounds.npy", "artifact.json"])

@@ -15,9 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied, vector_files
-from support.disks import small_disk
-from support.processes import in_a_child
+from support.counting_encoder import (
+    BLOCK,
+    COUNT,
+    Counting,
+    Several,
+    copied,
+    plain as plain,
+    small_blocks as small_blocks,
+    vector_files,
+)
+from support.processes import in_a_child, small_disk
 
 from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress
@@ -27,17 +35,6 @@ from fontes.index.embeddings import journal
 
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
-
-
-@pytest.fixture(autouse=True)
-def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(journal, "BLOCK", BLOCK)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory) -> Path:
-    return built(tmp_path_factory.mktemp("plain") / "x")
 
 
 def at_operation(number: int, folder: Path, what: Callable[[], object]) -> list[int]:

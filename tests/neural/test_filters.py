@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.counting_terms import CountingTerms
-from support.described import TYPES, described
-from support.filtered import same
+from support.described import TYPES, described, same
 from support.hashed_encoder import Hashed, Parts
 
 from fontes.core import Doc, Topics

@@ -11,26 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.counting_encoder import BLOCK, COUNT, copied, small_blocks as small_blocks
 from support.counting_terms import SIZE, CountingTerms
-from support.disks import small_disk
-from support.kills import DONE, stopped_before
-from support.processes import in_a_child
+from support.processes import DONE, in_a_child, small_disk, stopped_before
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.index import Index, inversion as postings
-from fontes.index.embeddings import journal, weights
+from fontes.index.embeddings import weights
 from fontes.index.embeddings.weights import SCALE, TermVectors
 from fontes.index.leftovers import clean, leftovers
 from fontes.storage.artifact import META, seal
-
-COUNT, BLOCK = 60, 8
-
-
-@pytest.fixture(autouse=True)
-def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(journal, "BLOCK", BLOCK)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +29,6 @@ def plain(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("plain") / "x"
     Index.build([(f"d{n}", f"fox w{n} w{n % 7}" if n % 9 else "") for n in range(COUNT)], path)
     return path
-
-
-def copied(plain: Path, folder: Path) -> Path:
-    shutil.copytree(plain, folder / "x")
-    return folder / "x"
 
 
 def stored(path: Path) -> dict[str, bytes]:
@@ -113,7 +99,7 @@ def test_an_encoding_killed_in_the_middle_of_a_block_keeps_all_blocks_before_it_
 
     assert in_a_child(lambda: Index.open(path).encode(CountingTerms(str(log), wrong=die))) == -signal.SIGKILL
     (left,) = leftovers(path)
-    assert left.what == "an encoding that was stopped; fontes encode goes on with it"
+    assert left.what == "an encoding that was stopped; fontes encode resumes it"
     log.write_text("")
     reports: list[Progress] = []
     Index.open(path).encode(CountingTerms(str(log)), progress=reports.append)

@@ -6,16 +6,10 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-HEADER = (
-    "version",
-    "num_postings_lists",
-    "num_docs",
-    "total_postings_lists",
-    "total_docs",
-    "total_terms_in_collection",
-    "average_doclength",
-    "description",
-)
+HEADER = [
+    *"version num_postings_lists num_docs total_postings_lists total_docs total_terms_in_collection".split(),
+    *"average_doclength description".split(),
+]
 LIST, POSTING, RECORD = ("term", "df", "cf", "postings"), ("docid", "tf"), ("docid", "collection_docid", "doclength")
 
 # What ciff-toolkit 0.2.2 wrote of: d1 "spring water spring", d2 "water mill", an empty document, one of "spring", three "mill"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from fontes.core.progress import Progress, Report, silent
 from fontes.core.values import Doc
 from fontes.index import Index
+from fontes.index.embeddings import journal
 
 COUNT = 60
 BLOCK = 8
@@ -51,6 +54,18 @@ class Several(Counting):
         self.encode_documents(docs)
         texts = [f"{doc.id}.{part}" for doc in docs for part in range(int(doc.id[1:]) % 3 + 1)]
         return self.encode_queries(texts), np.cumsum([0, *(int(doc.id[1:]) % 3 + 1 for doc in docs)])
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encodings commit blocks of a few documents, and nothing waits for the disk."""
+    monkeypatch.setattr(journal, "BLOCK", BLOCK)
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("plain") / "x")
 
 
 def built(path: Path) -> Path:

@@ -15,24 +15,7 @@ import numpy as np
 
 SHAPE = re.compile(rb"'shape': \(([^)]*)\)")
 DESCR = re.compile(rb"'descr': '([^']*)'")
-TYPES = (
-    b"<i8",
-    b"<u8",
-    b"<f8",
-    b"<i4",
-    b"<u4",
-    b"<f4",
-    b"<i2",
-    b"<u2",
-    b"<f2",
-    b"|i1",
-    b"|u1",
-    b"|b1",
-    b">i4",
-    b"|O",
-    b"<c8",
-    b"|V4",
-)
+TYPES = b"<i8 <u8 <f8 <i4 <u4 <f4 <i2 <u2 <f2 |i1 |u1 |b1 >i4 |O <c8 |V4".split()
 
 
 @dataclass(frozen=True)

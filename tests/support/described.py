@@ -9,7 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fontes.core import Doc
+from fontes.core import Doc, Run
+from fontes.index import Index
+from fontes.index.columns import filter_of
 
 Truth = bool | None  # None where a value is missing
 Said = tuple[str, Callable[[Mapping[str, Any]], Truth]]
@@ -17,22 +19,8 @@ Said = tuple[str, Callable[[Mapping[str, Any]], Truth]]
 LANGUAGES = ["cs", "de", "en", "é", "zu"]
 TAGS = ["a", "b", "c", "long tag"]
 DATES = [f"20{year:02d}-0{1 + year % 9}-1{year % 10}" for year in range(25)]
-SIGNS = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-TYPES = {
-    "born": "date",
-    "lang": "keyword",
-    "open": "boolean",
-    "score": "float",
-    "tags": "keywords",
-    "year": "integer",
-}
+SIGNS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+TYPES = {"born": "date", "lang": "keyword", "open": "boolean", "score": "float", "tags": "keywords", "year": "integer"}
 
 
 def described(count: int, seed: int = 1, words: int = 40) -> list[Doc]:
@@ -132,3 +120,12 @@ _LEAVES = st.one_of(
 _JOINED = lambda inner: st.one_of(st.builds(_not, inner), st.builds(_and, inner, inner), st.builds(_or, inner, inner))  # noqa: E731
 FILTERS: st.SearchStrategy[Said] = st.recursive(_LEAVES, _JOINED, max_leaves=6)
 """Texts of filters, each with the function that says of some metadata whether it holds: True, False or None."""
+
+
+def same(searched: Run, every: Run, index: Index, where: str, k: int) -> bool:
+    """Whether a run is, to the last bit, the best k of what is left of a run of all documents."""
+    passed = filter_of(index.state, where)
+    assert passed is not None
+    expected = every.keep(passed.mask[every.codes]).top(k)
+    arrays = [(run.bounds.tobytes(), run.codes.tobytes(), run.scores.tobytes()) for run in (searched, expected)]
+    return arrays[0] == arrays[1]

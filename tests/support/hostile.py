@@ -94,17 +94,7 @@ def summary() -> str:
 
 
 # What may stand where an id, a number or a word is expected.
-WORDS = st.sampled_from(
-    [
-        *words("q1 q2 d1 d2 1 2 0 Q0 x text é 東京 %s {}"),
-        "a b",
-        "\u2028",
-        "\u0085",
-        "\x1c",
-        "\0",
-        "\x0b",
-    ]
-)
+WORDS = st.sampled_from([*words("q1 q2 d1 d2 1 2 0 Q0 x text é 東京 %s {}"), "a b", "\u2028", "\u0085", "\x1c", "\0", "\x0b"])
 NUMBERS = st.sampled_from(
     [
         *words(
@@ -375,10 +365,7 @@ def measure_names() -> st.SearchStrategy[str]:
 
 def analyzer_specs() -> st.SearchStrategy[str]:
     """The names of analyzers."""
-    names = [
-        *words("english czech standard simple whitespace cjk german snowball:english snowball:x x :"),
-        "",
-    ]
+    names = [*words("english czech standard simple whitespace cjk german snowball:english snowball:x x :"), ""]
     sizes = st.one_of(NUMBERS, st.sampled_from(["1", "2", "3", "999999999", "32", "33"]))
     addition = st.builds("+{}:{}-{}".format, st.sampled_from(["words", "chars", "x"]), sizes, sizes)
     odd = st.sampled_from(["+lower", "+", "+words:1-2+chars:2-3", "\0", "+chars:3"])

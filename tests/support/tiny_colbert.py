@@ -19,26 +19,9 @@ import fontes as ft  # noqa: E402
 from fontes.neural.late.colbert import ColBERT  # noqa: E402
 from fontes.neural.late.maxsim import maxsim  # noqa: E402
 
-WORDS = (
-    "the",
-    "old",
-    "well",
-    "spring",
-    "water",
-    "of",
-    "a",
-    "town",
-    "rises",
-    "deep",
-    "##s",
-    "##ed",
-    "in",
-    "rock",
-    "sand",
-    "pump",
-)
+WORDS = "the old well spring water of a town rises deep ##s ##ed in rock sand pump".split()
 VOCABULARY = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.punctuation, *WORDS]
-TEXT_WORDS = ["the", "old", "well", "spring", "water", "of", "a", "town", "rises", "deep", "in", "rock", "and", "sand", "pump"]
+TEXT_WORDS = "the old well spring water of a town rises deep in rock and sand pump".split()
 QUERIES = {"q1": "old well water", "q2": "spring in rock", "q3": ""}
 
 

@@ -19,22 +19,7 @@ NAMES = Names(
         "a b": "date",
     },
 )
-_WORDS = [
-    "hot",
-    "spring",
-    "the",
-    "wi-fi",
-    "C++",
-    "f(x)",
-    "12:30",
-    "http://a.cz/b",
-    "don't",
-    "čaj",
-    "a\\ b",
-    "\\+a",
-    "TO",
-    "温泉",
-]
+_WORDS = [*"hot spring the wi-fi C++ f(x) 12:30 http://a.cz/b don't čaj \\+a TO 温泉".split(), "a\\ b"]
 _WORD = st.sampled_from(_WORDS)
 _AFTER = st.sampled_from(["", "", "", "*", "~", "~1", "~2", "~9", "~0", "^2", "^0.5", "~1^3", "*^2", "^x", "~uw8", "^1e9"])
 _PHRASE = st.tuples(
@@ -51,9 +36,7 @@ _FIELD = st.sampled_from(
     ["title:", "year:", "lang:", "date:", "tags:", "score:", "new:", "a\\ b:", "tilte:", "title:body:", "7:"]
 )
 _ATOM = st.one_of(
-    st.tuples(_WORD, _AFTER).map("".join),
-    _PHRASE,
-    st.tuples(_FIELD, st.one_of(_CONDITION, _WORD, _PHRASE)).map("".join),
+    st.tuples(_WORD, _AFTER).map("".join), _PHRASE, st.tuples(_FIELD, st.one_of(_CONDITION, _WORD, _PHRASE)).map("".join)
 )
 _MARK = st.sampled_from(["", "", "", "+", "-", "!", "NOT ", "--", "+-"])
 _JOIN = st.sampled_from([" ", " ", " ", " AND ", " OR ", " && ", " || ", " AND OR ", "  "])

@@ -448,4 +448,4 @@ def test_the_command_trains_an_encoder(tmp_path: Path, fontes: Any) -> None:
     code, out, _ = fontes(*command, "--overwrite", "--json", "--best", "RR@10")
     assert json.loads(out)["settings"]["mini_batch"] is None
     code, _, err = fontes(*command)
-    assert (code, "is there already" in err) == (1, True)
+    assert (code, "exists already" in err) == (1, True)

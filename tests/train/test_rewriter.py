@@ -176,7 +176,7 @@ def test_the_command_trains_from_files_and_the_folder_has_a_card(start: Path, tm
     assert 'library_name: "transformers"' in card
     assert 'canard_t5("m")' in card
     assert json.loads((tmp_path / "m" / "training.json").read_text())["kind"] == "T5 rewriter"
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         train_rewriter(conversations(), tmp_path / "m", start, SETTINGS)
 
 

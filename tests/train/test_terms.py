@@ -245,7 +245,7 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
 def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path: Path) -> None:
     settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, tmp_path / "m", base, settings)
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         train_terms(TOPICS, tmp_path / "m", base, settings)
     second = train_terms(TOPICS, tmp_path / "m", base, settings.with_(seed=5), overwrite=True)
     assert second.fingerprint != first.fingerprint
@@ -387,7 +387,7 @@ def test_the_command_trains_a_model(base: Path, tmp_path: Path, fontes: Fontes) 
     assert json.loads(out)["settings"]["seed"] == 4
     code, _, err = fontes(*given)
     assert code == 1
-    assert "is there already; give another folder, or overwrite it" in err
+    assert "exists already; give another folder, or overwrite it" in err
     code, _, err = fontes("train", "terms", tmp_path / "nothing.jsonl", "-o", tmp_path / "n")
     assert code == 1
     assert err.count("\n") == 1

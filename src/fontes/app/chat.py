@@ -138,7 +138,7 @@ class ChatPrompt:
         if path is None:
             raise InputError("/save needs the name of a file: /save talk.json")
         if path.exists() and (self.file is None or not self.file.exists() or not path.samefile(self.file)):
-            raise InputError(f"{path} is there already and is left as it is; choose another name")
+            raise InputError(f"{path} exists already and is unchanged; choose another name")
         self.conversation.save(path)
         self.file = path
         turns = len(self.conversation.turns)

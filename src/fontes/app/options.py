@@ -125,7 +125,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         str | None, typer.Option(help="The encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]
     options["errors"] = Annotated[
-        str, typer.Option(help="Of bytes that are not of the encoding: strict stops, replace goes on without them.")
+        str, typer.Option(help="Of bytes that are not of the encoding: strict stops, replace ignores them.")
     ]
 
     def decorated(command: Command) -> Command:

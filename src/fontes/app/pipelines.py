@@ -118,10 +118,12 @@ def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[s
     return language >> stage
 
 
-def hint_query_language(index: Index, texts: Sequence[str]) -> None:
-    """Say on standard error that texts have operators of the query language, if a tenth of them has."""
-    from ..lexical.hints import has_operators
+def hint_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> None:
+    """Say on standard error that texts have operators of the query language, if a tenth of them has and no stage reads it."""
+    from ..lexical.hints import has_operators, reads_language
 
+    if reads_language(stage):
+        return
     having = sum(has_operators(text, index.state) for text in texts)
     if having and having * 10 >= len(texts):
         subject = "the query has" if len(texts) == 1 else f"{having:,} of {len(texts):,} topics have"

@@ -79,11 +79,11 @@ class Interrupted(BaseException):
 
 def _interrupt(number: int, frame: object) -> NoReturn:
     cached = cache_folder().absolute()
-    places = [place for place in complete if cached not in place.absolute().parents]
-    if not places:
+    paths = [place for place in complete if cached not in place.absolute().parents]
+    if not paths:
         raise Interrupted("interrupted; what was there before is unchanged")
-    more = f"{len(places)} files or folders were complete by then, the last " if len(places) > 1 else ""
-    raise Interrupted(f"interrupted; {more}{places[-1]}{'' if more else ' was complete by then'}")
+    more = f"{len(paths)} files or folders were complete by then, the last " if len(paths) > 1 else ""
+    raise Interrupted(f"interrupted; {more}{paths[-1]}{'' if more else ' was complete by then'}")
 
 
 def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:

@@ -87,15 +87,15 @@ def refuse_misspelt(index: str | Path) -> None:
 
 def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
     """Sentence about a query without quotes, or "" if the command has no query."""
-    places = [one.name for one in context.command.params if one.param_type_name == "argument"]
-    texts = [name for name in places if name in TEXTS]
-    if not texts or not all(context.params.get(name) for name in places):
+    declared = [one.name for one in context.command.params if one.param_type_name == "argument"]
+    texts = [name for name in declared if name in TEXTS]
+    if not texts or not all(context.params.get(name) for name in declared):
         return ""
-    typed = [*(str(context.params[name]) for name in places), *extra.split()]
+    typed = [*(str(context.params[name]) for name in declared), *extra.split()]
     if not _is_index(Path(typed[0])):
         typed.sort(key=lambda word: not _is_index(Path(word)))  # the index may follow the query
-    after = len(places) - places.index(texts[0]) - 1  # arguments behind the text
-    first, end = places.index(texts[0]), len(typed) - after
+    after = len(declared) - declared.index(texts[0]) - 1  # arguments behind the text
+    first, end = declared.index(texts[0]), len(typed) - after
     line = [*typed[:first], " ".join(typed[first:end]), *typed[end:]]
     rest = list(arguments)
     for word in typed:

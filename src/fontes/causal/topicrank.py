@@ -216,8 +216,8 @@ class TopicRank(Part, name="topicrank"):
         columns = {stem: i for i, stem in enumerate(sorted({stem for part in stems for stem in part}))}
         sizes = np.array([len(part) for part in stems], dtype=np.float64)
         bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        places = np.array([columns[stem] for part in stems for stem in part])
-        rows = csr_array((np.ones(len(places)), places, bounds), shape=(len(stems), len(columns)))
+        indices = np.array([columns[stem] for part in stems for stem in part])
+        rows = csr_array((np.ones(len(indices)), indices, bounds), shape=(len(stems), len(columns)))
         distances = (rows @ rows.T).toarray()
         for i, common in enumerate(distances):
             distances[i] = 1 - common / (sizes[i] + sizes - common)
@@ -229,11 +229,11 @@ class TopicRank(Part, name="topicrank"):
 
     def graph(self, topics: Sequence[Sequence[Candidate]]) -> NDArray[np.float64]:
         """Step 3: edge weights, (topics, topics), symmetric, 0 on the diagonal."""
-        places = [[(o, len(c.stems)) for c in topic for o in c.offsets] for topic in topics]
-        starts = np.array([start for topic in places for start, _ in topic], dtype=np.float64)
-        lengths = np.array([length for topic in places for _, length in topic], dtype=np.float64)
-        bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in places])])[:-1].astype(np.int64)
-        of = np.repeat(np.arange(len(topics)), [len(topic) for topic in places])
+        spans = [[(o, len(c.stems)) for c in topic for o in c.offsets] for topic in topics]
+        starts = np.array([start for topic in spans for start, _ in topic], dtype=np.float64)
+        lengths = np.array([length for topic in spans for _, length in topic], dtype=np.float64)
+        bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in spans])])[:-1].astype(np.int64)
+        of = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
         weights = np.zeros((len(topics), len(topics)))
         for a in range(0, len(starts), BLOCK):
             here = slice(a, a + BLOCK)

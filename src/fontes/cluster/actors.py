@@ -18,8 +18,8 @@ from ..core.progress import Progress, Report, silent
 from ..core.work import Resources, keep, resources
 from .joining import Cluster, joined_here, translated
 
-STOP = 10.0  # seconds for what was cancelled to end
-RETRIES = 3  # times that a task is begun again when its process or machine dies
+STOP = 10.0  # seconds for cancelled tasks to end
+RETRIES = 3  # restarts of a task whose process or machine dies
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -108,7 +108,7 @@ def stream(
         for reference in flying:
             with contextlib.suppress(Exception):
                 ray.cancel(reference)
-        with contextlib.suppress(Exception):  # what they have begun to write is to be complete or gone
+        with contextlib.suppress(Exception):  # so that no file is half written
             ray.wait(list(flying), num_returns=len(flying), timeout=STOP)
 
 
@@ -129,10 +129,10 @@ def _call(common: tuple[Resources, Callable[[P], R]], part: P) -> R:
     return function(part)
 
 
-THREADS = 4  # processors of an actor that has no GPU, where its machine has as many
-ABSENCE = 5.0  # seconds until an actor is asked again that did not answer
-BASE = 1 << 30  # bytes that a process takes beside its models: libraries, and what a batch needs
-DEPTH = 2  # calls that wait at an actor, so that it need not
+THREADS = 4  # CPUs of an actor without a GPU, at most those of its machine
+ABSENCE = 5.0  # seconds until an actor that did not answer is called again
+BASE = 1 << 30  # bytes of a process beside its models: libraries and a batch
+DEPTH = 2  # calls queued at an actor, so that it is never idle
 
 H = TypeVar("H")
 
@@ -186,10 +186,10 @@ class Actors(Generic[H]):
         nodes = [node for node in cluster.nodes.values() if node.get(resource, 0) >= 1]
         uses = 1 if cluster.gpus else min([THREADS, *(int(node[resource]) for node in nodes)])
         memory = int(min(memory, max((node.get("memory", memory) for node in nodes), default=memory)))
-        places = [node[resource] // uses for node in nodes]
+        slots = [node[resource] // uses for node in nodes]
         if memory:
-            places = [min(place, node.get("memory", memory) // memory) for place, node in zip(places, nodes, strict=True)]
-        makes = [make] * max(1, min(most, int(sum(places))))
+            slots = [min(place, node.get("memory", memory) // memory) for place, node in zip(slots, nodes, strict=True)]
+        makes = [make] * max(1, min(most, int(sum(slots))))
         return cls(cluster, makes, task, **({"gpus": uses} if cluster.gpus else {"cpus": uses}), memory=memory)
 
     def __len__(self) -> int:
@@ -221,21 +221,21 @@ class Actors(Generic[H]):
         Raises:
             FontesError: The function raised it, or the cluster is lost.
         """
-        busy, absent = [0] * len(self), [0.0] * len(self)  # calls of each actor, and until when it is not to be asked
+        busy, absent = [0] * len(self), [0.0] * len(self)  # calls of each actor, and the time until which it gets none
         of: dict[int, int] = {}
         waiting = {actor.ready.remote(): number for number, actor in enumerate(self._actors)}
         placed: list[int] = []
 
         def submit(number: int) -> Any:
             hope = any(absent[actor] < math.inf for actor in placed)
-            if waiting:  # an actor may have no place while others use the cluster, and gets nothing until it has one
+            if waiting:  # an actor may wait for a place while others use the cluster, and gets no calls until then
                 count, seconds = (len(waiting), 0) if hope else (1, None)
                 placed.extend(
                     waiting.pop(new) for new in self._cluster.ray.wait(list(waiting), num_returns=count, timeout=seconds)[0]
                 )
             now = time.monotonic()
             of[number] = best = min(placed, key=lambda actor: (max(absent[actor], now), busy[actor]))
-            if absent[best] > now:  # all are being started again
+            if absent[best] > now:  # all are restarting
                 time.sleep(1)
             busy[best] += 1
             return self._actors[best].call.options(max_task_retries=0).remote(function, parts[number])
@@ -315,7 +315,7 @@ class _Holder:
         self._holds: Any = None
 
     def ready(self) -> None:
-        """Returns when the process is there."""
+        """Return once the process runs."""
 
     def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
         keep(self._settings)

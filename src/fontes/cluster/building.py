@@ -33,12 +33,12 @@ from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
-IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
-PART = 1 << 28  # bytes of input of which a task makes a segment, at the most
-MIN_PART = 1 << 20  # and at the least
-FAN = 16  # segments that one merge makes one of
-BASE = 1 << 29  # bytes of memory that a task takes beside its postings
-POSTINGS = 1 << 26  # bytes that postings may take at the least
+IN_PARTS = "building-in_parts"  # suffix of `staging`, so that another build, or `clean`, removes the folder
+PART = 1 << 28  # maximum bytes of input per task
+MIN_PART = 1 << 20  # minimum
+FAN = 16  # segments of one merge
+BASE = 1 << 29  # bytes of memory of a task beside its postings
+POSTINGS = 1 << 26  # minimum bytes of memory for postings
 
 
 @dataclass(frozen=True)
@@ -250,5 +250,5 @@ def _located(bounds: Sequence[int], names: Sequence[object], document: int) -> t
 
 
 def _repeated(doc_id: str, first: tuple[int, object], second: tuple[int, object]) -> InputError:
-    places = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
-    return InputError(f"document id '{doc_id}' occurs twice, as {places[0]} and as {places[1]}; ids must be unique")
+    occurrences = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
+    return InputError(f"document id '{doc_id}' occurs twice, as {occurrences[0]} and as {occurrences[1]}; ids must be unique")

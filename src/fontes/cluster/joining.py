@@ -32,9 +32,9 @@ SENTENCES = {
     "WorkerCrashedError": "a process of the cluster has died, again after it was started anew; it may lack memory",
     "ActorDiedError": "a process of the cluster has died, again after it was started anew; it may lack memory",
     "ActorUnavailableError": "a process of the cluster does not answer; look at its node",
-    "NodeDiedError": "a machine of the cluster is lost; start the command again, which goes on with what is finished",
-    "ObjectLostError": "a result was lost with its machine; start the command again, which goes on with what is finished",
-    "OwnerDiedError": "a result was lost with its machine; start the command again, which goes on with what is finished",
+    "NodeDiedError": "a machine of the cluster is lost; start the command again, which resumes",
+    "ObjectLostError": "a result was lost with its machine; start the command again, which resumes",
+    "OwnerDiedError": "a result was lost with its machine; start the command again, which resumes",
     "TaskCancelledError": "it was cancelled",
 }
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")

@@ -21,7 +21,7 @@ from ..formats.corpus import Corpus
 from ..index.build import IndexSettings, build_segment, merge_segments
 from ..index.columns import COLUMNS, ColumnWriter, Schema, columns_anew
 from ..index.segment import Deletions, Leaf, Segment
-from ..index.tables import first_repeated, joined
+from ..index.tables import first_repeated, join_tables
 from ..storage.arrays import sync_folder
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
 
@@ -153,7 +153,7 @@ def make_merge(merge: Merge) -> Finished:
 
 def make_check(folder: Path, names: Sequence[str]) -> tuple[str, int, int] | None:
     """Find an id shared by finished segments, with its positions among all their documents."""
-    return _repeated(joined([Segment(folder / name).ids for name in names], [None] * len(names)))
+    return _repeated(join_tables([Segment(folder / name).ids for name in names], [None] * len(names)))
 
 
 def segment_at(folder: Path, name: str) -> Path:

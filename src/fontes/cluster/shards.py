@@ -152,9 +152,7 @@ class Shards:
             if self._whole.identity != identity:
                 self._whole = self._whole.refreshed()
             if self._whole.identity != identity:
-                raise FontesError(
-                    f"{self._whole.path} has changed since it was opened; index.refresh() goes on with what it is now"
-                )
+                raise FontesError(f"{self._whole.path} has changed since it was opened; index.refresh() reads its newest state")
             self._parts[identity] = PartOfIndex(self._whole, self._group)
             while len(self._parts) > STATES:
                 del self._parts[next(iter(self._parts))]
@@ -262,13 +260,13 @@ class PartLists:
 
     def __init__(self, own: Any, whole: Searchable) -> None:
         self._own, self.lengths, self.terms, self.term_number = own, own.lengths, whole.terms, whole.term_number
-        terms, (_, places) = union([whole.terms, own.terms])  # type: ignore[list-item]
+        terms, (_, indices) = union([whole.terms, own.terms])  # type: ignore[list-item]
         if len(terms) != len(whole.terms):
             raise IndexFormatError(f"{whole!r} is damaged: a shard has terms that the whole has not, or not in order; {REMEDY}")
         self.numbers = np.full(len(whole.terms), -1, dtype=np.int32)
-        self.numbers[places] = np.arange(len(places), dtype=np.int32)
+        self.numbers[indices] = np.arange(len(indices), dtype=np.int32)
         self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)
-        self.df[places], self.cf[places] = own.df, own.cf
+        self.df[indices], self.cf[indices] = own.df, own.cf
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """See `Index.postings`."""

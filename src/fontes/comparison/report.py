@@ -15,11 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
-from ..measures.evaluation import LOOKED_UP, Evaluation, check_agreement, has_document, judgments_of, measured
+from ..core.checks import check_whole
+from ..measures.evaluation import (
+    LOOKED_UP,
+    Evaluation,
+    check_agreement,
+    has_document,
+    judgments_of,
+    measured,
+    run_and_judgments,
+)
 from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
 from . import report_text
+from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
 from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
@@ -74,7 +84,7 @@ class Report:
         values: Values of each measure, float64, (topics, systems); see `per_topic`.
         intervals: Bootstrap interval of the mean, by measure and system.
         comparisons: A `Comparison` for each measure and tested pair of systems.
-        baseline: The baseline of the tests; None where all pairs were tested.
+        baseline: The baseline of the tests; None if all pairs were tested.
         testing: Test, correction, alpha and seed.
     """
 
@@ -131,6 +141,26 @@ class Report:
             if (one.measure, one.system, one.against) == (parsed, system, against):
                 return one
         raise KeyError((system, against, str(parsed)))
+
+    def failures(self, system: str, against: str | None = None, measure: str | Measure | None = None, n: int = 10) -> Failures:
+        """Return the topics on which a system loses most; see `fontes.comparison.failures`.
+
+        Args:
+            system: The system.
+            against: The system to lose against; None: the ideal order.
+            measure: None: the first of the report.
+            n: Number of topics.
+
+        Raises:
+            ParameterError: There is no such system.
+        """
+        for name in filter(None, (system, against)):
+            if name not in self.systems:
+                raise ParameterError(f"'{name}' is none of the systems; there are {', '.join(self.systems)}")
+        run, beside = self.systems[system].run, None if against is None else self.systems[against].run
+        chosen = self.measures[0] if measure is None else measure
+        names = system, against or ""
+        return failures(run, self.qrels, chosen, beside=beside, topics=self.topics, names=names, n=n)
 
     def best(self, measure: Measure) -> set[str]:
         """Return the systems with the highest mean, rounded as shown; empty for counts and for a single system."""
@@ -321,7 +351,7 @@ def report_of(
     baseline: str | None = None,
     testing: Testing | None = None,
 ) -> Report:
-    """Measures runs, and tests whether their differences are more than chance.
+    """Measure runs, and test whether their differences are more than chance.
 
     Values are over all judged topics, as for `evaluate`. No stage is run; `fontes.compare` does that.
 
@@ -365,6 +395,48 @@ def report_of(
         baseline=baseline,
         testing=testing,
     )
+
+
+def failures(
+    run: object,
+    qrels: object,
+    measure: str | Measure = "nDCG@10",
+    *,
+    beside: object = None,
+    topics: Topics | None = None,
+    index: Any = None,
+    names: tuple[str, str] = ("run", "other"),
+    n: int = 10,
+) -> Failures:
+    """Return the topics on which a run loses most, with what may explain it.
+
+    Args:
+        run: Any value that `Run.of` accepts.
+        qrels: Any value that `Qrels.of` accepts.
+        measure: The measure, or its name.
+        beside: The run to lose against; None: the judged documents by grade, which is the best order.
+        topics: The topics, for runs that do not know their texts.
+        index: The index searched, for runs that do not know it; without one, words, lengths and repeats are not examined.
+        names: Names of both runs.
+        n: Number of topics, from 1 up.
+
+    Raises:
+        InputError: A run or judgments cannot be read or are of other topics or another collection.
+        ParameterError: The measure is unknown, is a count, or `n` is out of range.
+    """
+    n = check_whole("the number of topics", n)
+    chosen = parse(measure)
+    if chosen.summed:
+        raise ParameterError(f"{chosen} is a count, which has no best order; nDCG@10 or AP is a measure of rankings")
+    ranking, judgments = run_and_judgments(run, qrels)
+    name, against = names if beside is not None else (names[0], IDEAL)
+    if name == against:
+        raise ParameterError(f"both runs are called '{name}'; rename one")
+    other = ideal_run(judgments) if beside is None else Run.of(beside)
+    report = report_of({name: ranking, against: other}, judgments, [chosen], topics=topics, baseline=against)
+    if index is not None:
+        report = report.with_documents(index)
+    return failures_of(report, n, state_of(index if index is not None else ranking.documents))
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:

@@ -34,11 +34,19 @@ if TYPE_CHECKING:
     from .report import Report
 
 
-def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
-    """Return the page with `depth` documents of each ranking and `snippet` characters of each; see `Report.to_html`."""
+def html(report: Report, depth: int = 10, snippet: int = 200, reasons: Mapping[str, list[str]] | None = None) -> str:
+    """Return the page with `depth` documents of each ranking and `snippet` characters of each; see `Report.to_html`.
+
+    Args:
+        reasons: Sentences shown above the rankings, by topic; the page opens the first of these topics.
+    """
     from importlib.metadata import version
 
     data = PageData.of(report, depth, snippet)
+    if reasons:
+        places = {topic_id: place for place, topic_id in enumerate(report.topics)}
+        data.values["reasons"] = {places[topic_id]: lines for topic_id, lines in reasons.items()}
+        data.values["opened"] = places[next(iter(reasons))]
     style, script = _part("page.css"), _part("page.js")
     links = {"means": "Means", "tests": "Tests", "curves": "Curves", "topics": "Topic by topic", "rankings": "Rankings"}
     if not report.comparisons:

@@ -220,7 +220,7 @@ def d_z(differences: Floats) -> Floats:
         differences: The differences, (topics, pairs).
 
     Returns:
-        One number per column: 0 where all differences are 0; NaN where they are all equal, or for a single topic.
+        One number per column: 0 if all differences are 0; NaN if they are all equal, or for a single topic.
     """
     return _effect(differences, deviation(differences))
 
@@ -236,7 +236,7 @@ def hedges_g(system: Floats, against: Floats) -> Floats:
         against: The values b of the other.
 
     Returns:
-        One number per column: 0 where all differences are 0; NaN where nothing varies, or for a single topic.
+        One number per column: 0 if all differences are 0; NaN if nothing varies, or for a single topic.
     """
     n = len(system)
     spread = np.sqrt((deviation(system) ** 2 + deviation(against) ** 2) / 2)
@@ -256,7 +256,7 @@ def _same(differences: Floats) -> NDArray[np.bool_]:
 
 
 def _effect(differences: Floats, spread: Floats) -> Floats:
-    """Mean differences divided by a spread; 0 where all differences are 0, NaN where the spread is."""
+    """Mean differences divided by a spread; 0 where all differences are 0, NaN if the spread is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = differences.mean(axis=0) / spread
     return np.where(np.isfinite(effect), effect, np.where(_same(differences) & (len(differences) > 1), 0.0, np.nan))

@@ -108,7 +108,7 @@ class _Builder(PythonText):
         self._indexes = {name: state_of(one) for name, one in (indexes or {}).items()}
         self._index = next(iter(self._indexes.values()), None) if index is None else state_of(index)
         self._systems = dict(systems or {})
-        self._values = values  # of tuned parameters; None where tune() is not allowed
+        self._values = values  # of tuned parameters; None if tune() is not allowed
         self._numbers: Counter[str] = Counter()
         self._depth = 0
         self.space: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class _Builder(PythonText):
         try:
             match node:
                 case ast.BinOp():
-                    return self._joined(node)
+                    return self._operation(node)
                 case ast.Call():
                     return self._called(node)
                 case ast.Name():
@@ -153,7 +153,7 @@ class _Builder(PythonText):
             values[key.value] = value_of(key.value, item)
         return FrozenDict(values)
 
-    def _joined(self, node: ast.BinOp) -> Any:
+    def _operation(self, node: ast.BinOp) -> Any:
         left, right = self._value(node.left), self._value(node.right)
         if type(node.op) not in OPERATORS:
             raise self.error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")

@@ -32,7 +32,7 @@ class Pairs:
         bounds: int64, (topics + 1,): topic i has the pairs bounds[i] to bounds[i + 1], in ascending order of the document ids.
         codes: int32, (pairs,): document of each pair, as a position in `ids`.
         numbers: For each run, int64, (its topics,): position of its topics in `topics`.
-        places: For each run, int64, (its rows,): pair of each row.
+        pair_numbers: For each run, int64, (its rows,): pair of each row.
     """
 
     runs: tuple[Run, ...]
@@ -41,7 +41,7 @@ class Pairs:
     bounds: Ints
     codes: NDArray[np.int32]
     numbers: tuple[Ints, ...]
-    places: tuple[Ints, ...]
+    pair_numbers: tuple[Ints, ...]
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Pairs:
@@ -130,13 +130,13 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
     tables = [run.ids for run in runs]
     if all(table is tables[0] for table in tables):
         return tables[0], [run.codes for run in runs]
-    places: dict[str, int] = {}
+    seen: dict[str, int] = {}
     codes = []
     for run in runs:
         used, at = _used(run)
-        to = [places.setdefault(doc_id, len(places)) for doc_id in run.ids.take(used)]
+        to = [seen.setdefault(doc_id, len(seen)) for doc_id in run.ids.take(used)]
         codes.append(np.array(to, dtype=np.int32)[at])
-    return Strings.of(places), codes
+    return Strings.of(seen), codes
 
 
 def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -31,9 +31,9 @@ class Part:
     """
 
     name: ClassVar[str] = ""
-    """The name in texts; empty for a part that has none."""
+    """The name in texts; empty for a part without one."""
     variadic: ClassVar[str] = ""
-    """The field that takes all positional arguments of a text, as a tuple; empty where each goes to a field of its own."""
+    """The field that takes all positional arguments of a text, as a tuple; empty if each goes to a field of its own."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

@@ -34,7 +34,7 @@ class Stage(Part, ABC, Generic[A, B]):
     depth_field: ClassVar[str] = ""
     """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
     keeps_rankings: ClassVar[bool] = False
-    """Whether a stage from run to run leaves all rankings as they are, so that `% k` after it may be done before it."""
+    """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -116,7 +116,7 @@ class Stage(Part, ABC, Generic[A, B]):
 
     @cached_property
     def _checked(self) -> None:
-        """Checks inner parts once, so that a long first step does not precede an error of the second."""
+        """Check inner parts once, so that a long first step does not precede an error of the second."""
         if inner := list(walk(self))[1:]:
             self.check()
         for part in inner:
@@ -391,6 +391,6 @@ def _summed(runs: list[Run], weights: list[float]) -> Run:
         raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
     pairs = Pairs.of(runs)
     total = np.zeros(len(pairs), dtype=np.float64)
-    for run, weight, places in zip(runs, weights, pairs.places, strict=True):
-        total[places] += weight * run.scores.astype(np.float64)
+    for run, weight, pair_numbers in zip(runs, weights, pairs.pair_numbers, strict=True):
+        total[pair_numbers] += weight * run.scores.astype(np.float64)
     return pairs.run(total, {"parts": [run.provenance for run in runs]})

@@ -58,6 +58,7 @@ class Strings(Sequence[str]):
         """Positions of the strings in ascending order."""
         if self._order is None:
             self._order = _sorted_places(self._blob, self._offsets)
+        self._order.flags.writeable = False  # as of a memory map: compiled loops have one version for both
         return self._order
 
     @property
@@ -66,6 +67,7 @@ class Strings(Sequence[str]):
         if self._rank is None:
             rank = np.empty(len(self), dtype=np.uint32)
             rank[self.order] = np.arange(len(self), dtype=np.uint32)
+            rank.flags.writeable = False
             self._rank = rank
         return self._rank
 
@@ -98,12 +100,12 @@ class Strings(Sequence[str]):
         starts, ends = self._offsets[positions].tolist(), self._offsets[positions + 1].tolist()
         return [self._blob[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
 
-    def reordered(self, places: NDArray[Any]) -> Strings:
+    def reordered(self, indices: NDArray[Any]) -> Strings:
         """Return a table of the strings at these positions, in this order."""
-        lengths = np.diff(self._offsets).astype(np.int64)[places]
-        offsets = np.zeros(len(places) + 1, dtype=np.int64)
+        lengths = np.diff(self._offsets).astype(np.int64)[indices]
+        offsets = np.zeros(len(indices) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        shift = self._offsets[:-1].astype(np.int64)[places] - offsets[:-1]
+        shift = self._offsets[:-1].astype(np.int64)[indices] - offsets[:-1]
         return Strings(self._blob[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
 
     def tolist(self) -> list[str]:

@@ -102,7 +102,12 @@ class Collection:
         return other
 
     def index(
-        self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
+        self,
+        analyzer: str | Analyzer = "english",
+        fields: Sequence[str] = ("title", "text"),
+        vectors: str | None = None,
+        separate: bool = False,
+        positions: bool = False,
     ) -> Index:
         """Return the index of the documents, building it if missing or damaged; see `Index.build`."""
         from ..index import Index
@@ -110,7 +115,8 @@ class Collection:
 
         start = time.perf_counter()
         chosen = Analyzer.of(analyzer)
-        key = hash_json([version("fontes"), self.hash, self._format, chosen.to_dict(), list(fields), vectors])
+        more = [name for name, is_kept in (("separate", separate), ("positions", positions)) if is_kept]
+        key = hash_json([version("fontes"), self.hash, self._format, chosen.to_dict(), list(fields), vectors, *more])
         path = self.folder / f"{key[:16]}.index"
         if path.is_symlink():
             raise InputError(f"{path} is a link, which may lead anywhere; remove it, and the index is built in its place")
@@ -129,6 +135,8 @@ class Collection:
             analyzer=chosen,
             fields=tuple(fields),
             vectors=vectors,
+            separate=separate,
+            positions=positions,
             overwrite=damaged,
             drop_vectors=damaged,
             progress=self._unfinished,

@@ -51,6 +51,7 @@ KINDS = {
     "too_short": "a list of strings",
     "int_type": "a whole number",
     "float_type": "a number",
+    "bool_type": "true or false",
     "model_type": "a table",
     "model_attributes_type": "a table",
     "dict_type": "a table",
@@ -87,6 +88,8 @@ class IndexTable(TomlTable):
     analyzer: str = Field(default="english", min_length=1)
     fields: list[str] = Field(default=["title", "text"], min_length=1)
     vectors: str | None = Text
+    separate: bool = False
+    positions: bool = False
 
 
 class RunTable(TomlTable):
@@ -227,12 +230,12 @@ class ExperimentFile:
         values = self.raw.get("index", {})
         if "path" not in values:
             return self._table.index
-        for key in ("folder", "analyzer", "fields", "vectors"):
+        for key in IndexTable.model_fields.keys() - {"path"}:
             if key in values:
-                problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
+                problem = f"'path' is an existing index, so '{key}' says nothing; leave one of them out"
                 raise self._error("index", problem)
         if self.sources.corpus is not None and self._table.collection.dataset is None:
-            raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
+            raise self._error("index", "'path' is an existing index; leave it out, or 'corpus'")
         return self._table.index
 
     def _testing(self) -> Testing:
@@ -471,7 +474,7 @@ class Experiment:
         table = self._file.index
         if table.path is not None:
             return Index.open(self._file.path.parent / Path(table.path).expanduser())
-        return collection.index(table.analyzer, table.fields, table.vectors)
+        return collection.index(table.analyzer, table.fields, table.vectors, table.separate, table.positions)
 
     def _data(self, problems: Problems) -> dict[str, dict[str, str]]:
         """SHA-256 of each readable file by its use; of a named collection, that of its contents."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,9 +20,27 @@ if TYPE_CHECKING:
     from ..text import Analyzer
 
 System = Stage[Topics, Run] | Run | Path
-NOTHING = SimpleNamespace(scale=1.0, path="")  # placeholder index for checking expressions
 WITHOUT_ALL = "Without all of that: "
 PLAIN = "standard"  # an analyzer that needs nothing
+
+
+class _AnyName:
+    """Names of fields, among which any is."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+NOTHING = SimpleNamespace(
+    scale=1.0,
+    path="",
+    positions=None,
+    field_statistics=SimpleNamespace(names=_AnyName()),
+    leaves=(),
+    schema=SimpleNamespace(types={}),
+)
+"""Placeholder index for checking expressions: it has no documents, and any field."""
+NOTHING.state = NOTHING
 
 
 def as_options(settings: Iterable[str]) -> str:
@@ -73,6 +92,7 @@ class Problems:
                     if isinstance(system, Stage):
                         system.require(Topics, Run, f"system '{name}' of {title}")
                         self.look_at(system)
+        self._rename(re.compile(rf"{re.escape(place)}[\w/.]*"), "the index")
 
     def raise_all(self, title: str, ways: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
         """Raise one error with a sentence per problem, if there are any.
@@ -99,6 +119,11 @@ class Problems:
         error.settings = settings
         raise error
 
+    def _rename(self, path: re.Pattern[str], name: str) -> None:
+        """Replace a path in all errors."""
+        named = {text: path.sub(name, text) for text in self.errors}
+        self.errors = {named[text]: one if named[text] == text else type(one)(named[text]) for text, one in self.errors.items()}
+
     def _look_for_needs(self, part: Part) -> None:
         # The start of a training needs less than the model of the same name.
         name = f"{type(part).__module__}.{part!r}{getattr(part, 'name_or_path', None)!r}"
@@ -120,7 +145,12 @@ class Rehearsal(Collection):
         self._problems = problems
 
     def index(
-        self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
+        self,
+        analyzer: str | Analyzer = "english",
+        fields: Sequence[str] = ("title", "text"),
+        vectors: str | None = None,
+        separate: bool = False,
+        positions: bool = False,
     ) -> Index:
         """Return an empty index, with another analyzer if the given one is unavailable."""
         from ..text import Analyzer
@@ -129,7 +159,7 @@ class Rehearsal(Collection):
         with self._problems.collected():
             Analyzer.of(analyzer)("a")  # raises if the library or its model is missing
             usable = analyzer
-        return super().index(usable, fields, vectors)
+        return super().index(usable, fields, vectors, separate, positions)
 
 
 def is_inside(name: str) -> bool:

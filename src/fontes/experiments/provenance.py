@@ -231,7 +231,7 @@ def lock_of(
         data: SHA-256 of each piece of data by its use, with its file if any.
         stages: The systems that are stages.
         runs: SHA-256 of the run file and number of documents, by system.
-        report: The report; None where nothing was measured.
+        report: The report; None if nothing was measured.
         topics: The number of topics.
     """
     indexes = {id(index): index for stage in stages.values() for index in indexes_of(stage).values()}

@@ -38,9 +38,9 @@ class Plan:
     Args:
         title: Name in messages.
         systems: Makes the systems by name: stages over indexes of the collection, runs, or run files.
-        documents: The documents; None where no system builds an index. Their folder is ignored.
-        topics: The topics; None where no system searches.
-        qrels: The judgments; None where nothing is measured.
+        documents: The documents; None if no system builds an index. Their folder is ignored.
+        topics: The topics; None if no system searches.
+        qrels: The judgments; None if nothing is measured.
         measures: The measures.
         measured: Whether a system's documents are the judged ones, so that it is compared.
         baseline: The baseline of the tests; None tests all pairs.

@@ -403,14 +403,14 @@ def compare(
     seed: int = 0,
     cache: bool | str | os.PathLike[str] = True,
 ) -> Report:
-    """Runs and measures systems, and tests whether their differences are more than chance.
+    """Run and measure systems, and test whether their differences are more than chance.
 
     A prefix shared by several pipelines runs once. Values are over all judged topics, as for `evaluate`.
 
     Args:
         systems: Stages, runs (all that `Run.of` accepts) or run files: a mapping by name, or a list, where a file is named by
             its stem and a stage by its text.
-        topics: All that `Topics.of` accepts, or a path; None where no system is a stage. Stages run on the judged topics.
+        topics: All that `Topics.of` accepts, or a path; None if no system is a stage. Stages run on the judged topics.
         qrels: All that `Qrels.of` accepts, or a path.
         measures: As for `evaluate`.
         baseline: The system that the others are tested against; without one, all pairs are tested.

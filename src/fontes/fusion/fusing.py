@@ -144,7 +144,7 @@ class FusionMethod:
         for i, row in enumerate(table):
             values = self._contributions(pairs, i)
             row[:] = self._fill(pairs, i, values)
-            row[pairs.places[i]] = values
+            row[pairs.pair_numbers[i]] = values
         return table
 
     def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
@@ -158,7 +158,7 @@ class FusionMethod:
         """Number of runs with each pair, for a method that multiplies by it."""
         if not self.formula.counted:
             return None
-        return np.bincount(np.concatenate(pairs.places), minlength=len(pairs))
+        return np.bincount(np.concatenate(pairs.pair_numbers), minlength=len(pairs))
 
     def label(self, rank: int, score: float) -> str:
         """Explanation of the contribution to a document of this rank and score."""
@@ -455,7 +455,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
             return Explanation(0.0, f"no stage returns '{doc_id}'")
         columns = method.columns(pairs)
         score = float(np.float32(method.scores(pairs, columns)[pair]))
-        rows = [np.flatnonzero(places == pair).tolist() for places in pairs.places]
+        rows = [np.flatnonzero(pair_numbers == pair).tolist() for pair_numbers in pairs.pair_numbers]
         parts = []
         for i, (stage, run, row) in enumerate(zip(self.stages, runs, rows, strict=True)):
             contribution, weight = float(columns[i, pair]), 1.0 if method.weights is None else method.weights[i]

@@ -16,6 +16,7 @@ from ..core.strings import utf8
 from ..core.values import Doc
 from ..formats.corpus import Corpus, IterableCorpus, Portion
 from ..formats.packed import Packed, Packing, join_packed, packed
+from ..storage.arrays import fixed
 from .kernels import join_fields, take_fields
 
 Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # texts end to end, and where each starts
@@ -97,7 +98,7 @@ def content(doc: Doc, fields: Sequence[str]) -> str:
 
 
 def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
-    """Text of each indexed field of a document; "" where it has none."""
+    """Text of each indexed field of a document; "" if missing."""
     values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
     return ["" if value is None else str(value) for value in values]
 
@@ -128,7 +129,7 @@ def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
         np.cumsum(docs.sizes[:, 1], out=bounds[1:])
         return docs.text, bounds
     text = np.empty(len(docs.text) + len(docs), dtype=np.uint8)
-    join_fields(docs.text, docs.sizes, "title" in fields, "text" in fields, text, bounds)
+    join_fields(fixed(docs.text), docs.sizes, "title" in fields, "text" in fields, text, bounds)
     return text[: bounds[-1]], bounds
 
 
@@ -136,7 +137,7 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
     """Texts of several fields, each by itself."""
     bounds = np.zeros(len(docs) * len(fields) + 1, dtype=np.int64)
     text = np.empty(len(docs.text), dtype=np.uint8)
-    take_fields(docs.text, docs.sizes, np.array(["title" in fields, "text" in fields, False]), text, bounds)
+    take_fields(fixed(docs.text), docs.sizes, np.array(["title" in fields, "text" in fields, False]), text, bounds)
     return text[: bounds[-1]], bounds
 
 
@@ -155,7 +156,7 @@ def _portions(docs: Iterable[Doc], plain: bool, size: int, some: int) -> Iterato
 
 
 def _check(docs: list[Doc], before: int) -> None:
-    """Raises InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
+    """Raise InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
     for number, doc in enumerate(docs, before + 1):
         if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
             raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")

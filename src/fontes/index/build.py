@@ -23,7 +23,7 @@ from .columns import ColumnWriter
 from .component import Building, Writer, components
 from .inversion import IDS
 from .segment import KERNEL, Leaf, leaves_of
-from .tables import IdWriter, joined
+from .tables import IdWriter, join_tables
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
@@ -48,7 +48,7 @@ class TermWeights:
         """The term weights of a document, in whole numbers.
 
         Raises:
-            InputError: Where it has none, or one with other values.
+            InputError: It has none, or one with other values.
         """
         vector = doc.metadata.get(self.field)
         if not isinstance(vector, Mapping):
@@ -147,7 +147,7 @@ def build_segment(
     only: Callable[[Doc], bool] | None = None,
     repeated: bool = False,
 ) -> dict[str, int]:
-    """Writes the files of one segment.
+    """Write the files of one segment.
 
     The memory that `work` says is shared by postings, terms and ids; a few batches for each thread come on top.
 
@@ -155,7 +155,7 @@ def build_segment(
         docs: The documents.
         folder: Where the files go; runs of postings go beside it for the time being.
         form: What is indexed of them.
-        progress: Is called after each batch.
+        progress: Called after each batch.
         columns: Writes the columns of the metadata; None writes none.
         only: Says of each document, in their order, whether it is taken; None takes all.
         repeated: Whether an id may occur twice.
@@ -210,13 +210,13 @@ def _made(make: Callable[[], Batch]) -> Batch:
 
 
 def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
-    """Writes the files of one segment: the documents that live in the leaves, in their order.
+    """Write the files of one segment: the documents that live in the leaves, in their order.
 
     A component that not all segments have is left out; see `Component.conflict`.
 
     Args:
         leaves: The segments, adjacent ones of a state.
-        folder: Where the files go.
+        folder: Folder of the files.
         progress: Is called now and then.
 
     Returns:
@@ -226,7 +226,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> di
         IndexFormatError: A segment is damaged.
     """
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
-    ids = joined([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
+    ids = join_tables([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
     write_array(folder, "doc_ids.bytes", ids.blob)
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)

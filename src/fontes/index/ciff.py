@@ -57,7 +57,7 @@ class Header:
 
     @classmethod
     def parse(cls, message: NDArray[np.uint8]) -> Header:
-        """The header in the bytes of a message; raises ValueError where there is none."""
+        """The header in the bytes of a message; raises ValueError if there is none."""
         names, at = [field.name for field in fields(cls)], 0
         values: dict[str, Any] = {}
         while at < len(message):
@@ -115,7 +115,7 @@ def header_of(facts: Mapping[str, Any]) -> Header:
 
 
 class CiffReader:
-    """Content of a CIFF file, read once and in this order: the header, `lists`, `records`; InputError where it is unsound."""
+    """Content of a CIFF file, read once and in this order: the header, `lists`, `records`; InputError if it is unsound."""
 
     def __init__(self, source: InputFile) -> None:
         self.name = source.name
@@ -157,7 +157,7 @@ class CiffReader:
             self._fail(f"it goes on after the {total:,} documents that its header counts")
 
     def surplus(self) -> int | None:
-        """Number of tokens beyond the sum of the lengths; None where the tokens are the sum of all frequencies."""
+        """Number of tokens beyond the sum of the lengths; None if the tokens are the sum of all frequencies."""
         header = self.header
         total = header.total_terms_in_collection
         if header.total_docs != header.num_docs:  # the totals are of another collection
@@ -173,7 +173,7 @@ class CiffReader:
         return total - self._length
 
     def check_mean(self) -> None:
-        """Raises InputError unless the mean length of the header is that of all documents, or of those with a term."""
+        """Raise InputError unless the mean length of the header is that of all documents, or of those with a term."""
         header = self.header
         total = header.total_terms_in_collection
         means = [total / n for n in (header.total_docs, self._filled) if n]
@@ -230,7 +230,7 @@ class CiffReader:
         return int(start), int(end)
 
     def _more(self, length: int) -> bool:
-        """Reads until `length` bytes are there. False where the file has fewer."""
+        """Read until `length` bytes are there. False if the file has fewer."""
         pieces, size = [self._bytes.tobytes()], len(self._bytes)
         while size < length and (piece := self._file.read(BUFFER)):
             pieces.append(piece)
@@ -242,7 +242,7 @@ class CiffReader:
     def _check(
         self, noun: str, first: int, texts: Strings, wrong: NDArray[np.bool_], problem: str, *numbers: NDArray[np.int64]
     ) -> None:
-        """Raises InputError for the first message that is `wrong`."""
+        """Raise InputError for the first message that is `wrong`."""
         if wrong.any():
             place = int(np.argmax(wrong))
             named = "" if noun == "document" else texts[place]
@@ -257,9 +257,9 @@ class CiffReader:
 
 
 def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[dict[str, int], dict[str, Any]]:
-    """Writes the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
+    """Write the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
 
-    Postings go to disk beside the segment as they are read; the terms and the longest list are in memory.
+    Postings are written to disk beside the segment while they are read; the terms and the longest list are in memory.
 
     Returns:
         The counts of documents, terms, postings and tokens; and the facts about the file for the manifest.
@@ -305,8 +305,8 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[d
             return docs[own], tfs[own]
         lists = order[first:last]
         counts = df[lists]
-        places = np.arange(counts.sum()) + np.repeat(bounds[lists] - (np.cumsum(counts) - counts), counts)
-        return docs[places], tfs[places]
+        indices = np.arange(counts.sum()) + np.repeat(bounds[lists] - (np.cumsum(counts) - counts), counts)
+        return docs[indices], tfs[indices]
 
     ordered, counts = (terms, df) if order is None else (terms.reordered(order), df[order])
     written = write_lists(folder, ordered, counts, np.concatenate(lengths), spooled)
@@ -320,7 +320,7 @@ def _end_to_end(tables: list[Strings]) -> Strings:
 
 
 def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
-    """The numbers of the terms in ascending order; None where they are in it. They may be in that of UTF-16, as Java sorts."""
+    """The numbers of the terms in ascending order; None if they are in it. They may be in that of UTF-16, as Java sorts."""
     if kernels.first_unordered(terms.blob, terms.offsets) < 0:
         return None
     java = [term.encode("utf-16-be") for term in terms]

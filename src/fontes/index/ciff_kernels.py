@@ -89,7 +89,7 @@ def _is_short(data: Any, at: Any, end: Any) -> Any:
 
 @kernel()
 def parse_messages(data: Any, most: Any, tags: Any, present: Any) -> Any:
-    """Parses the messages of `data` that are whole, up to `most`, up to the first with a problem.
+    """Parse the messages of `data` that are whole, up to `most`, up to the first with a problem.
 
     Args:
         data: uint8.
@@ -168,7 +168,7 @@ def first_unordered(blob: Any, bounds: Any) -> Any:
 
 @inner()
 def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
-    """Copies source[start:end] to target[at:]; returns the end, as do those that follow."""
+    """Copy source[start:end] to target[at:]; return the end, as do those that follow."""
     for i in range(end - start):
         target[at + i] = source[start + i]
     return at + end - start
@@ -209,7 +209,7 @@ def _before(most: Any) -> Any:
 
 @inner()
 def _put_length(out: Any, at: Any, start: Any, end: Any) -> Any:
-    """Puts the length of the message out[start:end] at `at`, and the message right after it."""
+    """Put the length of the message out[start:end] at `at`, and the message right after it."""
     after = _put(out, at, end - start)
     return end if after == start else _copied(out, start, end, out, after)
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
-FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component whose data are made later than a segment
-FILE = re.compile(r"([a-z]\w*)\..*npy")  # of one that is built with the documents
-POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # begin the names of files that do not have their component's
+FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component made after the segment
+FILE = re.compile(r"([a-z]\w*)\..*npy")  # of one built with the documents
+POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without their component's name
 DROP = "drop_vectors=True (--drop-vectors) drops what not all documents have"
-DELETIONS = "deleted"  # begins the names of folders that belong to no component
+DELETIONS = "deleted"  # prefix of folders of no component
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Writer(ABC):
 
     @abstractmethod
     def write(self, batch: Batch, first: int) -> None:
-        """Appends documents, the first of which has the ordinal `first`."""
+        """Append documents, the first of which has the ordinal `first`."""
 
     def finish(self) -> None:  # noqa: B027  # most have nothing to do
         """Is called after the last batch, before `close` of any writer: begins what workers have still to do."""
@@ -66,7 +66,7 @@ class Writer(ABC):
         """Completes the files. Returns counts for the manifest."""
 
     def abandon(self) -> None:  # noqa: B027
-        """Closes the files as they are; does nothing after `close`."""
+        """Close unfinished files; do nothing after `close`."""
 
 
 class Component(ABC, Generic[T]):
@@ -102,7 +102,7 @@ class Component(ABC, Generic[T]):
 
         Args:
             leaves: The segments.
-            parts: The data of each; by default they are returned as they are.
+            parts: The data of each; by default they are returned unchanged.
             facts: A description of the data where there are no segments.
         """
         return parts
@@ -113,7 +113,7 @@ class Component(ABC, Generic[T]):
 
     @abstractmethod
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
-        """Writes the data of the living documents of several segments to the folder of a new one.
+        """Write the data of the living documents of several segments to the folder of a new one.
 
         Returns:
             Counts for the manifest.
@@ -124,14 +124,14 @@ class Component(ABC, Generic[T]):
 
     @abstractmethod
     def check(self, leaf: Leaf, deep: bool) -> None:
-        """Raises IndexFormatError unless the data are as they were written; `deep` compares them with one another as well."""
+        """Raise IndexFormatError for damaged data; `deep` also compares them with one another."""
 
     def facts(self, state: State) -> dict[str, Any]:
         """Entries of `Index.info` about a state."""
         return {}
 
     def conflict(self, leaves: Sequence[Leaf]) -> str | None:
-        """Reason why a merge of these segments would lose data; None where it would not."""
+        """Reason why a merge of these segments would lose data; None if it would not."""
         if all(self.name in leaf.segment.opened for leaf in leaves):
             return None
         return f"some of its documents have no data of its component '{self.name}'; {DROP}"

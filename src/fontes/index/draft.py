@@ -23,9 +23,9 @@ from .files import DELETED, entry_of, free_name, shard_of
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .state import State
 
-FACTOR = 10  # segments of about the same size that are merged when there are as many
-SMALL = 1000  # documents up to which segments are of the same size
-MEMORY = 1 << 29  # bytes that the merges of a commit may take
+FACTOR = 10  # number of segments of similar size that are merged into one
+SMALL = 1000  # documents of the lowest tier of segments
+MEMORY = 1 << 29  # maximum bytes of the merges of a commit
 
 
 class Draft:
@@ -51,7 +51,7 @@ class Draft:
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Adds a finished segment in the draft; where there are shards, to the one with the fewest documents."""
+        """Add a finished segment of the draft; of several shards, to the one with the fewest documents."""
         shard = None
         if self._shards is not None:
             sizes: Counter[int] = Counter()
@@ -62,7 +62,7 @@ class Draft:
         self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
 
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
-        """Marks further documents of a segment as deleted."""
+        """Mark further documents of a segment as deleted."""
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")
         deletions = Deletions.of(leaf.segment.lists, dead if leaf.dead is None else dead | leaf.dead)
@@ -80,10 +80,10 @@ class Draft:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, progress: Report) -> None:
-        """Merges the segments from `first` up to `last` into one, or none where no document lives.
+        """Merge the segments from `first` up to `last` into one, or into none if no document lives.
 
         Raises:
-            IndexFormatError: One is not as it was written; the merged segment would hide that.
+            IndexFormatError: One is damaged, which the merged segment would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -102,7 +102,7 @@ class Draft:
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
     def merge_piled(self) -> None:
-        """Merges the segments that have piled up in each shard; see `piled`."""
+        """Merge the segments that have piled up in each shard; see `piled`."""
         with work(memory=min(MEMORY, resources().memory)):
             for first, last in self.of_shards():
                 while (some := piled(self.leaves[first:last])) is not None:
@@ -111,13 +111,13 @@ class Draft:
                     last -= before - len(self.leaves)
 
     def merge_all(self, progress: Report) -> None:
-        """Merges the segments of each shard into one."""
+        """Merge the segments of each shard into one."""
         for first, last in self.of_shards():
             if last - first > 1 or self.leaves[first].dead is not None:
                 self.merge(first, last, progress)
 
     def of_shards(self) -> list[tuple[int, int]]:
-        """Puts the segments of each shard beside one another. Returns the range of each shard, the last shard first.
+        """Put the segments of each shard beside one another. Return the range of each shard, the last shard first.
 
         So a merge changes no range that comes later in the list.
         """
@@ -127,9 +127,9 @@ class Draft:
         return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
 
     def place(self, path: Path) -> list[dict[str, Any]]:
-        """Moves new folders into the index at `path`, where no manifest names them yet. Returns the manifest's entries."""
+        """Move new folders into the index at `path`, where no manifest names them yet. Return the manifest's entries."""
         with work(threads=1, memory=min(MEMORY, resources().memory)):
-            for leaves, folder in self._merged:  # what was encoded while others were merged
+            for leaves, folder in self._merged:  # encodings made during the merge
                 merge_encoded(leaves, folder)
         entries = []
         for entry, leaf in zip(self.entries, self.leaves, strict=True):
@@ -148,7 +148,7 @@ class Draft:
         return entries
 
     def _check_deletions(self, number: int, so_that: str) -> None:
-        """Raises IndexFormatError unless a segment's deletions are as they were written."""
+        """Raise IndexFormatError if a segment's deletions are damaged."""
         deleted = self.entries[number]["deleted"]
         if deleted is not None and id(deleted) not in self._new:
             problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
@@ -164,7 +164,7 @@ class Draft:
 
 
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
-    """The range of segments to merge next; None where there is none.
+    """The range of segments to merge next, or None.
 
     A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours become one when none has
     more documents than their tier (up to SMALL, FACTOR times that, and so on), as in Lucene's logarithmic merges. Segments

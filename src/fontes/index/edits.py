@@ -42,9 +42,9 @@ def near(
     """
     first, last = prefixed(terms, word[:prefix]) if prefix else (0, len(terms))
     letters = np.frombuffer(utf8(word).decode().encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
-    places, distances = np.empty(last - first, dtype=np.int32), np.empty(last - first, dtype=np.uint8)
-    count = _walk(*arrays_of(terms), first, last, letters, edits, complete, places, distances)
-    return places[:count].copy(), distances[:count].copy()
+    indices, distances = np.empty(last - first, dtype=np.int32), np.empty(last - first, dtype=np.uint8)
+    count = _walk(*arrays_of(terms), first, last, letters, edits, complete, indices, distances)
+    return indices[:count].copy(), distances[:count].copy()
 
 
 def _place(terms: Strings, begin: bytes) -> int:
@@ -86,7 +86,7 @@ def _shares(text: Any, one: Any, other: Any, end: Any, size: int) -> bool:
 
 @kernel(steps=lambda text, bounds, first, last, letters, *rest: 8 * len(letters) * min(last - first, 10_000))
 def _walk(
-    text: Any, bounds: Any, first: int, last: int, letters: Any, edits: int, complete: bool, places: Any, distances: Any
+    text: Any, bounds: Any, first: int, last: int, letters: Any, edits: int, complete: bool, indices: Any, distances: Any
 ) -> int:
     """Rows of the table of distances are kept for the prefix that a term shares with the one before it.
 
@@ -139,7 +139,7 @@ def _walk(
                     place += 1
             continue
         if distance <= edits and (complete or start + ends[depth] == end):
-            places[count], distances[count] = place, distance
+            indices[count], distances[count] = place, distance
             count += 1
         place += 1
     return count

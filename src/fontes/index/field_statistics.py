@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.progress import Report
 from ..core.threads import in_threads
-from ..storage.arrays import REMEDY, UNSIGNED
+from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .build import MOST_FIELDS
 from .component import components
@@ -101,7 +101,7 @@ class FieldLists(RowLists):
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
         starts, ends, df = self.spans(terms)
         out = np.zeros((int(df.sum()), self.lengths.shape[1]), dtype=np.int32)
-        if len(out) and not unpack_frequencies(self.rows, starts, ends, df, self._bits, out):
+        if len(out) and not unpack_frequencies(fixed(self.rows), starts, ends, df, self._bits, out):
             raise self.damaged()
         return out
 
@@ -120,7 +120,7 @@ class FieldLists(RowLists):
         return df, cf
 
     def check(self) -> None:
-        """Raises IndexFormatError unless the statistics fit the postings."""
+        """Raise IndexFormatError unless the statistics fit the postings."""
         lengths = np.zeros((self.lists.documents, self.lengths.shape[1]), dtype=np.int64)
         for first, last in chunks(self.lists.df, postings.CHUNK):
             terms = np.arange(first, last)
@@ -266,7 +266,7 @@ class Fields(Payload[FieldLists], name="fields"):
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
         def tables(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[Integers, Integers]:
             frequencies = np.zeros((int(df.sum()), fields), dtype=np.int32)
-            if not unpack_frequencies(data, bounds[:-1], bounds[1:], df, _bits(fields), frequencies):
+            if not unpack_frequencies(fixed(data), bounds[:-1], bounds[1:], df, _bits(fields), frequencies):
                 raise IndexFormatError(f"the frequencies by field of a segment do not fit its postings; {REMEDY}")
             return _counts(frequencies, df)
 

@@ -44,7 +44,7 @@ SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
 WRITER = "writer"
-DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
+DRAFT_OF_WRITER = f".{WRITER}"  # draft of the only writer
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
 DELETED_COUNTS = ("documents", "postings", "tokens")  # of its deletions
 
@@ -53,7 +53,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of the index at `path`.
 
     Raises:
-        IndexFormatError: Where there is none that this version can read.
+        IndexFormatError: There is none that this version can read.
     """
     if not path.exists():
         raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {path} makes an index")
@@ -122,7 +122,7 @@ def _are_counts(entry: dict[str, Any], names: Iterable[str]) -> bool:
 
 
 def manifest_file(path: Path) -> tuple[int, int] | None:
-    """Identity of the manifest's file, which differs once it is replaced; None where there is none."""
+    """Identity of the manifest's file, which changes when it is replaced; None if there is none."""
     try:
         facts = (path / MANIFEST).stat()
     except OSError:
@@ -131,12 +131,12 @@ def manifest_file(path: Path) -> tuple[int, int] | None:
 
 
 def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
-    """Raises IndexFormatError unless each file of the manifest is there in its full length."""
+    """Raise IndexFormatError unless each file of the manifest exists in its full length."""
     _check(path, manifest, wrong_size)
 
 
 def check_contents(path: Path, manifest: dict[str, Any]) -> None:
-    """Raises IndexFormatError unless each file of the manifest has the content that was written."""
+    """Raise IndexFormatError unless each file of the manifest has the content that was written."""
     _check(path, manifest, changed)
 
 
@@ -189,7 +189,7 @@ def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> di
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
-    """Writes a manifest to the disk, in a folder."""
+    """Write a manifest to the disk, in a folder."""
     facts = {key: value for key, value in manifest.items() if key != "segments"}
     with (folder / MANIFEST).open("w", encoding="utf-8") as file:
         file.write(json.dumps({**facts, "segments": manifest["segments"]}, indent=1, ensure_ascii=False) + "\n")
@@ -229,7 +229,7 @@ def commit(
     overwrite: bool,
     drop_vectors: bool,
 ) -> None:
-    """Makes finished segments in `stage` the content of the index at `path`, in one atomic step.
+    """Make finished segments in `stage` the content of the index at `path`, in one atomic step.
 
     Args:
         stage: The folder that `building` made.
@@ -272,7 +272,7 @@ def commit(
 
 
 def replace_manifest(path: Path, folder: Path) -> None:
-    """Replaces the manifest of the index at `path` by that in a folder, in one step, and removes what it does not name."""
+    """Replace the manifest of the index at `path` by that in a folder, in one step, and remove what it does not name."""
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
@@ -280,7 +280,7 @@ def replace_manifest(path: Path, folder: Path) -> None:
 
 
 def remove_unnamed(path: Path) -> None:
-    """Removes the segments and deletions that the manifest does not name."""
+    """Remove the segments and deletions that the manifest does not name."""
     for left in unnamed(path):
         shutil.rmtree(left, ignore_errors=True)
 
@@ -321,7 +321,7 @@ def vectors_in(path: Path) -> list[str]:
 
 
 def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
-    """Raises InputError where something is at `path` that is in the way of an index."""
+    """Raise InputError if something else than an index is at `path`."""
     if (address := address_of(path)) is not None:
         raise InputError(f"an index is built on a disk; build it there, and then: fontes copy INDEX {address}")
     if (as_path(path) / MANIFEST).exists():

@@ -64,7 +64,7 @@ class Index(_State):
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Index:
-        """Makes an index of documents in a directory and opens it. The same documents give the same bytes.
+        """Build an index of documents in a directory and open it. The same documents give the same bytes.
 
         Args:
             docs: What `read_corpus` accepts: a file or folder, or the address of one, a list of these, a DataFrame, or an
@@ -88,7 +88,7 @@ class Index(_State):
             memory: What postings, their terms and ids may take before they go to the disk (default: 2G); with `ray`, in each
                 task.
             threads: How many threads read, analyse and compress (default: the machine's); with `ray`, in each task (1).
-            overwrite: Replace an index that is there; it stays as it is until the new one is complete.
+            overwrite: Replace an existing index, which stays until the new one is complete.
             drop_vectors: Replace even an index that holds vectors, which the new one has not.
             progress: Is called after each batch of documents.
 
@@ -120,7 +120,7 @@ class Index(_State):
         partial: bool = False,
         ray: bool | str | None = None,
     ) -> Index:
-        """Opens the index in a directory.
+        """Open the index in a directory.
 
         What is damaged never crashes a search, and is mostly an error already when it is opened: sizes, shapes and the bounds
         of all parts are looked at then. Values that have changed without that, as on a failing disk, can give wrong answers;
@@ -176,7 +176,7 @@ class Index(_State):
         threads: int | None = None,
         progress: Report = silent,
     ) -> Change:
-        """Adds documents, which come after those that are there, and commits them in one step.
+        """Add documents after the present ones, and commit them in one step.
 
         They are analysed as the others were. This index reads them at once; others that are open go on over their state until
         `refresh`. Vectors are made for them by the next `encode`. Where segments pile up they are merged.
@@ -190,7 +190,7 @@ class Index(_State):
             progress: Is called after each batch of documents.
 
         Raises:
-            InputError: A document cannot be used, or an id is there already; nothing was changed.
+            InputError: A document cannot be used, or an id exists already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
         with work(threads=threads, memory=memory):
@@ -221,7 +221,7 @@ class Index(_State):
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Change:
-        """Makes one segment of all, or of each shard, without what was deleted: what `build` would have made of what is left.
+        """Merge all segments, or those of each shard, into one without deleted documents: what `build` would make of the rest.
 
         Vectors, token vectors and weights of terms are carried over.
 

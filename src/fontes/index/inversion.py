@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core.strings import Strings
 from ..core.threads import Queue, Workers, in_order
 from ..core.work import resources, thread_count, work
-from ..storage.arrays import ByteWriter, NumberWriter
+from ..storage.arrays import ByteWriter, NumberWriter, fixed
 from .batches import Batch, Contents
 from .component import Building, Writer, components
 from .kernels import MOST_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
@@ -24,15 +24,15 @@ from .payloads import Occurrences, Payload, PayloadWriter, Rows
 if TYPE_CHECKING:
     from .build import IndexSettings
 
-CHUNK = 1 << 19  # postings that are merged at a time
+CHUNK = 1 << 19  # postings merged at a time
 IDS = 8  # parts of the memory of a build, of which ids take one
-KEPT = 4  # parts of a worker's memory, of which its vocabulary may have one when it begins another run
-POSTING = 16  # bytes of memory that a posting takes at most until its run is complete
-MERGED = 24  # bytes of memory that a posting takes at most while it is merged
-PAYLOAD = 12  # bytes of memory that a row of a posting takes at most, besides twice its own
-BLOCK = 8  # bytes of memory that a posting with a payload takes at most besides, while runs are merged
-TERM = 64  # bytes of memory that a term takes while terms are sorted
-SAMPLES = 8  # terms of a run that are looked at for each chunk of postings
+KEPT = 4  # parts of a worker's memory, of which its vocabulary may use one when a run begins
+POSTING = 16  # maximum bytes of memory of a posting until its run is complete
+MERGED = 24  # maximum bytes of memory of a posting while it is merged
+PAYLOAD = 12  # maximum bytes of memory of a posting's row, besides twice its own
+BLOCK = 8  # maximum further bytes of memory of a posting with a payload while runs are merged
+TERM = 64  # bytes of memory of a term while terms are sorted
+SAMPLES = 8  # terms of a run that are considered for each chunk of postings
 Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
 
 
@@ -57,7 +57,7 @@ class Chunk:
         cf: The occurrences of each term.
         postings: The postings, packed.
         sizes: The bytes of each term's.
-        payloads: Of each component of payloads the rows of the postings, and the bytes of each term's.
+        payloads: For each payload component the rows of the postings, and the bytes of each term's rows.
         tables: What it keeps of these terms.
     """
 
@@ -79,7 +79,7 @@ class PostingRuns:
     all runs are end to end.
 
     Args:
-        folder: Where runs go that do not stay in memory.
+        folder: Folder for runs that do not stay in memory.
         payloads: Names of the components of payloads.
     """
 
@@ -98,7 +98,7 @@ class PostingRuns:
         self._spilled = False
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
-        """Appends a run, whose ends count from its own start; `spill` writes all runs to the disk."""
+        """Append a run, whose ends count from its own start; `spill` writes all runs to the disk."""
         with self._lock:
             for ends, part in self._parts.items():
                 run[ends] += self._ends[ends]
@@ -153,7 +153,7 @@ class PostingRuns:
     ) -> Rows:
         """The rows of a chunk's postings, and the bytes of each term's."""
         a = self.arrays()
-        starts, ends = (_before(a[f"row_ends-{name}"], places) for places in edges)
+        starts, ends = (_before(a[f"row_ends-{name}"], indices) for indices in edges)
         rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
         merge_rows(a[f"rows-{name}"], starts, *blocks, df, rows, sizes)
         return rows, sizes
@@ -166,7 +166,7 @@ class PostingRuns:
                     self._spill()
                 if not hasattr(self, "_mapped"):
                     self._mapped = {
-                        name: _readonly(
+                        name: fixed(
                             np.memmap(self._file(name), dtype, "r") if self._file(name).stat().st_size else np.empty(0, dtype)
                         )
                         for name, dtype in self._types.items()
@@ -177,7 +177,7 @@ class PostingRuns:
                 for name, dtype in self._types.items():
                     whole[name] = np.concatenate([np.empty(0, dtype), *(run.pop(name) for run in self._pending)])
                 self._pending = [whole]
-            return {name: _readonly(array) for name, array in self._pending[0].items()}
+            return {name: fixed(array) for name, array in self._pending[0].items()}
 
     def _file(self, name: str) -> Path:
         return self._folder / f"runs.{name}"
@@ -195,7 +195,7 @@ class Inverter:
     """Turns documents of numbered terms into runs.
 
     Args:
-        runs: Where the runs go.
+        runs: The runs, appended to.
         vocabulary: The terms.
         memory: Bytes that postings and vocabulary may take before they go to the disk.
     """
@@ -216,15 +216,15 @@ class Inverter:
         more: int = 0,
         payloads: Mapping[str, Rows] | None = None,
     ) -> bool:
-        """Appends documents. Returns whether all went to the disk.
+        """Append documents. Return whether all went to the disk.
 
         Args:
             first: The ordinal of the first one.
-            terms: The numbers of each document's terms, end to end, each term once.
+            terms: The term numbers of all documents, concatenated; each term once per document.
             counts: The frequency of each, from 1.
             bounds: The offset of each document's first term, one entry more.
-            more: Bytes that the vocabulary takes.
-            payloads: Of each component of payloads the rows of the terms, and the bytes of each.
+            more: Bytes of the vocabulary.
+            payloads: For each payload component the rows of the terms, and the bytes of each.
         """
         payloads = payloads or {}
         self._pending.append((first, terms, counts, bounds, payloads))
@@ -236,7 +236,7 @@ class Inverter:
         return True
 
     def close(self, spill: bool = False) -> None:
-        """Makes a run of the documents that are pending."""
+        """Make a run of the pending documents."""
         if not self._size:
             return
         self._pending.sort(key=lambda batch: batch[0])
@@ -291,8 +291,8 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: in
     for first, last in zip(counts[:-1].tolist(), counts[1:].tolist(), strict=True):
         ends = arrays["ends"][first:last]
         start = int(ends[0]) - 1 if len(ends) else 0
-        places = np.searchsorted(ends, np.arange(start, int(ends[-1]) if len(ends) else 0, step), side="right")
-        for place, weight in zip(*np.unique(places, return_counts=True), strict=True):
+        indices = np.searchsorted(ends, np.arange(start, int(ends[-1]) if len(ends) else 0, step), side="right")
+        for place, weight in zip(*np.unique(indices, return_counts=True), strict=True):
             low = int(arrays["term_ends"][first + place - 1]) if first + place else 0
             samples.append((arrays["terms"][low : int(arrays["term_ends"][first + place])].tobytes(), int(weight) * step))
     samples.sort()
@@ -305,15 +305,8 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: in
     return splits
 
 
-def _before(ends: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(places > 0, ends[np.maximum(places, 1) - 1], 0) if len(ends) else np.zeros_like(places)
-
-
-def _readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only as a memory map is: compiled loops have one version for both."""
-    array = array.view(np.ndarray)
-    array.flags.writeable = False
-    return array
+def _before(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
 
 
 @dataclass(frozen=True)
@@ -322,7 +315,7 @@ class _Analysed:
 
     Args:
         lengths: The terms of each.
-        payloads: What each component of payloads keeps of each.
+        payloads: Data of each payload component, by document.
     """
 
     lengths: NDArray[np.int64]
@@ -405,11 +398,11 @@ class ListsWriter:
             bounds.write(np.zeros(1, dtype=np.int64))
 
     def lengths(self, lengths: NDArray[np.integer[Any]]) -> None:
-        """Appends the lengths of documents: the sums of their frequencies."""
+        """Append the lengths of documents: the sums of their frequencies."""
         self._lengths.write(lengths)
 
     def write(self, chunk: Chunk) -> None:
-        """Appends terms and their postings."""
+        """Append terms and their postings."""
         self._term_bounds.write(self._terms.length + np.cumsum(chunk.term_sizes))
         self._bounds.write(self._postings.length + np.cumsum(chunk.sizes))
         self._df.write(chunk.df)
@@ -420,13 +413,13 @@ class ListsWriter:
             self._counts[name] += int(count)
 
     def close(self) -> dict[str, int]:
-        """Completes the files. Returns the counts of terms, postings and tokens."""
+        """Complete the files. Return the counts of terms, postings and tokens."""
         for file in self._files():
             file.close()
         return self._counts
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         for file in self._files():
             file.abandon()
 
@@ -438,7 +431,7 @@ class PostingsWriter:
     """Turns documents of numbered terms into the files of an inverted index.
 
     Args:
-        folder: Where the files go; runs go beside it meanwhile.
+        folder: Folder of the files; runs are beside it until the end.
         terms: The terms.
         memory: Bytes that postings may take before they are written to disk.
     """
@@ -452,13 +445,13 @@ class PostingsWriter:
     def append(
         self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
     ) -> None:
-        """Appends documents, as `Inverter.append` takes them, and for each the sum of its counts."""
+        """Append documents, as `Inverter.append` takes them, and for each the sum of its counts."""
         self._inverter.append(self._count, terms, counts, term_bounds)
         self._lists.lengths(lengths)
         self._count += len(lengths)
 
     def close(self) -> dict[str, int]:
-        """Merges the runs and completes the files. Returns the counts of terms, postings and tokens."""
+        """Merge the runs and complete the files. Return the counts of terms, postings and tokens."""
         try:
             self._inverter.close()
             with work(threads=1, memory=self._memory), Workers() as workers:
@@ -511,9 +504,9 @@ class InvertedWriter(Writer):
             self._writers[name].documents(numbers)
 
     def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
-        """Analyses a batch."""
+        """Analyse a batch."""
         try:
-            worker = self._idle.pop()  # the last one to be idle, so that there are few vocabularies
+            worker = self._idle.pop()  # the worker that was used last, so that few vocabularies grow
         except IndexError:
             worker = _Worker(self._building.settings, self._payloads, self._runs, self._memory)
         try:
@@ -525,7 +518,7 @@ class InvertedWriter(Writer):
 def write_runs(
     runs: PostingRuns, lists: ListsWriter, workers: Workers, payloads: Mapping[str, PayloadWriter] | None = None
 ) -> None:
-    """Merges runs by terms into the files of an inverted index, and those of the payloads of its postings."""
+    """Merge runs by terms into the files of an inverted index, and those of the payloads of its postings."""
     writers = payloads or {}
 
     def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
@@ -548,14 +541,14 @@ def write_lists(
     lengths: NDArray[np.integer[Any]],
     postings: Callable[[int, int], Postings],
 ) -> dict[str, int]:
-    """Writes the files of an inverted index. Returns the counts of terms, postings and tokens.
+    """Write the files of an inverted index. Return the counts of terms, postings and tokens.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         terms: The terms, in ascending order.
         df: The number of postings of each term, from 1.
         lengths: The sum of frequencies of each document.
-        postings: Gives the postings of the terms from one number up to another, end to end.
+        postings: Function that returns the postings of a range of term numbers, concatenated.
     """
 
     def part(edges: tuple[int, int]) -> Chunk:
@@ -565,7 +558,7 @@ def write_lists(
         bounds, byte_bounds = np.zeros(last - first + 1, dtype=np.int64), np.zeros(last - first + 1, dtype=np.int64)
         np.cumsum(own, out=bounds[1:])
         cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
-        length = pack_postings(bounds, docs, tfs, out, byte_bounds, cf)
+        length = pack_postings(bounds, fixed(docs), fixed(tfs), out, byte_bounds, cf)
         offsets = terms.offsets[first : last + 1].astype(np.int64)
         text = terms.blob[offsets[0] : offsets[-1]]
         return Chunk(text, np.diff(offsets), own, cf, out[:length].copy(), np.diff(byte_bounds))
@@ -582,7 +575,7 @@ def write_lists(
 
 
 def chunk_size(threads: int, carried: int = 0) -> int:
-    """Postings that are merged at a time, which carry so many bytes each."""
+    """Number of postings merged at a time, given the bytes of each."""
     return max(1, min(CHUNK, resources().memory // ((MERGED + carried) * (threads + 1))))
 
 

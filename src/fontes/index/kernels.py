@@ -62,7 +62,7 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
 
 @inner(inline="always")
 def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
-    """Writes a posting that follows one of the document `before`; returns where it ends."""
+    """Write a posting that follows one of the document `before`; return where it ends."""
     value = np.int64(doc - before) << 1 | (tf == 1)
     while value >= 128:
         out[at] = value & 127 | 128
@@ -85,7 +85,7 @@ def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
 def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
     """The postings of some terms, end to end, into `docs` and `tfs`: those of term i are the bytes from starts[i] to ends[i].
 
-    False where the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
+    False if the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
     """
     filled = 0
     for i in range(len(df)):
@@ -161,11 +161,11 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
 def append_postings(
     numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
 ) -> bool:
-    """Appends the postings of one segment to those of the segments before it, without those of deleted documents.
+    """Append the postings of one segment to those of the segments before it, without those of deleted documents.
 
     `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the
     terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one. `cursor[i]` is
-    where the next posting of term i goes. False where there is no room left for one.
+    where the next posting of term i goes. False if there is no room left for one.
     """
     at = 0
     for i in range(len(numbers)):

@@ -63,7 +63,7 @@ def _of_segment(segment: Path) -> Iterator[Leftover]:
         if entry.is_symlink() or not entry.is_dir():
             continue
         if DRAFT.fullmatch(entry.name):
-            what = "an encoding that was stopped; fontes encode goes on with it"
+            what = "an encoding that was stopped; fontes encode resumes it"
             yield Leftover(entry, what, is_in_use(entry), entry)
         elif (match := FOLDER.fullmatch(entry.name)) and entry not in newest:
             heir = next(folder for folder in newest if FOLDER.fullmatch(folder.name)[1] == match[1])  # type: ignore[index]
@@ -75,7 +75,7 @@ def _of_segment(segment: Path) -> Iterator[Leftover]:
 
 
 def clean(place: Path) -> tuple[list[Leftover], list[Leftover]]:
-    """Removes what has been left behind and is not in use.
+    """Remove leftovers that are not in use.
 
     Returns:
         What is gone, and what stays.

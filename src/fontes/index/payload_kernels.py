@@ -102,15 +102,15 @@ def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: An
 
 
 @kernel(steps=lambda data, starts, ends, *rest: 2 * int((ends - starts).sum()))
-def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, places: Any, cursor: Any, out: Any) -> bool:
-    """Appends the rows of some terms of a segment to those of the segments before it.
+def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices: Any, cursor: Any, out: Any) -> bool:
+    """Append the rows of some terms of a segment to those of the segments before it.
 
-    Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[places[i]]. `alive` tells of each row whether
-    its document lives; it is empty where all do. False where the bytes do not hold as many rows as `df` says.
+    Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[indices[i]]. `alive` tells of each row whether
+    its document lives; it is empty if all do. False if the bytes do not hold as many rows as `df` says.
     """
     row = 0
     for i in range(len(df)):
-        at, end, to = starts[i], ends[i], cursor[places[i]]
+        at, end, to = starts[i], ends[i], cursor[indices[i]]
         if len(alive) == 0:
             for byte in range(at, end):
                 out[to] = data[byte]
@@ -126,13 +126,13 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, places: 
                 row += 1
             if at != end:
                 return False
-        cursor[places[i]] = to
+        cursor[indices[i]] = to
     return True
 
 
 @kernel(steps=lambda data, *rest: 2 * len(data))
 def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> int:
-    """Fills where every row of a term begins whose number is a multiple of `block`, but for 0, from the term's first byte.
+    """Fill in the offsets, from the term's first byte, of its rows number `block`, 2 `block` and so on.
 
     Returns how many there are; -1 where the bytes do not hold as many rows as `df` says.
     """
@@ -156,7 +156,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
     """The frequencies by field of some terms' postings, end to end, into `out`, which is zeros.
 
     A row of one number has the frequency less one, shifted by `bits`, and the one field that holds the term; a row of several
-    has the frequency in each field. False where the bytes do not hold as many rows as `df` says, or others.
+    has the frequency in each field. False if the bytes do not hold as many rows as `df` says, or others.
     """
     filled, width = 0, out.shape[1]
     for i in range(len(df)):
@@ -189,7 +189,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
 
 @kernel(steps=lambda frequencies, df, of_df, of_cf: 2 * frequencies.size)
 def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None:
-    """Adds up the postings, and the frequencies, of each term in each field."""
+    """Add up the postings, and the frequencies, of each term in each field."""
     row = 0
     for i in range(len(df)):
         for _ in range(df[i]):
@@ -199,7 +199,9 @@ def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None
             row += 1
 
 
-@kernel(steps=lambda data, offsets, starts, ends, df, firsts, bounds, places, whole, block: 3 * _rows(df, places, whole, block))
+@kernel(
+    steps=lambda data, offsets, starts, ends, df, firsts, bounds, indices, whole, block: 3 * _rows(df, indices, whole, block)
+)
 def unpack_positions(
     data: Any,
     offsets: Any,
@@ -208,14 +210,14 @@ def unpack_positions(
     df: Any,
     firsts: Any,
     bounds: Any,
-    places: Any,
+    indices: Any,
     whole: bool,
     block: int,
 ) -> Any:
     """The positions of some postings of some terms.
 
     Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as `measure_rows` makes them, from
-    firsts[i] on. Of its rows those are taken that `places[bounds[i]:bounds[i+1]]` number; all where `whole`. Returns whether
+    firsts[i] on. Of its rows those are taken that `indices[bounds[i]:bounds[i+1]]` number; all where `whole`. Returns whether
     the bytes hold such rows, where the positions of each posting start, and the positions.
     """
     row_bounds = np.zeros(bounds[len(df)] + 1, dtype=np.int64)
@@ -224,7 +226,7 @@ def unpack_positions(
     for i in range(len(df)):
         row, at, end = np.int64(0), np.int64(starts[i]), np.int64(ends[i])
         for j in range(bounds[i + 1] - bounds[i]):
-            place = np.int64(j) if whole else np.int64(places[bounds[i] + j])
+            place = np.int64(j) if whole else np.int64(indices[bounds[i] + j])
             if place < 0 or place >= df[i]:
                 return False, row_bounds, out
             if place < row or place // block > row // block:
@@ -263,13 +265,13 @@ def unpack_positions(
     return True, row_bounds, out[:filled]
 
 
-def _rows(df: Any, places: Any, whole: bool, block: int) -> int:
-    return int(df.sum()) if whole else len(places) * (block // 2 + 1)
+def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
+    return int(df.sum()) if whole else len(indices) * (block // 2 + 1)
 
 
 @inner(inline="always")
 def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
-    """Writes a number; returns where it ends."""
+    """Write a number; return where it ends."""
     value = np.int64(number) << 1 | last
     while value >= 128:
         out[at] = value & 127 | 128
@@ -281,7 +283,7 @@ def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
 
 @inner()
 def _copied(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Copies the row at `at`; returns where it ends in both, -1 for the first where the bytes end too early."""
+    """Copy the row at `at`; return where it ends in both, -1 for the first where the bytes end too early."""
     while at < end:
         byte = data[at]
         last = byte & 1

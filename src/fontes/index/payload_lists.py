@@ -65,20 +65,20 @@ def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last:
     sizes = np.zeros(last - first, dtype=np.int64)
     own = []
     for part, numbers in zip(parts, lists.numbers, strict=True):
-        places = np.flatnonzero(numbers[first:last] >= 0)
-        terms = numbers[first:last][places]
+        indices = np.flatnonzero(numbers[first:last] >= 0)
+        terms = numbers[first:last][indices]
         starts, ends, df = part.spans(terms)
-        sizes[places] += ends - starts
-        own.append((places, terms, starts, ends, df))
+        sizes[indices] += ends - starts
+        own.append((indices, terms, starts, ends, df))
     begins = np.cumsum(sizes) - sizes
     cursor, out = begins.copy(), np.empty(int(sizes.sum()), dtype=np.uint8)
-    for part, leaf, (places, terms, starts, ends, df) in zip(parts, lists.leaves, own, strict=True):
+    for part, leaf, (indices, terms, starts, ends, df) in zip(parts, lists.leaves, own, strict=True):
         alive = np.zeros(0, dtype=np.bool_)
         if leaf.dead is not None:
             alive = leaf.ordinals[part.lists.postings(terms)[0]] >= 0
             if not len(alive):
                 continue
-        if not append_rows(part.rows, starts, ends, df, alive, places, cursor, out):
+        if not append_rows(part.rows, starts, ends, df, alive, indices, cursor, out):
             raise part.damaged()
     used = cursor - begins
     if not np.array_equal(used, sizes):
@@ -87,7 +87,7 @@ def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last:
 
 
 def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: PayloadWriter) -> None:
-    """Writes the payloads of the living documents of several segments; what is kept of documents is written already.
+    """Write the payloads of the living documents of several segments; their data by document are written already.
 
     Raises:
         IndexFormatError: A segment is damaged.

@@ -1,4 +1,4 @@
-"""Payloads: numbers that each posting carries beside its frequency, built with the postings and kept in files of their own.
+"""Payloads: numbers of each posting beside its frequency, built with the postings and stored in their own files.
 
 A component of payloads packs the numbers of a batch's postings; runs carry the bytes to where the postings go. What a posting
 carries is a row; see `payload_kernels`.
@@ -34,13 +34,13 @@ class Occurrences:
     Args:
         numbers: The term of each token.
         bounds: Where the tokens of each field of each document start, one entry more.
-        positions: The position of each token in its field; empty where nobody asks for it.
-        spans: (documents, fields): tokens of each field, with those that were dropped; empty where nobody asks for it.
+        positions: The position of each token in its field; empty unless requested.
+        spans: (documents, fields): tokens of each field, with those that were dropped; empty unless requested.
         terms: The term of each posting.
         counts: Its frequency.
         term_bounds: Where the postings of each document start, one entry more.
         fields: Number of fields.
-        slots: Scratch, int32, a number a term.
+        slots: Scratch, int32, one number per term.
     """
 
     numbers: NDArray[np.int32]
@@ -59,7 +59,7 @@ class Occurrences:
         return np.diff(self.bounds).reshape(-1, self.fields)
 
     def by_posting(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        """A value of each token, in the order of the postings and, within one, of the tokens."""
+        """Values of tokens, ordered by posting and then by token."""
         out = np.empty(len(self.numbers), dtype=np.int32)
         bounds = np.ascontiguousarray(self.bounds[:: self.fields])
         group_by_posting(self.numbers, bounds, values, self.terms, self.counts, self.term_bounds, self.slots, out)
@@ -75,7 +75,7 @@ class Payload(Component[T]):
 
     @abstractmethod
     def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer[Any]]:
-        """(documents, fields): what is kept of each document."""
+        """(documents, fields): data of each document."""
 
     @abstractmethod
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
@@ -86,7 +86,7 @@ class Payload(Component[T]):
 
 
 class _WithPostings(Writer):
-    """Nothing to write: the writer of postings analyses each document once, and writes their payloads."""
+    """Writer of nothing: the writer of postings analyses each document once, and writes their payloads."""
 
     def write(self, batch: Batch, first: int) -> None:
         pass
@@ -96,16 +96,16 @@ class _WithPostings(Writer):
 
 
 class PayloadWriter:
-    """Writes NAME.rows, NAME.bounds and what a component keeps of documents and of terms.
+    """Writer of NAME.rows, NAME.bounds and a component's data of documents and of terms.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         name: Name of the component.
-        of_documents: Name of what is kept of documents.
-        of_terms: Names of what is kept of terms, with the numbers of each in a row; None is no row.
-        tables: Works these out of some consecutive terms' rows, the bytes of each term, and df.
+        of_documents: Name of the data of documents.
+        of_terms: Names of the data of terms, with the numbers in each row; None: no rows.
+        tables: Computes the data of consecutive terms from their rows, the bytes of each term, and df.
         fields: Number of fields.
-        memory: Bytes that a posting takes at most while these are worked out, besides its row.
+        memory: Maximum bytes of a posting meanwhile, besides its row.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class PayloadWriter:
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
     def documents(self, numbers: NDArray[np.integer[Any]]) -> None:
-        """Appends what is kept of documents."""
+        """Append data of documents."""
         self._documents.write(numbers)
 
     def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
@@ -135,7 +135,7 @@ class PayloadWriter:
         return self._made(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), df)
 
     def write(self, rows: Rows, tables: Sequence[NDArray[np.integer[Any]]]) -> None:
-        """Appends the rows of terms."""
+        """Append the rows of terms."""
         data, sizes = rows
         self._bounds.write(self._rows.length + np.cumsum(sizes))
         self._rows.write(data)
@@ -143,12 +143,12 @@ class PayloadWriter:
             writer.write(table)
 
     def close(self) -> None:
-        """Completes the files."""
+        """Complete the files."""
         for file in self._files():
             file.close()
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         for file in self._files():
             file.abandon()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import Report
-from ..storage.arrays import REMEDY, UNSIGNED
+from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
 from .inversion import chunks
@@ -20,7 +20,6 @@ from .payload_kernels import MOST_BYTES, measure_rows, pack_positions, unpack_po
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import JoinedLists, PostingLists
-from .tables import fixed
 
 if TYPE_CHECKING:
     from .field_statistics import FieldLists
@@ -45,12 +44,12 @@ class Positions(Protocol):
         """(documents, fields + 1): the first position of each field, and the one after the last token."""
         ...
 
-    def of(self, term: int, places: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> Rowed:
         """Positions in some documents with a term.
 
         Args:
             term: Number of the term.
-            places: Indices into its postings, best ascending; None: all.
+            indices: Indices into its postings, best ascending; None: all.
 
         Returns:
             int64, where the positions of each posting start, one entry more; and the positions, ascending in each, int32.
@@ -60,8 +59,8 @@ class Positions(Protocol):
         """
         ...
 
-    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
-        """Positions of several terms, as `of` gives them, end to end: those of term i at `places[bounds[i]:bounds[i+1]]`."""
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+        """Positions of several terms, as `of` gives them, end to end: those of term i at `indices[bounds[i]:bounds[i+1]]`."""
         ...
 
 
@@ -89,16 +88,16 @@ class PositionLists(RowLists):
     def field_starts(self) -> NDArray[np.int32]:
         return field_starts(self.tokens)
 
-    def of(self, term: int, places: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> Rowed:
         df = int(self.lists.df[term])
         span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]
         starts, ends, counts, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
-        count = df if places is None else len(places)
-        rows = NOWHERE if places is None else places
-        return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, places is None)
+        count = df if indices is None else len(indices)
+        rows = NOWHERE if indices is None else indices
+        return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, indices is None)
 
-    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
-        return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, places, False)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+        return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, indices, False)
 
     def all_of(self, terms: Integers) -> Rowed:
         """All positions of several terms."""
@@ -106,7 +105,7 @@ class PositionLists(RowLists):
         return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, NOWHERE, True)
 
     def check(self, fields: FieldLists | None) -> None:
-        """Raises IndexFormatError unless the positions fit the postings, and frequencies by field where there are some."""
+        """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
         starts = self.field_starts
         done = 0
         for first, last in chunks(self.lists.df, postings.CHUNK):
@@ -146,17 +145,17 @@ class PositionLists(RowLists):
         df: NDArray[np.int64],
         firsts: NDArray[np.int64],
         bounds: Integers,
-        places: Integers,
+        indices: Integers,
         whole: bool,
     ) -> Rowed:
-        places, bounds = np.ascontiguousarray(places, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
+        indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
         fit, row_bounds, positions = unpack_positions(
-            self._rows, self._offsets, starts, ends, df, firsts, bounds, places, whole, BLOCK
+            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, whole, BLOCK
         )
         if fit:
             return row_bounds, positions
-        if len(places) and (places.min() < 0 or np.any(places >= np.repeat(df, np.diff(bounds)))):
-            raise IndexError("a place is not among the postings of its term")
+        if len(indices) and (indices.min() < 0 or np.any(indices >= np.repeat(df, np.diff(bounds)))):
+            raise IndexError("an index is not among the postings of its term")
         raise self.damaged()
 
 
@@ -176,7 +175,7 @@ class JoinedPositions:
         own = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
         return np.concatenate(own) if own else np.zeros((0, 1), np.int32)
 
-    def of(self, term: int, places: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> Rowed:
         first = 0  # of the leaf's postings among all
         counts, positions = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
@@ -189,21 +188,21 @@ class JoinedPositions:
                 alive = np.flatnonzero(leaf.ordinals[part.lists.postings(np.array([number]))[0]] >= 0)
                 size = len(alive)
             own: Integers | None = alive
-            if places is not None:
-                low, high = np.searchsorted(places, (first, first + size))
-                own = places[low:high] - first
+            if indices is not None:
+                low, high = np.searchsorted(indices, (first, first + size))
+                own = indices[low:high] - first
                 own = own if alive is None else alive[own]
             bounds, of_part = part.of(number, own)
             counts.append(np.diff(bounds))
             positions.append(of_part)
             first += size
         sizes = np.concatenate(counts)
-        if len(sizes) != (int(self._lists.df[term]) if places is None else len(places)):
-            raise IndexError("a place is not among the postings of its term, or places do not ascend")
+        if len(sizes) != (int(self._lists.df[term]) if indices is None else len(indices)):
+            raise IndexError("an index is not among the postings of its term, or indices do not ascend")
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), np.concatenate(positions)
 
-    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
-        return _each(self, terms, bounds, places)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+        return _each(self, terms, bounds, indices)
 
 
 class NumberedPositions:
@@ -221,12 +220,12 @@ class NumberedPositions:
     def field_starts(self) -> NDArray[np.int32]:
         return self._own.field_starts
 
-    def of(self, term: int, places: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> Rowed:
         number = int(self._numbers[term])
-        return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._own.of(number, places)
+        return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._own.of(number, indices)
 
-    def of_terms(self, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
-        return _each(self, terms, bounds, places)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+        return _each(self, terms, bounds, indices)
 
 
 class TermPositions(Payload[PositionLists], name="positions"):
@@ -295,7 +294,7 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
     return (offsets,)
 
 
-def _each(positions: Positions, terms: Integers, bounds: Integers, places: Integers) -> Rowed:
-    parts = [positions.of(int(term), places[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
+def _each(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+    parts = [positions.of(int(term), indices[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(own) for own, _ in parts)])
     return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(own for _, own in parts)])

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from .state import State
 
 
-CHUNK = 1 << 22  # postings that are checked at a time
+CHUNK = 1 << 22  # postings checked at a time
 QUICK = 5  # postings that numpy unpacks in the time of a step of Python
-TERMS = 1_000_000  # terms whose numbers are remembered
+TERMS = 1_000_000  # cached term numbers
 
 
 class Searchable(Protocol):
@@ -88,22 +88,22 @@ class Searchable(Protocol):
 
     @property
     def separate(self) -> tuple[str, ...]:
-        """Names of the fields whose frequencies and lengths are kept apart; () where none are."""
+        """Names of the fields whose frequencies and lengths are stored separately; () without any."""
         ...
 
     @property
     def field_statistics(self) -> FieldStatistics:
-        """Frequencies and lengths of each field; ParameterError where they are not kept apart."""
+        """Frequencies and lengths of each field; ParameterError if they are not stored separately."""
         ...
 
     @property
     def has_positions(self) -> bool:
-        """Whether positions of terms are kept."""
+        """Whether positions of terms are stored."""
         ...
 
     @property
     def positions(self) -> Positions:
-        """Positions of terms in documents; ParameterError where none are kept."""
+        """Positions of terms in documents; ParameterError if none are stored."""
         ...
 
     def __len__(self) -> int: ...
@@ -116,7 +116,7 @@ class PostingLists:
         folder: The folder.
         documents: Number of documents.
         remedy: Advice of errors about damaged files.
-        counts: Numbers of "terms", "postings" and "tokens" that there must be; none is checked that is missing.
+        counts: Expected numbers of "terms", "postings" and "tokens"; missing ones are not checked.
         summed: Whether lengths are sums of frequencies; those of CIFF may differ.
 
     Attributes:
@@ -189,7 +189,7 @@ class PostingLists:
         return df, cf
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all arrays fit together."""
+        """Raise IndexFormatError unless all arrays fit together."""
         terms = self.terms.tolist()
         self._require(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
         lengths = np.zeros(self.documents, dtype=np.int64)
@@ -206,8 +206,8 @@ class PostingLists:
         self._require(fit, "the lengths of its documents do not fit their postings")
 
     def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
-        """Raises IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
-        # A posting takes a byte at least, so that no list is longer than its bytes.
+        """Raise IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
+        # A posting takes at least a byte, so no list is longer than its bytes.
         if np.any((self.df < 1) | (self.df > self.documents) | (self.df > self._bounds[1:] - self._bounds[:-1])):
             raise arrays.damaged("df", "it has counts that cannot be")
         if counts.get("terms", len(self.terms)) != len(self.terms):
@@ -284,12 +284,12 @@ def counted(leaf: Leaf, part: PostingLists) -> Leaf:
 
 
 def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
-    """Writes one inverted index of the living documents. Returns the counts of terms, postings and tokens.
+    """Write one inverted index of the living documents. Return the counts of terms, postings and tokens.
 
     Args:
         parts: Inverted indexes of the leaves' documents: their own, or weights of terms.
         leaves: The leaves, the first with the ordinals from 0.
-        folder: Where the files go.
+        folder: Folder of the files.
     """
     own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
     lists = JoinedLists(parts, own)

@@ -33,15 +33,15 @@ ATTEMPTS = 5  # to copy an index that others change meanwhile
 
 
 def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: Report = silent) -> None:
-    """Copies an index: to an address, from one, or from directory to directory, with the sums of all files checked.
+    """Copy an index to an address, from one, or between directories, checking the sums of all files.
 
     Files that are at the target already are not copied again, and the manifest comes last: a copy that is interrupted leaves
-    what was there before, and goes on when it is started again. The source may be in use, and may change meanwhile.
+    what was there before, and resumes when started again. The source may be in use, and may change meanwhile.
 
     Args:
         source: An index: a directory, or an address such as "s3://bucket/papers.index".
         target: Where it goes: an address, or a directory.
-        overwrite: Replace an index that is there.
+        overwrite: Replace an existing index.
         progress: Is called after each file.
 
     Raises:
@@ -233,7 +233,7 @@ def _sound(folder: Path) -> bool:
 
 
 def _get(address: str, path: Path) -> None:
-    """Copies a file at an address, or of a directory, to a path."""
+    """Copy a file at an address, or of a directory, to a path."""
     if address_of(address) is not None:
         fetch(address, path)
         return

@@ -50,7 +50,7 @@ class Deletions:
 
     @classmethod
     def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
-        """Reads what `write` wrote.
+        """Read what `write` wrote.
 
         Args:
             folder: The folder.
@@ -77,7 +77,7 @@ class Deletions:
         return cls(dead, terms, df, cf)
 
     def write(self, folder: Path) -> None:
-        """Writes the files dead, terms, df and cf."""
+        """Write the files dead, terms, df and cf."""
         for name in ("dead", "terms", "df", "cf"):
             write_array(folder, name, getattr(self, name))
 
@@ -156,7 +156,7 @@ class Segment:
         return columns
 
     def check_ids(self, dead: NDArray[np.bool_] | None) -> None:
-        """Raises IndexFormatError unless the ids are in order and each living document has its own.
+        """Raise IndexFormatError unless the ids are in order and each living document has its own.
 
         Args:
             dead: For each document whether it is deleted, which frees its id for a later one of the segment; None: none is.
@@ -169,19 +169,19 @@ class Segment:
         if not all(a != b for a, b in pairwise(live)):
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
-    def read(self, ids: Sequence[str], places: Sequence[int]) -> list[Doc]:
+    def read(self, ids: Sequence[str], leaf_docs: Sequence[int]) -> list[Doc]:
         """The documents at these positions, which have these ids.
 
         Raises:
             InputError: The segment has no texts.
             IndexFormatError: They are damaged.
         """
-        return self.texts.read(ids, places)
+        return self.texts.read(ids, leaf_docs)
 
     def docs(self, first: int, last: int) -> list[Doc]:
         """The documents from one position up to another, deleted ones too."""
-        places = range(first, last)
-        return self.read([self.ids[place] for place in places], places)
+        leaf_docs = range(first, last)
+        return self.read([self.ids[place] for place in leaf_docs], leaf_docs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ class Leaf:
     Args:
         segment: The segment.
         first: Ordinal of the segment's first living document in the state.
-        deletions: Its deleted documents; None where none is.
+        deletions: Its deleted documents, or None.
     """
 
     segment: Segment
@@ -200,7 +200,7 @@ class Leaf:
 
     @property
     def dead(self) -> NDArray[np.bool_] | None:
-        """bool, (documents,): whether each is deleted; None where none is."""
+        """bool, (documents,): whether each is deleted; None if none is deleted."""
         return None if self.deletions is None else self.deletions.dead
 
     @property
@@ -210,7 +210,7 @@ class Leaf:
 
     @cached_property
     def state(self) -> str | None:
-        """Digest of the deletions; None where there are none."""
+        """Digest of the deletions; None without any."""
         return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
 
     @cached_property
@@ -226,7 +226,7 @@ class Leaf:
         return ordinals
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all components of the segment, and its deletions, fit together."""
+        """Raise IndexFormatError unless all components of the segment, and its deletions, fit together."""
         self.segment.check_ids(self.dead)
         for name in self.segment.opened:
             components[name].check(self, deep=True)
@@ -238,7 +238,7 @@ class Leaf:
 
 
 def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
-    """Leaves of segments in a row; those without living documents are left out."""
+    """Consecutive leaves of segments, without those that have no living documents."""
     leaves: list[Leaf] = []
     for segment, deletions in segments:
         leaf = Leaf(segment, leaves[-1].first + leaves[-1].documents if leaves else 0, deletions)

@@ -17,7 +17,7 @@ from .segment import Deletions, Leaf, Segment
 
 
 def cut(segment: Segment, shards: int, folder: Path, *, progress: Report) -> list[tuple[Path, dict[str, int]]]:
-    """Writes a segment for each shard: documents in a row, of which each shard has as many as the others, or one less.
+    """Write a segment for each shard: consecutive documents, equally many in each shard or one fewer.
 
     Args:
         segment: The documents.

@@ -40,7 +40,7 @@ from .postings import POSTINGS, JoinedLists, PostingLists
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable
 from .suggestions import SUGGESTER, Suggestions
-from .tables import joined, located
+from .tables import join_tables, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -80,7 +80,7 @@ class State:
         ciff: Header of the CIFF file that the index was made from; None for an index of documents.
         fingerprint: SHA-256 of the state's content.
         leaves: Segments with documents.
-        actors: Processes that hold and search the shards; None where this process does.
+        actors: Processes that hold and search the shards; None if this process does.
         missing: "shard", "documents" and "problem" of each unreadable shard that was left out.
 
     Raises:
@@ -146,7 +146,7 @@ class State:
                     raise
 
     def refreshed(self) -> State:
-        """Return the newest state of the index, or itself where there is none newer.
+        """Return the newest state of the index, or itself if none is newer.
 
         Raises:
             IndexFormatError: The index is gone or damaged.
@@ -213,7 +213,7 @@ class State:
     @cached_property
     def ids(self) -> Strings:
         """Document ids, in document order."""
-        return joined(
+        return join_tables(
             [leaf.segment.ids for leaf in self.leaves], [None if leaf.dead is None else leaf.live for leaf in self.leaves]
         )
 
@@ -254,7 +254,7 @@ class State:
 
     @property
     def separate(self) -> tuple[str, ...]:
-        """Names of the fields whose frequencies and lengths are kept apart; () where none are."""
+        """Names of the fields whose frequencies and lengths are stored separately; () without any."""
         return self.fields if self._has(FIELDS.name) else ()
 
     @cached_property
@@ -315,8 +315,8 @@ class State:
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
         for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
             leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
-            places = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
-            own = [ordinals[i] - leaf.first for i in here] if places is None else places.tolist()
+            leaf_docs = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
+            own = [ordinals[i] - leaf.first for i in here] if leaf_docs is None else leaf_docs.tolist()
             for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], own), strict=True):
                 docs[i] = doc
         return docs
@@ -371,16 +371,14 @@ class State:
         except IndexFormatError:
             if is_same_state(read_manifest(self.path), self.manifest):
                 raise
-            raise FontesError(
-                f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"
-            ) from None
+            raise FontesError(f"{self.path} has changed since it was opened; index.refresh() reads its newest state") from None
         for leaf in self.leaves if deep else ():
             leaf.check()
             leaf.segment.columns.require(self.schema.types)
         self._vectors.check(deep)
 
     def require_all(self) -> None:
-        """Raise IndexFormatError where a shard is missing."""
+        """Raise IndexFormatError if a shard is missing."""
         for shard in self.missing:
             raise IndexFormatError(f"shard {shard['shard']} of {self.manifest['shards']} cannot be read: {shard['problem']}")
 

@@ -37,7 +37,7 @@ class Suggestions:
 
     Args:
         completions: The query with its last word completed, the most frequent first.
-        correction: The query with its misspelt words corrected; None where there is nothing to correct.
+        correction: The query with its misspelt words corrected; None if there is nothing to correct.
     """
 
     completions: tuple[str, ...]
@@ -103,29 +103,29 @@ class Suggester:
         if not 0 < len(form) <= LONGEST:
             return []
         first, last = prefixed(self._table, form)
-        places = np.arange(first, last)
-        if not len(places) and len(form) >= FUZZY:
-            places = near(self._table, form, 1, prefix=1, complete=True)[0].astype(np.int64)
+        indices = np.arange(first, last)
+        if not len(indices) and len(form) >= FUZZY:
+            indices = near(self._table, form, 1, prefix=1, complete=True)[0].astype(np.int64)
         chosen: dict[int, str] = {}
         most = 4 * (k + 1)
-        while len(places):
-            frequent = self._frequent(places, most)
+        while len(indices):
+            frequent = self._frequent(indices, most)
             chosen = {}
             for place in frequent.tolist():
                 term = int(self._terms[place])
                 chosen.setdefault(-1 - place if term < 0 else term, self._table[place])
-            if len(chosen) > k or len(frequent) == len(places):
+            if len(chosen) > k or len(frequent) == len(indices):
                 break
             most *= 8
         return [completion for completion in chosen.values() if completion != form][:k]
 
-    def _frequent(self, places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        """About `most` places of the most frequent forms, in this order; ties by the forms."""
-        counts = self._counts[places]
-        if most < len(places):
+    def _frequent(self, indices: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """About `most` indices of the most frequent forms, in this order; ties by the forms."""
+        counts = self._counts[indices]
+        if most < len(indices):
             kept = counts >= np.partition(counts, -most)[-most]
-            places, counts = places[kept], counts[kept]
-        return places[np.argsort(-counts, kind="stable")]
+            indices, counts = indices[kept], counts[kept]
+        return indices[np.argsort(-counts, kind="stable")]
 
     def _correction(self, word: _Word) -> str | None:
         shortest = KNOWN if word.df else SHORTEST
@@ -136,19 +136,19 @@ class Suggester:
         return self._corrections.get(word.form, functools.partial(self._correct, word))
 
     def _correct(self, word: _Word) -> str | None:
-        """The form near a word with the best frequency for its distance; None where none is frequent enough."""
+        """The form near a word with the best frequency for its distance; None if none is frequent enough."""
         form = word.form
-        places, distances = near(self._table, form, 1)
+        indices, distances = near(self._table, form, 1)
         if len(form) >= LONG:
             further = near(self._table, form, 2, prefix=1)
-            places, distances = np.concatenate([places, further[0]]), np.concatenate([distances, further[1]])
-        counts = self._counts[places]
+            indices, distances = np.concatenate([indices, further[0]]), np.concatenate([distances, further[1]])
+        counts = self._counts[indices]
         kept = (distances > 0) & (counts >= np.array(MORE)[distances] * word.df)
         if not kept.any():
             return None
-        places, distances, counts = places[kept], distances[kept], counts[kept]
-        initials = np.array([self._table[place][:1] != form[:1] for place in places.tolist()])
-        return self._table[int(places[np.argmax(np.log(counts) - EDIT * (distances - 1.0) - INITIAL * initials)])]
+        indices, distances, counts = indices[kept], distances[kept], counts[kept]
+        initials = np.array([self._table[place][:1] != form[:1] for place in indices.tolist()])
+        return self._table[int(indices[np.argmax(np.log(counts) - EDIT * (distances - 1.0) - INITIAL * initials)])]
 
 
 def _replaced(query: str, better: Iterable[tuple[_Word, str]]) -> str:

@@ -47,7 +47,7 @@ class SurfaceForms:
     Args:
         words: The words, ascending.
         counts: int64; occurrences of each.
-        terms: int32; number of each word's index term, -1 where it has none, such as a stop word.
+        terms: int32; number of each word's index term, -1 for a word without one, such as a stop word.
     """
 
     words: Strings
@@ -56,10 +56,10 @@ class SurfaceForms:
 
     def where(self, kept: NDArray[np.bool_]) -> SurfaceForms:
         """Those of a mask."""
-        places = np.flatnonzero(kept)
-        words = self.words.reordered(places)
-        order = np.arange(len(places), dtype=np.uint32)
-        return SurfaceForms(Strings(words.blob, words.offsets, order), self.counts[places], self.terms[places])
+        indices = np.flatnonzero(kept)
+        words = self.words.reordered(indices)
+        order = np.arange(len(indices), dtype=np.uint32)
+        return SurfaceForms(Strings(words.blob, words.offsets, order), self.counts[indices], self.terms[indices])
 
 
 def is_gram(analyzer: Analyzer) -> bool:
@@ -85,9 +85,9 @@ def surface_forms(state: State) -> SurfaceForms:
         forms = SurfaceForms(state.terms, state.cf.astype(np.int64), np.arange(len(state.terms), dtype=np.int32))
         return forms if analyzer.words == (1, 1) else forms.where(_without_blanks(state.terms))
     parts = [_FORMS.of(leaf.segment).get("", functools.partial(_forms, leaf.segment, state)) for leaf in state.leaves]
-    words, places = union([part.words for part in parts])
+    words, indices = union([part.words for part in parts])
     counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
-    for leaf, part, of_part in zip(state.leaves, parts, places, strict=True):
+    for leaf, part, of_part in zip(state.leaves, parts, indices, strict=True):
         counts[of_part] += part.counts
         numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)  # -1 is its last
         terms[of_part] = np.maximum(terms[of_part], numbers[part.terms])
@@ -131,7 +131,7 @@ def _write(forms: SurfaceForms, folder: Path) -> None:
 
 
 def _stored(folder: Path, terms: int) -> SurfaceForms:
-    """Forms of a folder in the cache. Raises IndexFormatError where they are missing or damaged."""
+    """Forms of a folder in the cache. Raises IndexFormatError if they are missing or damaged."""
     artifact = Artifact(folder, KIND)
     artifact.check()
     CACHE.use(folder)
@@ -158,7 +158,7 @@ def _counted(segment: Segment, state: State) -> SurfaceForms:
 
 
 def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray[np.int32]:
-    """Number of each word's term; -1 for a word that has none, or several."""
+    """Number of each word's term; -1 for a word without one or with several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
     of_vocabulary = np.append(located(vocabulary.table(), terms), -1)
@@ -183,10 +183,10 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
         parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(own > 0, block.sizes.ravel())].tobytes())
         sizes.append(own)
         if sum(map(len, parts)) >= PIECE:
-            yield _joined(parts, sizes)
+            yield _batch(parts, sizes)
             parts, sizes = [], []
-    yield _joined(parts, sizes)
+    yield _batch(parts, sizes)
 
 
-def _joined(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _batch(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(parts), dtype=np.uint8), np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))

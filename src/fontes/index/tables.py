@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.strings import Strings
-from ..storage.arrays import ByteWriter, NumberWriter, read_array, write_array
+from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, write_array
 from ..storage.compiled import inner, kernel
 
 Numbers = NDArray[np.int32]
@@ -34,7 +34,7 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
     return (pool[0][2] if pool else _ascending(*arrays_of(Strings.of([])))), maps
 
 
-def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
+def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
     """Tables end to end, with their order, which is merged from those of the tables.
 
     Args:
@@ -43,7 +43,7 @@ def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> St
     """
     if len(tables) == 1 and live[0] is None:
         return tables[0]
-    parts = [table if places is None else _taken(table, places) for table, places in zip(tables, live, strict=True)]
+    parts = [table if indices is None else _taken(table, indices) for table, indices in zip(tables, live, strict=True)]
     sizes = np.cumsum([0, *(len(part.blob) for part in parts)])
     firsts = np.cumsum([0, *map(len, parts)])
     blob = np.concatenate([*(part.blob for part in parts), np.zeros(0, dtype=np.uint8)])
@@ -87,12 +87,12 @@ def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
     return _located(*arrays_of(queries), *arrays_of(table), fixed(table.order))  # type: ignore[no-any-return]
 
 
-def _taken(table: Strings, places: NDArray[Any]) -> Strings:
+def _taken(table: Strings, indices: NDArray[Any]) -> Strings:
     """The strings of a table at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
-    number[places] = np.arange(len(places))
+    number[indices] = np.arange(len(indices))
     order = number[table.order]
-    some = table.reordered(places)
+    some = table.reordered(indices)
     return Strings(some.blob, some.offsets, order[order >= 0].astype(np.uint32))
 
 
@@ -103,13 +103,6 @@ def _ascending(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> Strings:
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Bytes and offsets of a table, for compiled loops."""
     return fixed(table.blob), fixed(table.offsets.astype(np.int64))
-
-
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only as a memory map is: compiled loops have one version for both."""
-    array = np.ascontiguousarray(array).view(np.ndarray)
-    array.flags.writeable = False
-    return array
 
 
 @inner()
@@ -124,7 +117,7 @@ def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any
 
 @inner()
 def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
-    """Copies source[start:end] to target[at:]; returns where it ends."""
+    """Copy source[start:end] to target[at:]; return where it ends."""
     for i in range(start, end):
         target[at + i - start] = source[i]
     return at + end - start
@@ -132,7 +125,7 @@ def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
 
 @kernel(steps=lambda one, one_bounds, other, other_bounds: 8 * (len(one_bounds) + len(other_bounds)))
 def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
-    """Two ascending tables in one: its bytes and bounds, and the places in it of the strings of either."""
+    """Two ascending tables in one: its bytes and bounds, and the indices in it of the strings of either."""
     n, m = len(one_bounds) - 1, len(other_bounds) - 1
     blob = np.empty(len(one) + len(other), dtype=np.uint8)
     bounds = np.zeros(n + m + 1, dtype=np.int64)
@@ -160,7 +153,7 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
 
 @kernel(steps=lambda blob, bounds, one, other, merged: 8 * (len(one) + len(other)))
 def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> None:
-    """Two lists of places, each in the order of its strings, in one list in that order; equal ones by their places."""
+    """Two lists of indices, each in the order of its strings, in one list in that order; equal ones by their indices."""
     i, j = 0, 0
     while i < len(one) and j < len(other):
         a, b = np.int64(one[i]), np.int64(other[j])
@@ -188,21 +181,21 @@ def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
 @kernel(steps=lambda queries, query_bounds, *rest: 200 * len(query_bounds))
 def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any) -> Any:
     """By halves, in the order of the table."""
-    places = np.full(len(query_bounds) - 1, -1, dtype=np.int64)
-    for i in range(len(places)):
+    indices = np.full(len(query_bounds) - 1, -1, dtype=np.int64)
+    for i in range(len(indices)):
         low, high = 0, len(order)
         while low < high:
             middle = (low + high) // 2
             at = np.int64(order[middle])
             side = compared(blob, bounds[at], bounds[at + 1], queries, query_bounds[i], query_bounds[i + 1])
             if side == 0:
-                places[i] = at
+                indices[i] = at
                 break
             if side < 0:
                 low = middle + 1
             else:
                 high = middle
-    return places
+    return indices
 
 
 SORTING = 64  # bytes of memory that an id takes while it is put in order, besides its own
@@ -212,7 +205,7 @@ class IdWriter:
     """Writes doc_ids.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         memory: The bytes that ids may take before they are put in order by themselves, and the order goes to the disk.
     """
 
@@ -224,7 +217,7 @@ class IdWriter:
         self._size, self._count, self._parts = 0, 0, 0
 
     def add(self, ids: Strings) -> None:
-        """Appends ids."""
+        """Append ids."""
         self._bounds.write(self._bytes.length + ids.offsets[1:].astype(np.int64))
         self._bytes.write(ids.blob)
         self._pending.append(ids)
@@ -255,12 +248,12 @@ class IdWriter:
         write_array(self._folder, "doc_ids.order", order)
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         self._bytes.abandon()
         self._bounds.abandon()
 
     def _part(self) -> NDArray[Any]:
-        """The order of the pending ids, by their places among all."""
+        """The order of the pending ids, by their indices among all."""
         sizes = np.concatenate([np.diff(ids.offsets) for ids in self._pending])
         offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         np.cumsum(sizes, out=offsets[1:])

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from .state import State
 
 
-BLOCK = 1 << 15  # bytes of text in a block, at the most
-RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
-MIN_BLOCK = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
+BLOCK = 1 << 15  # maximum bytes of text in a block
+RECENT = 2048  # cached unpacked blocks of a segment, 64 MB
+MIN_BLOCK = 3 * BLOCK // 4  # minimum bytes of text before a document's size may end a block
 MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
 
 
@@ -44,8 +44,8 @@ class Block:
 
     Args:
         sizes: uint32, (documents, 3): the bytes of the title, the text and the metadata of each.
-        load: Gives these, end to end.
-        packed: The same compressed, where that was done already.
+        load: Function that returns these, concatenated.
+        packed: The same compressed, if done.
     """
 
     sizes: NDArray[np.uint32]
@@ -62,7 +62,7 @@ class Block:
 
 
 class Blocks:
-    """Groups documents into blocks of up to BLOCK bytes, or of one document.
+    """Grouping of documents into blocks of up to BLOCK bytes, or of one document.
 
     A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. So two sequences with the same last
     documents soon have the same blocks, and a merge need not compress most blocks again.
@@ -73,7 +73,7 @@ class Blocks:
         self._size = 0
 
     def add(self, docs: Block) -> Iterator[Block]:
-        """Appends documents and yields complete blocks. Documents that make up a block stay packed."""
+        """Append documents and yield complete blocks. Documents that fill a block stay packed."""
         totals = docs.sizes.sum(axis=1, dtype=np.int64)
         ends = np.cumsum(totals)
         marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
@@ -106,7 +106,7 @@ class DocumentWriter(Writer):
     """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         workers: Threads that compress.
     """
 
@@ -126,17 +126,17 @@ class DocumentWriter(Writer):
         self._queue.close()
 
     def blocks(self, docs: Packed) -> Iterator[Block]:
-        """Takes documents and yields complete blocks, for `append` in this order when they are packed.
+        """Take documents and yield complete blocks; pack these and `append` them in this order.
 
         Raises:
-            InputError: A document is longer than what is read in one piece.
+            InputError: A document is too long to be read in one piece.
         """
         for place in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > MAX_PIECE).tolist():
             check_length(int(docs.sizes[place].sum(dtype=np.int64)), f"document '{docs.ids[place]}'", "text")
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
     def append(self, block: Block) -> None:
-        """Appends a packed block."""
+        """Append a packed block."""
         assert block.packed is not None
         self._starts.extend((self._count, self._bytes.length))
         self._bytes.write(block.packed)
@@ -171,7 +171,7 @@ def _packed_all(blocks: list[Block]) -> list[Block]:
 
 
 class DocumentStore:
-    """Reads what `DocumentWriter` wrote. All methods raise IndexFormatError where a file is missing or damaged."""
+    """Reader of the files of `DocumentWriter`. All methods raise IndexFormatError if a file is missing or damaged."""
 
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder = folder
@@ -213,7 +213,7 @@ class DocumentStore:
             yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
 
     def check(self) -> None:
-        """Reads every block."""
+        """Read every block."""
         for _, block in self.blocks():
             block.load()
 

@@ -229,8 +229,8 @@ def _replaced(state: Draft, before: State, duplicates: str) -> int:
             f"document '{new.ids[int(again[0])]}' is in the index {before.path} already{more}; nothing was added; "
             "duplicates='replace' (--duplicates replace) puts the new one in its place, 'skip' keeps the old one"
         )
-    places = np.unique(ordinals[again])
-    _delete(state, before, places)
+    repeated = np.unique(ordinals[again])
+    _delete(state, before, repeated)
     if duplicates == "replace":
         order = new.ids.order
         in_order = new.ids.take(order)
@@ -239,7 +239,7 @@ def _replaced(state: Draft, before: State, duplicates: str) -> int:
             dead[order[i]] = in_order[i] == in_order[i + 1]
         if dead.any():
             state.delete(len(state.leaves) - 1, dead)
-    return len(places)
+    return len(repeated)
 
 
 def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:

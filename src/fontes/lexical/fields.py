@@ -51,6 +51,7 @@ class ChosenFields:
         names: Names of the fields.
 
     Attributes:
+        index: The index.
         lengths: int64; terms of each document in the fields.
         df: int64; documents with each term in one of the fields.
         cf: int64; occurrences of each term in the fields.
@@ -58,7 +59,7 @@ class ChosenFields:
     """
 
     def __init__(self, index: Searchable, names: tuple[str, ...]) -> None:
-        self._index, self._base = index, index.field_statistics
+        self.index, self._base = index, index.field_statistics
         self._columns = [self._base.names.index(name) for name in names]
         self.ids: Strings = index.ids
         self.fingerprint = hash_json([index.fingerprint, names])
@@ -76,12 +77,12 @@ class ChosenFields:
     @property
     def is_sound(self) -> bool:
         """Whether the files have the content of the fingerprint."""
-        return self._index.is_sound
+        return self.index.is_sound
 
     @property
     def whole(self) -> Searchable:
         """These fields of the whole index, for a part of it."""
-        whole: Searchable = self._index.whole  # type: ignore[attr-defined]
+        whole: Searchable = self.index.whole  # type: ignore[attr-defined]
         return chosen_fields(whole, self.separate)
 
     @property
@@ -92,11 +93,11 @@ class ChosenFields:
     @property
     def positions(self) -> Positions:
         """Raises ParameterError."""
-        raise ParameterError("phrases are found in all fields together; give each field of the index a weight above 0")
+        raise ParameterError("positions are those of all fields; take them of the index")
 
     def only(self, names: Collection[str]) -> Searchable:
         """Return fewer of the fields."""
-        return chosen_fields(self._index, names)
+        return chosen_fields(self.index, names)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the postings of terms in the fields, end to end: ordinals of documents, frequencies."""
@@ -107,18 +108,18 @@ class ChosenFields:
         """Return the ordinals of documents, and the frequency in each field, of the postings of terms."""
         frequencies = self._base.frequencies(terms)[:, self._columns]
         rows = frequencies.any(axis=1)
-        return self._index.postings(terms)[0][rows], frequencies[rows]
+        return self.index.postings(terms)[0][rows], frequencies[rows]
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self.index)
 
     def __repr__(self) -> str:
-        return repr(self._index)
+        return repr(self.index)
 
     def _counted(self) -> NDArray[np.int64]:
         if len(self._columns) == 1:
             return np.asarray(self._base.df)[:, self._columns[0]].astype(np.int64)
-        df, of_index = np.zeros(len(self.terms), dtype=np.int64), self._index.df
+        df, of_index = np.zeros(len(self.terms), dtype=np.int64), self.index.df
 
         def part(edges: tuple[int, int]) -> None:
             first, last = edges

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..index.columns import Filter
+from ..storage.arrays import fixed
 from ..storage.caches import Attached, Cached, weakly
 from ..storage.compiled import inner, kernel
 from .impacts import MAX_MODELS, impacts_of
@@ -41,7 +42,7 @@ class FilteredImpacts:
 
     def __init__(self, index: Searchable, weighting: Weighting, where: Filter) -> None:
         self._index, self._weighting, self._where = index, weighting, where
-        self.rank: NDArray[np.uint32] = index.ids.rank[where.docs]
+        self.rank: NDArray[np.uint32] = fixed(index.ids.rank[where.docs])
         self._lock = threading.Lock()
         self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 + the term's number here, 0 while it has none
         self._pool = ImpactPool(len(where))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ..core.part import Part, walk
+
 if TYPE_CHECKING:
     from ..index.state import State
 
@@ -25,3 +27,8 @@ def has_operators(text: str, state: State) -> bool:
     from .syntax import Names, read  # whose import takes longer than many a search
 
     return bool(read(text, Names.of(state)).operators & TELLING)
+
+
+def reads_language(stage: Part) -> bool:
+    """Whether a pipeline has the stage `query`."""
+    return any(part.name == "query" for part in walk(stage))

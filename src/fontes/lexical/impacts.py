@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.threads import in_threads
-from ..storage.arrays import REMEDY, header_type, write_array
+from ..storage.arrays import REMEDY, fixed, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind
 from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
@@ -81,12 +81,13 @@ class Impacts:
     @cached_property
     def postings(self) -> tuple[NDArray[Any], ...]:
         """The `lists` argument of the search."""
-        return self.lists.bounds, self.lists.docs, self.lists.places, self.weights
+        return self.lists.bounds, fixed(self.lists.docs), fixed(self.lists.places), fixed(self.weights)
 
     @cached_property
     def limits(self) -> tuple[NDArray[Any], ...]:
         """The `bounds_of` argument of the search."""
-        return self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts
+        arrays = self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts
+        return tuple(map(fixed, arrays))
 
 
 _LOCK = threading.Lock()
@@ -284,7 +285,7 @@ def _weight(
     weights = arrays["weights"]
     weights[lists.bounds[first] : lists.bounds[last]] = weighted_postings(index, weighting, np.arange(first, last))[1]
     rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
-    summarize(first, last, lists.bounds, lists.docs, weights, lists.row_of, *rest)
+    summarize(first, last, lists.bounds, fixed(lists.docs), weights, fixed(lists.row_of), *rest)
 
 
 def weighted_postings(

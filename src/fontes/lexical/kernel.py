@@ -104,7 +104,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     sums = np.empty(WINDOW, dtype=np.float64)
     score = np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    allowed = np.empty(0, dtype=np.bool_)
+    allowed = bounds_of[2][:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
     for topic in range(first, last):
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
         bag = terms[own], query_weights[own], lists, bounds_of, lists[0][terms[own]]

@@ -237,11 +237,13 @@ class _Analysis:
         return Phrase(terms, tuple(place - places[0][0] for place, _ in places), clause.slop, clause.field, weight)
 
     def _prefix(self, clause: Prefix) -> Clause:
-        """The terms that begin so, and the term of the prefix as a word of its own, which a stemmer may have shortened."""
+        """The terms that begin so; where there are none, that of the prefix as a word, which a stemmer may have shortened."""
         *words, last = self._unstemmed(clause.text)
         weight = self._weight(clause.weight, self._factor)
         numbers = np.arange(*(prefixed(self._state.terms, last) if last else (0, 0)))
-        expanded = self._expanded(f"{clause.text[:80]}*", numbers, self._analyzer(last), clause.field, weight)
+        expanded = self._expanded(
+            f"{clause.text[:80]}*", numbers, () if len(numbers) else self._analyzer(last), clause.field, weight
+        )
         whole = self._joined([*(Term(word, clause.field, weight) for word in words), expanded])
         assert whole is not None
         return whole

@@ -9,7 +9,6 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.progress import Report, silent
@@ -17,7 +16,6 @@ from ..core.values import Topic
 from ..index.postings import Searchable
 from .fields import check_names, chosen_fields, field_weights
 from .retriever import Lexical
-from .structured import StructuredQuery
 from .weighting import Weighting
 
 WEIGHTS: Any = tuned(None, (0.5, 10.0, 0.5), (0.0, math.inf), entry=1.0)
@@ -67,14 +65,6 @@ class OverFields(Lexical):
 
     def key(self) -> str | None:
         return super(OverFields, self._complete).key()
-
-    def _structured(self, topic: Topic) -> StructuredQuery:
-        if self.searched is not self.index:
-            raise ParameterError(
-                f"topic '{topic.id}' has a structured query, which all fields are searched for: give each of "
-                f"{', '.join(self.index.state.separate)} a weight above 0, or name the field in the query, as title:word"
-            )
-        return super()._structured(topic)
 
     def entries(self, name: str) -> Mapping[str, Any]:
         if name == "fields" and self.fields is None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..storage.arrays import fixed
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 
 
@@ -44,7 +45,7 @@ class ImpactPool:
         row_of[long] = np.arange(len(long))
         best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.float32)
         positive, rows = np.zeros(lists, dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
-        summarize(0, lists, bounds, docs, weights, row_of, best, kth, positive, rows)
+        summarize(0, lists, bounds, fixed(docs), weights, fixed(row_of), best, kth, positive, rows)
         edges = np.arange(self._windows + 1) * WINDOW
         starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
         for row, number in enumerate(long.tolist()):
@@ -59,8 +60,9 @@ class ImpactPool:
         return first
 
     def _offer(self) -> None:
-        self.postings: tuple[NDArray[Any], ...] = self._lists.arrays
-        self.limits: tuple[NDArray[Any], ...] = (*self._terms.arrays, *self._rows.arrays)
+        bounds, *lists = self._lists.arrays
+        self.postings: tuple[NDArray[Any], ...] = bounds, *map(fixed, lists)
+        self.limits: tuple[NDArray[Any], ...] = tuple(map(fixed, (*self._terms.arrays, *self._rows.arrays)))
         self.nbytes = sum(array.nbytes for array in (*self.postings, *self.limits))
 
 

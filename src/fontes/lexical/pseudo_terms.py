@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError, ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
+from ..index.postings import Searchable
 from ..storage.arrays import REMEDY
 from ..storage.caches import Attached, Cached, weakly
 from ..text.proximity import Spans
+from .fields import ChosenFields
 from .impacts import MAX_MODELS
 from .pools import ImpactPool
 from .proximity import proximity_counts, spans_in
@@ -60,11 +62,11 @@ class Counts:
         return self.docs.nbytes + self.tf.nbytes
 
 
-def counts_of(index: State, clause: Leaf) -> Counts:
+def counts_of(index: Searchable, clause: Leaf) -> Counts:
     """Return the documents that match a clause, from memory or computed.
 
     Args:
-        index: The index.
+        index: The index, or some of its fields, in one of which a clause without a field then matches.
         clause: The clause, with weight 1.
 
     Raises:
@@ -73,7 +75,7 @@ def counts_of(index: State, clause: Leaf) -> Counts:
     return _COUNTS.of(index).get(clause, lambda: _counted(index, clause))
 
 
-def weights_of(index: State, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
+def weights_of(index: Searchable, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
     """Return the weights of a clause in the documents of `counts_of`, under a model.
 
     Raises:
@@ -110,13 +112,13 @@ class ClauseImpacts:
         weighting: The model.
     """
 
-    def __init__(self, index: State, weighting: Weighting) -> None:
+    def __init__(self, index: Searchable, weighting: Weighting) -> None:
         self._index, self._weighting, self._lock = index, weighting, threading.Lock()
         self._pool, self._numbers = ImpactPool(len(index)), dict[Leaf, int]()
         self._weights: Cached[Leaf, NDArray[np.float32]] = Cached(MEMORY, lambda weights: weights.nbytes)
 
     @classmethod
-    def of(cls, index: State, weighting: Weighting) -> ClauseImpacts:
+    def of(cls, index: Searchable, weighting: Weighting) -> ClauseImpacts:
         """Return the impacts of a model on an index."""
         return _IMPACTS.of(index).get(weighting, lambda: cls(weakly(index), weighting))
 
@@ -136,7 +138,7 @@ class ClauseImpacts:
             return ClauseLists([self._numbers[clause] for clause in clauses], self._pool.postings, self._pool.limits)
 
 
-def postings_of(index: State, weighting: Weighting, clause: Leaf) -> tuple[ClauseStatistics, Weighting, Postings]:
+def postings_of(index: Searchable, weighting: Weighting, clause: Leaf) -> tuple[ClauseStatistics, Weighting, Postings]:
     """Return the postings of a clause as those of a term, with the statistics and the model by which they are weighed.
 
     A clause of one field is weighed as in an index of that field alone.
@@ -155,43 +157,60 @@ def postings_of(index: State, weighting: Weighting, clause: Leaf) -> tuple[Claus
     return whole, weighting, replace(postings, fields=frequencies)
 
 
-def statistics_of(index: State, clause: Leaf) -> ClauseStatistics:
+def statistics_of(index: Searchable, clause: Leaf) -> ClauseStatistics:
     """Return the statistics by which a model weighs a clause."""
     counts, parts = counts_of(index, clause), None
     terms = term_numbers(index, clause.terms) if isinstance(clause, (Phrase, Window)) and counts.df else None
     if not clause.field:
         parts = None if terms is None else index.df[terms].astype(np.float64)
         return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts)
-    fields, place = index.field_statistics, field_number(index, clause.field)
+    fields, place = whole_of(index).field_statistics, field_number(index, clause.field)
     parts = None if terms is None else fields.df[terms, place].astype(np.float64)
     lengths = fields.lengths[:, place].astype(np.float64)
     return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts, lengths, int(fields.tokens[place]))
 
 
-def spans_of(index: State, clause: Phrase | Window, doc: int) -> Spans:
+def spans_of(index: Searchable, clause: Phrase | Window, doc: int) -> Spans:
     """Return the first and last position of each match of a clause in a document."""
+    if isinstance(index, ChosenFields) and not clause.field:
+        spans = [spans_of(index.index, replace(clause, field=name), doc) for name in index.separate]
+        return np.concatenate(spans)
     place = field_number(index, clause.field) if clause.field else -1
-    return spans_in(index, clause, term_numbers(index, clause.terms), place, doc)
+    return spans_in(whole_of(index), clause, term_numbers(index, clause.terms), place, doc)
 
 
-def field_number(index: State, name: str) -> int:
+def whole_of(index: Searchable) -> State:
+    """Return the index with all its fields."""
+    whole: State = index.index if isinstance(index, ChosenFields) else index  # type: ignore[assignment]
+    return whole
+
+
+def field_number(index: Searchable, name: str) -> int:
     """Position of a field among those that the index keeps apart.
 
     Raises:
         ParameterError: The index keeps no separate fields, or none of this name.
     """
-    names = tuple(index.field_statistics.names)
+    whole = whole_of(index)
+    names = tuple(whole.field_statistics.names)
     if name not in names:
-        raise ParameterError(f"the index {index.path} has no field '{name}'; its fields are {', '.join(names)}")
+        raise ParameterError(f"the index {whole.path} has no field '{name}'; its fields are {', '.join(names)}")
     return names.index(name)
 
 
-def term_numbers(index: State, terms: tuple[str, ...]) -> NDArray[np.int64]:
+def term_numbers(index: Searchable, terms: tuple[str, ...]) -> NDArray[np.int64]:
     """Numbers of terms, -1 for unknown ones."""
     return np.array([index.term_number(term) for term in terms], dtype=np.int64)
 
 
-def _counted(index: State, clause: Leaf) -> Counts:
+def _counted(index: Searchable, clause: Leaf) -> Counts:
+    if isinstance(index, ChosenFields):
+        if clause.field:
+            return counts_of(index.index, clause)
+        if isinstance(clause, (Phrase, Window)):
+            parts = [counts_of(index.index, replace(clause, field=name)) for name in index.separate]
+            docs, tf = np.concatenate([one.docs for one in parts]), np.concatenate([one.tf for one in parts])
+            return _added(docs, tf, len(index))
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
     place = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
@@ -220,8 +239,8 @@ def _no_counts(index: Any) -> Cached[Leaf, Counts]:
     return Cached(MEMORY, lambda counts: counts.nbytes)
 
 
-_COUNTS: Attached[State, Cached[Leaf, Counts]] = Attached("clause_counts", _no_counts)
-_IMPACTS: Attached[State, Cached[Weighting, ClauseImpacts]] = Attached("clause_impacts", lambda index: Cached(MAX_MODELS))
+_COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached("clause_counts", _no_counts)
+_IMPACTS: Attached[Searchable, Cached[Weighting, ClauseImpacts]] = Attached("clause_impacts", lambda index: Cached(MAX_MODELS))
 
 
 def shown(clause: Leaf) -> str:

@@ -123,7 +123,7 @@ class Lexical(Stage[Topics, Run]):
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def _structured(self, topic: Topic) -> StructuredQuery:
-        return StructuredQuery(self.index, topic)
+        return StructuredQuery(self.searched, topic)
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """Return the ordinals of all documents that match the topic and pass the filter, ascending."""

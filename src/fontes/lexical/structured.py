@@ -27,12 +27,12 @@ from .impacts import documents_of, documents_of_any, impacts_of, weighted_postin
 from .kernel import SORTED, best_first, search_all, search_any, search_with
 from .plans import Plan, is_union
 from .proximity import meeting
-from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of
+from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of, whole_of
 from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_topic
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
-    from ..index.state import State
+    from ..index.postings import Searchable
 
 DEEPEST = 100  # greatest nesting of groups
 MOST_WEIGHT = 1e30  # keeps scores within float32
@@ -63,14 +63,14 @@ class StructuredQuery:
     """The structured query of a topic over an index.
 
     Args:
-        index: The index.
+        index: The index, or some of its fields.
         topic: The topic.
 
     Raises:
         InputError: A clause or a weight is invalid, or groups are nested too deeply.
     """
 
-    def __init__(self, index: State, topic: Topic) -> None:
+    def __init__(self, index: Searchable, topic: Topic) -> None:
         assert topic.query is not None
         self._index, self.query = index, topic.query
         weights: dict[tuple[Leaf, tuple[Group, ...]], float] = {}
@@ -89,8 +89,11 @@ class StructuredQuery:
         self.parts = [*sorted(terms, key=lambda part: part.number), *others]
 
     def number(self, clause: Leaf) -> int | None:
-        """Number of a term of the index, -1 for an unknown one; None for other clauses."""
-        return self._index.term_number(clause.term) if type(clause) is Term and not clause.field else None
+        """Number of a term of the index, -1 for one that no document has; None for other clauses."""
+        if type(clause) is not Term or clause.field:
+            return None
+        number = self._index.term_number(clause.term)
+        return number if number >= 0 and self._index.df[number] else -1
 
     @cached_property
     def known(self) -> list[Part]:
@@ -333,7 +336,7 @@ class StructuredQuery:
         """
         index = self._index
         if isinstance(clause, Condition):
-            passed = filter_of(index, clause.where)
+            passed = filter_of(whole_of(index), clause.where)
             assert passed is not None
             return passed.mask
         mask = np.zeros(len(index), dtype=np.bool_)
@@ -377,10 +380,11 @@ class StructuredQuery:
         """Where a phrase or window stands in a document, as text: fields, and positions counted from their start."""
         if not isinstance(clause, (Phrase, Window)):
             return ""
-        starts, places = self._index.positions.field_starts[doc, :-1], []
+        whole = whole_of(self._index)
+        starts, places = whole.positions.field_starts[doc, :-1], []
         for first, last in spans_of(self._index, clause, doc).tolist():
             field = int(np.searchsorted(starts, first, side="right")) - 1
-            name = f"{self._index.fields[field]} " if len(starts) > 1 else ""
+            name = f"{whole.fields[field]} " if len(starts) > 1 else ""
             places.append(f"{name}{first - starts[field]}-{last - starts[field]}")
         more = f" and {len(places) - SPANS} more" if len(places) > SPANS else ""
         return f" at {', '.join(places[:SPANS])}{more}"

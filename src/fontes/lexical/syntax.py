@@ -168,13 +168,11 @@ class _Reader:
                 if closed is not None:
                     yield closed
                 mark = ""
-            elif (token := self._begun(at)) is not None:
-                at, one = token
+            else:
+                at, one = self._begun(at)
                 if one is not None:
                     one.mark, mark = mark, ""
                     yield one
-            else:
-                at += 1
         if len(self._fields) > 1:
             self._remark(size, "a bracket is not closed")
 
@@ -190,8 +188,8 @@ class _Reader:
         self._fields.pop()
         return end, _Token("close", at, weight=self._weight(weight[1], at) if weight else 1.0)
 
-    def _begun(self, at: int) -> tuple[int, _Token | None] | None:
-        """The end and the token of what begins here; None for a character to be skipped."""
+    def _begun(self, at: int) -> tuple[int, _Token | None]:
+        """The end and the token of what begins here; no token where that is skipped."""
         start, name = at, self._fields[-1]
         match = NAME.match(self._text, at)
         if match is not None and is_name(typed := ESCAPE.sub(r"\1", match[1])):
@@ -210,7 +208,7 @@ class _Reader:
             self._remark(start, f"{problem}; build it with separate=True (--separate)")
             name = ""
         if self._text[at] in CLOSING:
-            return self._phrase(at, name)
+            return self._phrase(at, name) or (at + 1, None)
         return self._word(start, at, name)
 
     def _opened(self, at: int, name: str) -> _Token | None:
@@ -275,7 +273,7 @@ class _Reader:
             return end, self._leaf(at, Word(text, name, factor) if most == 0 else Similar(text, most, name, factor))
         return end, self._leaf(at, Word(text, name, factor))
 
-    def _condition(self, start: int, at: int, name: str) -> tuple[int, _Token | None] | None:
+    def _condition(self, start: int, at: int, name: str) -> tuple[int, _Token | None]:
         """A comparison of a column; text where it cannot be one."""
         types, text = self._names.columns, self._text
         clause: TypedClause
@@ -291,7 +289,7 @@ class _Reader:
                 value: str | None
                 if text[at : at + 1] == '"':
                     if (match := CLOSING['"'].match(text, at)) is None:
-                        return self._phrase(at, "")
+                        return self._phrase(at, "") or (at + 1, None)
                     end, value = match.end(), ESCAPE.sub(r"\1", match[1])
                 else:
                     end = self._word_end(at)

@@ -107,7 +107,7 @@ def judgments(qrels: Qrels) -> tuple[Ints, Ints, Ints]:
 
 
 def ratio(above: Floats | Ints, below: Floats | Ints) -> Floats:
-    """Return above / below, and 0 where below is 0."""
+    """Return above / below, and 0 if below is 0."""
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
 
 

@@ -32,10 +32,10 @@ def encode(
     progress: Report = silent,
     ray: bool | str | None = None,
 ) -> None:
-    """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
+    """Store the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
     Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
-    interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
+    interrupted or killed resumes. Vectors of other types are made of this encoder's float32 vectors, if stored. An
     index may hold the vectors of several encoders; an index built anew in its place has none of them.
 
     Args:
@@ -43,10 +43,10 @@ def encode(
         encoder: Makes the vectors; a string is the model of a `SentenceEncoder`. Where its precision is "auto", it is that in
             which those of other documents were made.
         dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
-            documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
+            documents' vectors have, or float32. The weights of a learned sparse encoder are always stored
             to four decimals.
-        overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
-        progress: Is called as documents are done.
+        overwrite: Encode again documents whose vectors are stored, which are left out otherwise.
+        progress: Called as documents are encoded.
         ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
             that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
 

@@ -209,15 +209,15 @@ def parents_of(
         separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
     check_separator(separator)
     used = np.unique(run.codes)
-    places: dict[str, int] = {}
+    seen: dict[str, int] = {}
     parents = np.zeros(len(run.ids), dtype=np.int64)
     numbers = np.zeros(len(run.ids), dtype=np.int64)
     for code, passage_id in zip(used.tolist(), run.ids.take(used), strict=True):
         doc_id, numbers[code] = split_id(passage_id, separator)
         if split_at == "first":
             doc_id = passage_id.partition(separator)[0]
-        parents[code] = places.setdefault(doc_id, len(places))
-    return list(places), parents, numbers
+        parents[code] = seen.setdefault(doc_id, len(seen))
+    return list(seen), parents, numbers
 
 
 def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -267,6 +267,6 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
             # Rows are in rank order, so those of a document are too.
             order = np.argsort(of_document, kind="stable")
             starts = np.flatnonzero(np.diff(of_document[order], prepend=-1))
-            places = np.arange(run.rows) - np.repeat(starts, np.diff(starts, append=run.rows))
-            mask[order[places >= self.n]] = False
+            ranks = np.arange(run.rows) - np.repeat(starts, np.diff(starts, append=run.rows))
+            mask[order[ranks >= self.n]] = False
         return run.keep(mask)

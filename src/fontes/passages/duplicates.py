@@ -112,18 +112,18 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         self.check()
         duplicates = self._listed
         names = run.ids.take(np.arange(len(run.ids)))
-        places: dict[str, int] = {}
-        groups = np.array([places.setdefault(duplicates.get(name, name), len(places)) for name in names], dtype=np.int64)
-        nothing = places.get("", -1)
+        codes: dict[str, int] = {}
+        groups = np.array([codes.setdefault(duplicates.get(name, name), len(codes)) for name in names], dtype=np.int64)
+        nothing = codes.get("", -1)
         topics = run.topic_numbers
         row_groups = groups[run.codes]
         # Rows are in rank order, so the first of a group has its best score.
-        _, first = np.unique(topics * len(places) + row_groups, return_index=True)
+        _, first = np.unique(topics * len(codes) + row_groups, return_index=True)
         rows = np.sort(first[row_groups[first] != nothing])
         original = self.keep == "original"
         return Run.from_columns(
             run.topics,
-            Strings.of(places) if original else run.ids,
+            Strings.of(codes) if original else run.ids,
             topics[rows],
             row_groups[rows].astype(np.int32) if original else run.codes[rows],
             run.scores[rows],

@@ -195,9 +195,9 @@ class RationaleDocuments:
 
     def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
         """Return the sentences of a document picked for a topic, in text order."""
-        places = sorted(self._places.get(topic_id, {}).get(doc_id, ()))
-        texts = self.sentences.documents_for("a rationale").docs(f"{doc_id}{SENTENCE}{number}" for number, _ in places)
-        return [Rationale(number, score, _line(text)) for (number, score), text in zip(places, texts, strict=True)]
+        sentence_scores = sorted(self._sentence_scores.get(topic_id, {}).get(doc_id, ()))
+        texts = self.sentences.documents_for("a rationale").docs(f"{doc_id}{SENTENCE}{number}" for number, _ in sentence_scores)
+        return [Rationale(number, score, _line(text)) for (number, score), text in zip(sentence_scores, texts, strict=True)]
 
     @property
     def facets(self) -> Callable[..., dict[str, dict[Any, int]]]:
@@ -221,14 +221,14 @@ class RationaleDocuments:
         return marked
 
     @cached_property
-    def _places(self) -> dict[str, dict[str, list[tuple[int, float]]]]:
-        places: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    def _sentence_scores(self) -> dict[str, dict[str, list[tuple[int, float]]]]:
+        sentence_scores: dict[str, dict[str, list[tuple[int, float]]]] = {}
         for topic_id, ranking in self.sentences.items():
-            of_topic = places.setdefault(topic_id, {})
+            of_topic = sentence_scores.setdefault(topic_id, {})
             for hit in ranking:
                 doc_id, number = split_id(hit.id, SENTENCE)
                 of_topic.setdefault(doc_id, []).append((number, hit.score))
-        return places
+        return sentence_scores
 
 
 def with_rationales(run: Run, sentences: Run) -> Run:
@@ -248,7 +248,7 @@ def with_rationales(run: Run, sentences: Run) -> Run:
     if sentences.documents is None:
         sentences = sentences.with_(documents=Sentences().over(documents))
     known = RationaleDocuments(documents, sentences)
-    known._places  # noqa: B018  # which says what is wrong with an id
+    known._sentence_scores  # noqa: B018  # which says what is wrong with an id
     facts = sentences.provenance.get("reranked")
     provenance = {**run.provenance, **({} if facts is None else {"rationales": facts})}
     return run.with_(documents=known, provenance=provenance)

@@ -208,10 +208,10 @@ class Reranker(Stage[Run, Run]):
         scores = np.empty(run.rows, dtype=np.float32)
         from_cache, start = 0, time.perf_counter()
         for first, last in _groups(run.bounds):
-            used, places = np.unique(run.codes[first:last], return_inverse=True)
+            used, inverse = np.unique(run.codes[first:last], return_inverse=True)
             texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(used))]
             topic_numbers = numbers[first:last].tolist()
-            pairs = [(topics[n].text, texts[p]) for n, p in zip(topic_numbers, places.tolist(), strict=True)]
+            pairs = [(topics[n].text, texts[p]) for n, p in zip(topic_numbers, inverse.tolist(), strict=True)]
             scores[first:last], known = self._scored(pairs, _of_run(progress, first, len(pairs), run.rows, start))
             from_cache += known
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": from_cache}

@@ -252,28 +252,28 @@ class Sentences(Splitter, name="sentences"):
 
 def _windows(text: str, words: int, stride: int) -> Spans:
     """Windows of `words` words, every `stride` words, until one reaches the end."""
-    places = [match.span() for match in WORD.finditer(text)]
-    last = max(0, -(-(len(places) - words) // stride)) * stride
-    return [_span(places, start, start + words) for start in range(0, last + 1, stride)]
+    spans = [match.span() for match in WORD.finditer(text)]
+    last = max(0, -(-(len(spans) - words) // stride)) * stride
+    return [_span(spans, start, start + words) for start in range(0, last + 1, stride)]
 
 
 def _packed(text: str, sentence_spans: Spans, most: int) -> Spans:
     """Pack whole sentences up to `most` words; cut longer ones into pieces of `most` words."""
-    places = [match.span() for match in WORD.finditer(text)]
-    starts = [start for start, _ in places]
+    spans = [match.span() for match in WORD.finditer(text)]
+    starts = [start for start, _ in spans]
     # White space between sentences belongs to none; a word belongs to the sentence in which it starts.
-    edges = sorted({0, *(bisect_left(starts, start) for start, _ in sentence_spans), len(places)})
+    edges = sorted({0, *(bisect_left(starts, start) for start, _ in sentence_spans), len(spans)})
     cuts = [0]
     for start, end in pairwise(edges):
         if end - cuts[-1] > most and start > cuts[-1]:
             cuts.append(start)
         while end - cuts[-1] > most:
             cuts.append(cuts[-1] + most)
-    return [_span(places, a, b) for a, b in pairwise([*cuts, len(places)])] if places else [(0, 0)]
+    return [_span(spans, a, b) for a, b in pairwise([*cuts, len(spans)])] if spans else [(0, 0)]
 
 
-def _span(places: Spans, start: int, end: int) -> tuple[int, int]:
-    inside = places[start:end]
+def _span(spans: Spans, start: int, end: int) -> tuple[int, int]:
+    inside = spans[start:end]
     return (inside[0][0], inside[-1][1]) if inside else (0, 0)
 
 

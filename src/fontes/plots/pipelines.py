@@ -105,16 +105,14 @@ def _block(stage: AnyStage) -> Diagram:
     if isinstance(stage, Scaled):
         return _in_a_row([_block(stage.stage), _leaf(Box(0, 0, f"{stage.weight:g} ×"))])
     if isinstance(stage, Sum):
-        return _joined(stage.stages, Box(0, 0, "+"))
+        return _fork(stage.stages, Box(0, 0, "+"))
     colour = COLOURS[stage.takes.__name__, stage.gives.__name__][1]
     if isinstance(stage, Cut):
         return _leaf(Box(0, 0, f"% {stage.k}", colour=colour))
     title, *lines = [stage.name, *_parameters(stage)] if stage.name else textwrap.wrap(repr(stage), LETTERS)
     box = Box(0, 0, title, tuple(lines), colour)
     inner = getattr(stage, stage.variadic) if stage.variadic else ()
-    return (
-        _joined(inner, replace(box, colour="white")) if inner and all(isinstance(one, Stage) for one in inner) else _leaf(box)
-    )
+    return _fork(inner, replace(box, colour="white")) if inner and all(isinstance(one, Stage) for one in inner) else _leaf(box)
 
 
 def _parameters(stage: AnyStage) -> Iterator[str]:
@@ -143,7 +141,7 @@ def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
     return row
 
 
-def _joined(stages: Sequence[AnyStage], box: Box) -> Diagram:
+def _fork(stages: Sequence[AnyStage], box: Box) -> Diagram:
     blocks: list[Diagram] = []
     for stage in stages:
         blocks.append(_block(stage).moved(0, sum(block.rows for block in blocks)))

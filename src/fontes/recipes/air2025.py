@@ -19,6 +19,7 @@ from .learning import RecipeTraining
 from .sides import side_of
 
 DRAWS = ("numpy", "sklearn")
+MINING: Mapping[str, Any] = {"guard_duplicates": False}
 ONE_TO_ONE: Mapping[str, Any] = {"epochs": 1, "warm_up": 100, "weight_decay": 0.01, "order": "shuffled", "best": "last"}
 AS_RUN: Mapping[str, Any] = {
     "draw": "sklearn",
@@ -174,7 +175,7 @@ class Air2025(LearningRecipe, name="air2025"):
                 systems[row_of(name)] = index.dense(encoder, k=self.candidates)
         return systems
 
-    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         if self.draw == "numpy":
             return super().halves(topics, qrels)
         # As pandas' drop_duplicates: the first post of each text, with its judgments alone.
@@ -201,14 +202,15 @@ class Air2025(LearningRecipe, name="air2025"):
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
     def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        if self.reranker is not None:
-            return learning.noted("reranker", self.reranker)
-        window = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True}
-        return learning.cross_encoder("reranker", self.start, candidates, self._settings(), guard_duplicates=False, **window)
+        window = {
+            "per_positive": self.negatives,
+            "ranks": (1, self.negatives + 1),
+            "gold_last": True,
+            "guard_duplicates": False,
+        }
+        return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **window)
 
     def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        if self.reranker_1to1 is not None or self.start_1to1 is None:
-            return learning.noted("reranker-1to1", str(self.reranker_1to1))
-        settings = self._settings().with_(**ONE_TO_ONE)
-        window = {"per_positive": 1, "ranks": (1, self.candidates)}
-        return learning.cross_encoder("reranker-1to1", self.start_1to1, candidates, settings, guard_duplicates=False, **window)
+        start, settings = self.start_1to1 or "", self._settings().with_(**ONE_TO_ONE)
+        window = {**MINING, "per_positive": 1, "ranks": (1, self.candidates)}
+        return learning.model("reranker-1to1", start, candidates, settings, self.reranker_1to1, **window)

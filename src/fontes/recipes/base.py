@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,7 +16,7 @@ from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.progress import Report, silent
 from ..core.registry import Registry, nearest
-from ..datasets import named, splits_of
+from ..datasets import named
 from ..experiments import Collection
 from ..experiments.problems import NOTHING, Problems, System, as_options
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
@@ -30,22 +30,17 @@ from .result import PICTURE, Others, RecipeResult, drawn_as_svg, shown
 from .sides import (
     LEAKS,
     Splits,
-    check_apart,
     check_leaks,
     distinct,
-    measured_apart,
+    divided_apart,
     parted,
-    qrels_from,
-    side_from,
-    side_of,
-    topics_from,
-    with_topics_of,
+    read_sides,
     without_leaks,
 )
 
 Systems = dict[str, Stage[Topics, Run]]
-Division = tuple[Topics, Qrels | None, RecipeTraining | None]
-"""Topics to search, judgments to measure with, and the learning."""
+Division = tuple[Topics, Qrels | None, RecipeTraining]
+"""Topics to search, judgments to measure with, and the learning, empty for a recipe that learns nothing."""
 
 PUBLISHED: Mapping[str, str] = {"origin": "published"}
 """Metadata of a parameter whose default the publication states: `k1: float = field(default=1.5, metadata=PUBLISHED)`."""
@@ -96,15 +91,18 @@ class Recipe(Part, ABC):
             registry.add(name, cls)
 
     @abstractmethod
-    def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
+    def systems(self, collection: Collection) -> Systems:
         """Return the systems by name, each from topics to a run, which is saved under that name, folders included.
 
         First called with a collection without documents, so that problems are found before anything is built.
         """
 
-    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
-        """Return the function that makes the systems, given the learning of a recipe that learns; None: only inspected."""
-        return self.systems
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
+        """Return the systems of a recipe that learns, by name, as `systems` of others.
+
+        First called with a `learning` without topics and folder, which gives the starting models.
+        """
+        return self.systems(collection)
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         """Return the topics to search, their judgments, and the learning.
@@ -120,7 +118,7 @@ class Recipe(Part, ABC):
         """
         if train is not None or dev is not None:
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
-        return topics, qrels, None
+        return topics, qrels, RecipeTraining()
 
     def for_topics(self, topics: Topics) -> Self:
         """Return the recipe adapted to topics that may lack a field; unchanged by default."""
@@ -186,7 +184,7 @@ class Recipe(Part, ABC):
 
     def build(
         self, collection: object, folder: str | Path, progress: Report = silent, learning: RecipeTraining | None = None
-    ) -> dict[str, Stage[Topics, Run]]:
+    ) -> Systems:
         """Return the systems over a collection, ready to search or to `compare`.
 
         Args:
@@ -197,10 +195,10 @@ class Recipe(Part, ABC):
         """
         self.check()
         problems = Problems()
-        self._look(problems, None)
-        self._say_all(problems, None)
-        make = self.systems_with(learning and learning.at(Path(folder), progress))
-        systems: Any = reproducible(make(Collection(_source(collection), folder, progress)))
+        self._look(problems)
+        self._raise_all(problems)
+        learning = RecipeTraining() if learning is None else replace(learning, folder=Path(folder), progress=progress)
+        systems: Any = reproducible(self.learned_systems(Collection(_source(collection), folder, progress), learning))
         for stage in systems.values():
             stage.prepare(progress)
         return systems  # type: ignore[no-any-return]
@@ -250,61 +248,36 @@ class Recipe(Part, ABC):
                 reported together with settings that avoid them.
         """
         self.check()
-        problems = Problems()
-        documents, division, others = None, None, None
-        chosen: tuple[Measure, ...] = ()
         check_leaks(leaks)
+        problems, recipe = Problems(), self
+        documents, chosen, others = Collection([], output), tuple[Measure, ...](), Others()
+        division: Division | None = None
         with problems.collected():
             documents = Collection(_source(collection), output)
         with problems.collected():
             chosen = tuple(parse_all(measures or self.measures))
+        sources = read_sides(problems, topics, qrels, split, train, dev)
         with problems.collected():
-            division, known = self._division(problems, topics, qrels, split, train, dev)
-            if division and division[2]:
-                measured = division[0] if division[1] is not None else Topics()
-                sides = without_leaks(division[2], measured, self.as_read, drop=train is None or leaks == "drop")
-                self.check_sides(sides)
-                division = (*division[:2], sides)
-            others = Others.of(runs, division[0], known, chosen) if division else None
-        recipe = self.for_topics(division[0]) if division else self
-        recipe._look(problems, division and division[0], division and division[1])
-        recipe._say_all(problems, division and division[0])
-        assert documents is not None
+            if sources is not None:
+                searched, judged, learning = division = self.divided(*sources)
+                measured = Topics() if judged is None else searched
+                learning = without_leaks(learning, measured, self.as_read, drop=train is None or leaks == "drop")
+                self.check_sides(learning)
+                division = searched, judged, replace(learning, folder=Path(output), progress=progress)
+                recipe, known = self.for_topics(searched), [row for one in sources[1:] if one for row in one.rows()]
+                others = Others.of(runs, searched, None if sources[1:] == (None, None, None) else Qrels(known), chosen)
+        recipe._look(problems, division)
+        recipe._raise_all(problems, division)
         assert division is not None
-        assert others is not None
-        learning = division[2] and division[2].at(Path(output), progress)
-        plan = recipe._plan(documents, (division[0], division[1], learning), chosen, others)
-        return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=learning, others=others)
-
-    def _division(
-        self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
-    ) -> tuple[Division | None, Qrels | None]:
-        """Return the division, or None if part of it cannot be read (the problem is collected); and all judgments."""
-        if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
-            splits_of((), None if split is None else str(split))
-        parsed: Topics | None = None
-        judged: list[Qrels | None] = []
-        with problems.collected():
-            parsed = topics_from(topics, qrels, split)
-        with problems.collected():
-            judged.append(qrels_from(qrels, topics, split))
-        sides: list[Qrels | None] = []
-        for name, source in (("train", train), ("dev", dev)):
-            with problems.collected():
-                sides.append(side_from(source, name, topics, qrels))
-        if parsed is None or not judged or len(sides) < 2:
-            return None, None
-        if any(sides):
-            parsed = with_topics_of(parsed, sides, topics)
-        known = [one for one in (*judged, *sides) if one is not None]
-        return self.divided(parsed, judged[0], *sides), Qrels(row for one in known for row in one.rows()) if known else None
+        plan = recipe._plan(documents, division, chosen, others)
+        return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
 
     def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
         topics, qrels, learning = division
-        make, built = self.systems_with(learning), dict[str, Stage[Topics, Run]]()
+        built: Systems = {}
 
         def systems(collection: Collection) -> Mapping[str, System]:
-            built.update(make(collection))
+            built.update(self.learned_systems(collection, learning))
             return others.beside(built)
 
         def pages(results: Results) -> dict[str, str]:
@@ -314,8 +287,8 @@ class Recipe(Part, ABC):
             page = result.to_markdown(picture=PICTURE if picture else "")
             return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
 
-        data: dict[str, Any] = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
-        data |= {} if learning is None else learning.hashes
+        data = {"documents": documents.hash, "topics": hash_of_topics(topics)}
+        data |= {} if qrels is None else {"qrels": hash_of_qrels(qrels)}
         return Plan(
             systems=systems,
             documents=documents,
@@ -326,29 +299,41 @@ class Recipe(Part, ABC):
             measured=self.measured,
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
-            data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
+            data={**{name: {"sha256": one} for name, one in data.items()}, **learning.hashes},
             pages=pages,
         )
 
-    def _look(self, problems: Problems, topics: Topics | None, qrels: Qrels | None = None) -> None:
+    def _look(self, problems: Problems, division: Division | None = None) -> None:
         """Collect the problems of a run on these topics; None: on any."""
-        if topics is not None:
+        if division is not None:
             with problems.collected():
-                self._check_sources(topics, qrels)
-            for error in self.problems_of(topics):
+                self._check_sources(*division[:2])
+            for error in self.problems_of(division[0]):
                 problems.add(error)
-        for name in parameters(type(self)):
-            if isinstance(getattr(self, name), str) and "Stage[" in parameters(type(self))[name].kind:
+        for name, parameter in parameters(type(self)).items():
+            if isinstance(getattr(self, name), str) and "Stage[" in parameter.kind:
                 with problems.collected():
                     if (stage := self.stage(name)) is not None:
                         problems.look_at(stage)
-        problems.look_at_systems(f"recipe {self.name}", self.systems_with(None))
+        problems.look_at_systems(f"recipe {self.name}", partial(self.learned_systems, learning=RecipeTraining()))
 
-    def _say_all(self, problems: Problems, topics: Topics | None) -> None:
+    def _raise_all(self, problems: Problems, division: Division | None = None) -> None:
         """Raise the collected problems, with the settings of `without` that avoid them."""
-        left = {way: self._left(way, topics, problems) for way in ((), *self.without) if problems.errors and self.without}
-        own = left.pop((), frozenset())
-        ways = {text: [way for way, rest in left.items() if rest <= own - {text}] for text in own}
+        if not problems.errors:
+            return
+
+        def left(settings: Iterable[str]) -> set[str]:
+            """Problems of the recipe with these settings."""
+            rest = Problems(problems.needs)
+            with rest.collected():
+                other = self.set(settings)
+                other.check()
+                other._look(rest, division and (division[0], None, division[2]))
+            return set(rest.errors)
+
+        own = left(()) if self.without else set()
+        rests = {way: left(way) for way in self.without}
+        ways = {text: [way for way, rest in rests.items() if rest <= own - {text}] for text in own}
         said = {}
         for text in problems.errors:
             options = [f"{as_options(way)} {self.without[way]}" for way in ways.get(text, ())]
@@ -356,16 +341,14 @@ class Recipe(Part, ABC):
                 options.append(f"{as_options([setting])} reads another model")
             if options:
                 said[text] = " or ".join(options)
-        together = tuple(
-            dict.fromkeys(setting for text in problems.errors for way in ways.get(text, ())[:1] for setting in way)
-        )
-        if together and self._left(together, topics, problems):
-            together = ()
-        for setting in together:  # drops settings that the others make unnecessary
-            fewer = tuple(other for other in together if other != setting)
-            if fewer and not self._left(fewer, topics, problems):
+        together = list(dict.fromkeys(setting for text in problems.errors for way in ways.get(text, ())[:1] for setting in way))
+        if together and left(together):
+            together = []
+        for setting in tuple(together):  # drops settings that the others make unnecessary
+            fewer = [other for other in together if other != setting]
+            if fewer and not left(fewer):
                 together = fewer
-        problems.raise_all(f"recipe {self.name}", said, together)
+        problems.raise_all(f"recipe {self.name}", said, tuple(together))
 
     def _other_model(self, problem: str) -> str | None:
         for name, value in self.params().items():
@@ -373,14 +356,6 @@ class Recipe(Part, ABC):
                 if model in problem:
                     return f"{name}={value.replace(model, 'FOLDER')}"
         return None
-
-    def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
-        left = Problems(problems.needs)
-        with left.collected():
-            other = self.set(settings)
-            other.check()
-            other._look(left, topics)
-        return frozenset(left.errors)
 
     def _check_sources(self, topics: Topics, qrels: Qrels | None) -> None:
         if not topics:
@@ -410,38 +385,26 @@ class LearningRecipe(Recipe):
     seed: int = 0
 
     @abstractmethod
-    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
-        """Return the systems by name, as `systems` of other recipes.
-
-        First called with a `learning` without topics and folder, which gives the starting models.
-        """
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems: ...
 
     def systems(self, collection: Collection) -> Systems:
         raise ParameterError(f"recipe {self.name} learns: give topics and judgments to learn from")
 
-    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], Systems]:
-        return partial(self.learned_systems, learning=learning or RecipeTraining())
-
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
-        measured: tuple[Topics, Qrels | None]
-        if train is None:
-            if dev is not None:
-                raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
-            if qrels is None:
-                raise InputError(
-                    f"recipe {self.name} learns from judgments: give train, or qrels, to learn from a part of them"
-                )
-            whole, measured = self.halves(topics, qrels)
+        if train is not None:
+            searched, judged, learning = divided_apart(topics, qrels, train, dev)
+        elif dev is not None:
+            raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
+        elif qrels is None:
+            raise InputError(f"recipe {self.name} learns from judgments: give train, or qrels, to learn from a part of them")
         else:
-            whole, measured = side_of(topics, train, train), measured_apart(topics, qrels, {*train, *(dev or ())})
-            check_apart({"measure with": measured[1] or (), "learn from": train, "choose with": dev or ()})
-        if not whole.topics:
+            whole, (searched, judged) = self.halves(topics, qrels)
+            learning = RecipeTraining(whole)
+        if not learning.train.topics:
             raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
         if dev is None:
-            learned, chosen = parted(*whole, self.held_out, self.seed)
-        else:
-            learned, chosen = whole, side_of(topics, dev, dev)
-        return *measured, RecipeTraining(learned, chosen)
+            learning = RecipeTraining(*parted(*learning.train, self.held_out, self.seed))
+        return searched, judged, learning
 
     def check_sides(self, learning: RecipeTraining) -> None:
         chosen = len(learning.dev.qrels)
@@ -449,7 +412,7 @@ class LearningRecipe(Recipe):
             more = "give more topics, more as dev, or a greater held_out"
             raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {chosen}; {more}")
 
-    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         """Return the judged topics to learn from and those to measure with: by default a share, without duplicates."""
         whole, measured = parted(*distinct(topics, qrels), self.test, self.seed)
         if not measured.topics or not whole.topics:

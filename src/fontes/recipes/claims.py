@@ -89,7 +89,7 @@ class Claims(LearningRecipe, name="claims"):
         claims = fuse(first, reranked, method="wsum", weights=weights)
         return {"bm25": bm25, **retrievers, "fused": fused, "reranked": reranked, "claims": claims}
 
-    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         sides = split(topics, qrels, self.test, seed=self.seed)
         return sides.train, sides.test
 
@@ -138,18 +138,14 @@ class Claims(LearningRecipe, name="claims"):
         return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
 
     def _encoder(self, index: Index, learning: RecipeTraining) -> str:
-        if self.encoder is not None:
-            return learning.noted("encoder", self.encoder)
         settings = ENCODER.with_(precision=self.precision, seed=self.seed)
         drawn: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
-        return learning.bi_encoder("encoder", self.start, self._candidates(index), settings, **drawn)
+        return learning.model("encoder", self.start, self._candidates(index), settings, self.encoder, **drawn)
 
     def _reranker(self, index: Index, learning: RecipeTraining) -> str:
-        if self.reranker is not None:
-            return learning.noted("reranker", self.reranker)
         settings = RERANKER.with_(precision=self.precision, seed=self.seed)
         drawn: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self.seed}
-        return learning.cross_encoder("reranker", self.start, self._candidates(index), settings, **drawn)
+        return learning.model("reranker", self.start, self._candidates(index), settings, self.reranker, **drawn)
 
 
 def _numbers(name: str, text: str) -> Iterator[float]:

@@ -22,9 +22,9 @@ from ..text import Analyzer
 from ..train import BiEncoderSettings
 from ..train.runner.running import check_training
 from ..tuning import tune
-from .base import Division, Recipe
-from .learning import NOBODY, RecipeTraining
-from .sides import check_apart, measured_apart, side_of
+from .base import Division, Recipe, Systems
+from .learning import RecipeTraining
+from .sides import divided_apart
 
 if TYPE_CHECKING:
     from ..lexical import BM25
@@ -62,7 +62,7 @@ System = Stage[Topics, Run]
 T = TypeVar("T")
 
 
-class EvidenceRows:
+class EvidenceRows(dict[str, System]):
     """Systems of the table, with notes on their models and on what is left out.
 
     Args:
@@ -71,20 +71,9 @@ class EvidenceRows:
     """
 
     def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
+        super().__init__()
         self._recipe, self._learning = recipe, learning
-        self._systems: dict[str, System] = {}
         self._defaults = {name: one.default for name, one in parameters(type(recipe)).items()}
-
-    def __setitem__(self, name: str, system: System) -> None:
-        self._systems[name] = system
-
-    def first(self, *names: str) -> System | None:
-        """Return the first of these rows that is available."""
-        return next((self._systems[name] for name in names if name in self._systems), None)
-
-    def done(self) -> dict[str, System]:
-        """Rows by name."""
-        return self._systems
 
     def with_analyzer(self, row: str, analyzer: str, system: Callable[[str], System]) -> None:
         """Add a row over its own index, unless its analyzer is unavailable."""
@@ -95,7 +84,7 @@ class EvidenceRows:
                 raise
             self._leave_out(row, str(error))
         else:
-            self._systems[row] = system(analyzer)
+            self[row] = system(analyzer)
 
     def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
         """Add a row with the model of a parameter, if there is one; `row` is its name if that differs from the parameter's.
@@ -110,7 +99,7 @@ class EvidenceRows:
         elif model == self._defaults[parameter] and (why := _lacking(model)):
             self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
         else:
-            self._systems[row or parameter] = built = system(model)
+            self[row or parameter] = built = system(model)
             self._note(row or parameter, model, built)
 
     def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
@@ -122,8 +111,8 @@ class EvidenceRows:
             return
         if learning.folder is not None:
             settings = settings_of(recipe).with_(max_length=_beyond_tokenizer(start) if parameter in TRAINED else None)
-            start = learning.bi_encoder(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
-        self._systems[parameter] = system(start)
+            start = learning.model(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
+        self[parameter] = system(start)
 
     def tuned(self, bm25: BM25) -> System:
         """Return BM25 with the k1, b and k3 that are best on the training topics, or unchanged without any."""
@@ -137,7 +126,7 @@ class EvidenceRows:
             said = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
             what = f"{said}, with which {TUNED_BY} was best on {len(side.qrels):,} topics"
             self._learning.notes.append({"role": row, "chosen": what})
-        self._systems[row] = bm25
+        self[row] = bm25
         return bm25
 
     def _leave_out(self, row: str, why: str) -> None:
@@ -310,20 +299,13 @@ class Evidence(Recipe, name="evidence"):
     precision: str = "auto"
     seed: int = 0
 
-    def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        return self._table(collection, RecipeTraining())
-
-    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
-        return partial(self._table, learning=learning or RecipeTraining())
+    def systems(self, collection: Collection) -> Systems:
+        return self.learned_systems(collection, RecipeTraining())
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
-        if train is None and dev is None:
-            return topics, qrels, RecipeTraining()
         if train is not None and starts_of(self):
             check_training("training an encoder")
-        check_apart({"measure with": qrels or (), "learn from": train or (), "choose with": dev or ()})
-        learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
-        return *measured_apart(topics, qrels, {*(train or ()), *(dev or ())}), RecipeTraining(learned, chosen)
+        return super().divided(topics, qrels, None, None) if train is dev is None else divided_apart(topics, qrels, train, dev)
 
     def check(self) -> None:
         if self.language not in LANGUAGES:
@@ -331,8 +313,8 @@ class Evidence(Recipe, name="evidence"):
         check_whole("recipe evidence: reread", self.reread)
         settings_of(self)
 
-    def _table(self, collection: Collection, learning: RecipeTraining) -> dict[str, Stage[Topics, Run]]:
-        """Rows by name whose requirements are met."""
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
+        """Return the rows by name whose requirements are met."""
         rows = EvidenceRows(self, learning)
         index = collection.index(self.language)
 
@@ -371,7 +353,7 @@ class Evidence(Recipe, name="evidence"):
 
         # Both, and reranked.
         hybrid = bm25
-        if (dense := rows.first("trained", "e5", "encoder")) is not None:
+        if (dense := rows.get("trained") or rows.get("e5") or rows.get("encoder")) is not None:
             weights = learning.weights("hybrid", (bm25, dense), "RR@10") if learning.dev.qrels else None
             hybrid = fuse(bm25, dense) if weights is None else fuse(bm25, dense, method="wsum", weights=weights)
             rows["hybrid"] = hybrid
@@ -379,4 +361,4 @@ class Evidence(Recipe, name="evidence"):
         rows.with_model(
             "reranker", lambda model: hybrid % self.reread >> of_name(CrossEncoder, model, cache=scores), row="reranked"
         )
-        return rows.done()
+        return rows

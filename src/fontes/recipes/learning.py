@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,6 @@ class RecipeTraining:
     progress: Report = silent
     notes: list[dict[str, Any]] = field(default_factory=list)
 
-    def at(self, folder: Path, progress: Report) -> RecipeTraining:
-        """Return a copy with a folder and a progress report."""
-        return replace(self, folder=folder, progress=progress)
-
     @property
     def chooses(self) -> bool:
         """Whether there are topics to choose with, or the recipe is only inspected."""
@@ -80,26 +76,6 @@ class RecipeTraining:
         """Return the run of a stage on the topics of a side, from the cache if it is there."""
         assert self.folder is not None
         return Searches(side.topics, Cache(self.folder / CACHE), self.progress).of("", self._ready(stage)).run
-
-    def cross_encoder(
-        self, role: str, start: str, candidates: Stage[Topics, Run], settings: CrossEncoderSettings, **mining: Any
-    ) -> str:
-        """Return the folder of a cross-encoder trained from `start` on negatives out of `candidates`.
-
-        Args:
-            role: The recipe's name for the model.
-            start: Model to train.
-            candidates: Source of negatives.
-            settings: Training settings.
-            **mining: Parameters of `mine_negatives`.
-        """
-        return self._trained("cross-encoder", role, start, candidates, settings, mining)
-
-    def bi_encoder(
-        self, role: str, start: str, candidates: Stage[Topics, Run], settings: BiEncoderSettings, **mining: Any
-    ) -> str:
-        """Return the folder of a bi-encoder, with the parameters of `cross_encoder`."""
-        return self._trained("bi-encoder", role, start, candidates, settings, mining)
 
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
@@ -161,35 +137,49 @@ class RecipeTraining:
         one.prepare(self.progress)
         return one  # type: ignore[no-any-return]
 
-    def _trained(
+    def model(
         self,
-        kind: str,
         role: str,
         start: str,
         candidates: Stage[Topics, Run],
         settings: CrossEncoderSettings | BiEncoderSettings,
-        mining: Mapping[str, Any],
+        ready: str | None = None,
+        **mining: Any,
     ) -> str:
+        """Return the folder of a model trained from `start` on negatives out of `candidates`.
+
+        Args:
+            role: The recipe's name for the model.
+            start: Model to train.
+            candidates: Source of negatives.
+            settings: Training settings, of a cross-encoder or a bi-encoder.
+            ready: Model that is trained already, returned in its place.
+            **mining: Parameters of `mine_negatives`.
+        """
         from ..neural.models.hub import fingerprint, located
 
+        if ready is not None:
+            return self.noted(role, ready)
+        kind = "bi-encoder" if isinstance(settings, BiEncoderSettings) else "cross-encoder"
         check_training(f"training a {kind}")
         if self.folder is None:
             return Start(start)
         if not self.train.qrels:
             raise InputError("there are no judgments to learn from; give some as train")
-        start_of = fingerprint(located(start, kind, kind))
         data = [_hash(self.train), _hash(self.dev), self._ready(candidates).key() or repr(candidates)]
-        key = hash_json([version("fontes"), kind, start_of, settings.model_dump(), dict(mining), data])
+        of_start = fingerprint(located(start, kind, kind))
+        key = hash_json([version("fontes"), kind, of_start, settings.model_dump(), mining, data])
         place = self.folder / MODELS / f"{kind}-{key[:16]}"
         if not place.exists():
-            examples, validation = self._examples(self.train, candidates, mining), None
-            if self.dev.qrels:
-                validation = self._examples(self.dev, candidates, mining)
+            examples = self._examples(self.train, candidates, mining)
+            validation = self._examples(self.dev, candidates, mining) if self.dev.qrels else None
             if isinstance(settings, BiEncoderSettings):
                 train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
             else:
                 train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
         return self.noted(role, str(place))
+
+    cross_encoder = bi_encoder = model  # the former names
 
     def _examples(self, side: Side, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> Examples:
         return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples

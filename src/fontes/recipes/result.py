@@ -113,13 +113,13 @@ class RecipeResult(Results):
 
     Args:
         recipe: Recipe.
-        learning: Learning of the recipe; None: it learns nothing.
+        learning: Learning of the recipe; empty if it learns nothing.
         others: Other runs.
         reads: How much of the documents the encoders read, by system; for the page only.
     """
 
     recipe: Recipe = field(kw_only=True)
-    learning: RecipeTraining | None = None
+    learning: RecipeTraining = field(default_factory=RecipeTraining)
     others: Others = field(default_factory=Others)
     reads: Mapping[str, Sequence[TokenLimit]] = field(default_factory=dict)
 
@@ -159,7 +159,7 @@ class RecipeResult(Results):
             "published_on": self.recipe.published_on,
             "intervals": {name: {m: asdict(value) for m, value in row.items()} for name, row in self.intervals().items()},
             "runs_of_others": {name: {m: asdict(value) for m, value in row.items()} for name, row in self.others.apart.items()},
-            "learned": [] if self.learning is None else self.learning.notes,
+            "learned": self.learning.notes,
             **self.lock,
             "systems": systems,
         }
@@ -275,10 +275,8 @@ def _reads(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
     return ["## Tokens that encoders read", about, _table(["system", "tokens read", "documents cut", "documents"], rows)]
 
 
-def learned_parts(learning: RecipeTraining | None) -> list[str]:
+def learned_parts(learning: RecipeTraining) -> list[str]:
     """Return models and choices as parts of a page; none for a recipe that learns nothing."""
-    if learning is None:
-        return []
     train, dev = len(learning.train.topics), len(learning.dev.topics)
     parts = [f"{train:,} topics to learn from, {dev:,} to choose with and to validate on."] if train or dev else []
     models = [note for note in learning.notes if "model" in note]
@@ -303,10 +301,9 @@ def learned_parts(learning: RecipeTraining | None) -> list[str]:
     return parts
 
 
-def without_lines(learning: RecipeTraining | None) -> list[str]:
+def without_lines(learning: RecipeTraining) -> list[str]:
     """Return a sentence for each system that is left out."""
-    notes = [] if learning is None else learning.notes
-    return [f"{note['role']}: {note['without']}" for note in notes if "without" in note]
+    return [f"{note['role']}: {note['without']}" for note in learning.notes if "without" in note]
 
 
 def _model(note: Mapping[str, Any]) -> list[str]:

@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..core import InputError, ParameterError, Qrels, Topic, Topics
 from ..datasets import dataset, named, qrels_of, splits_of, topics_of
+from ..experiments.problems import Problems
 from ..train import Side
-from .learning import RecipeTraining
+from .learning import NOBODY, RecipeTraining
 
 Splits = str | Sequence[str] | None
+Sources = tuple[Topics, Qrels | None, Qrels | None, Qrels | None]
+"""Topics, their judgments, and judgments to learn from and to choose with."""
 
 
-def topics_from(source: object, beside: object, split: Splits) -> Topics:
-    """Return the topics of a value, a file or collection, or a tuple of names; of one or more splits.
+def read_sides(problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object) -> Sources | None:
+    """Return what the arguments of `Recipe.run` name; None if one of them cannot be read, which is collected.
 
-    If `beside`, the judgments, have splits and the topics are a file, the split applies to the judgments.
+    If the judgments have splits and the topics are a file, the split applies to the judgments.
     """
-    names = _names(source)
-    if names is None:
-        return Topics.read(source)
+    if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
+        splits_of((), None if split is None else str(split))
+    of_topics, of_qrels = _names(topics), _names(qrels)
+    values: list[Any] = []
+    with problems.collected():
+        values.append(_topics_from(_each(of_topics, of_qrels, split)) if of_topics else Topics.read(topics))
+    with problems.collected():
+        pieces = (qrels_of(name, split=one) for name, one in _each(of_qrels, of_topics, split))
+        values.append(Qrels(row for piece in pieces for row in piece.rows()) if of_qrels else _qrels(qrels))
+    for option, source in (("train", train), ("dev", dev)):
+        with problems.collected():
+            values.append(_side(source, option, [*of_qrels, *of_topics]) if isinstance(source, str) else _qrels(source))
+    if len(values) < 4:
+        return None
+    lacking = {topic_id for side in values[2:] if side for topic_id in side} - set(values[0])
+    more = {topic.id: topic for topic in _topics_of_other_splits(of_topics, lacking)}
+    return Topics([*values[0].values(), *more.values()]), values[1], values[2], values[3]
+
+
+def _topics_from(pieces: Iterable[tuple[str, str | None]]) -> Topics:
     topics: dict[str, Topic] = {}
-    for name, one in _each(names, _names(beside) or (), split):
-        for topic in topics_of(name, split=one).values():
+    for name, split in pieces:
+        for topic in topics_of(name, split=split).values():
             if topics.setdefault(topic.id, topic).text != topic.text:
                 raise InputError(f"{name}: topic '{topic.id}' has another text there than before; give topics ids that differ")
     return Topics(topics.values())
 
 
-def qrels_from(source: object, beside: object, split: Splits) -> Qrels | None:
-    """Return the judgments, as `topics_from` does; None for None."""
-    names = _names(source)
-    if names is None:
-        return None if source is None else Qrels.of(source)
-    return Qrels(row for name, one in _each(names, _names(beside) or (), split) for row in qrels_of(name, split=one).rows())
+def _qrels(source: object) -> Qrels | None:
+    return None if source is None else Qrels.of(source)
 
 
-def side_from(source: object, option: str, topics: object, qrels: object) -> Qrels | None:
-    """Return the judgments of a side, "train" or "dev": of a file, a split of what `topics` or `qrels` name, or a value."""
-    if not isinstance(source, str):
-        return None if source is None else Qrels.of(source)
-    collections = [name for name in (*(_names(qrels) or ()), *(_names(topics) or ())) if _has_splits(name)]
+def _side(source: str, option: str, names: Sequence[str]) -> Qrels:
+    """Judgments of a side, "train" or "dev": of a file, or a split of the first collection that is named."""
+    collections = [name for name in names if _has_splits(name)]
     splits = [split for name in collections[:1] for split in dataset(name.removeprefix("sample:").removeprefix("irds:")).splits]
     if source in splits:
         return qrels_of(collections[0], split=source)
@@ -54,25 +69,19 @@ def side_from(source: object, option: str, topics: object, qrels: object) -> Qre
     raise InputError(f"{option} is a file of judgments or a split, and '{source}' is no file; {there}")
 
 
-def with_topics_of(topics: Topics, sides: Sequence[Qrels | None], source: object) -> Topics:
-    """Return the topics, followed by those judged in `sides` that only other splits of `source` have."""
-    lacking = {topic_id for side in sides if side for topic_id in side} - set(topics)
-    more: dict[str, Topic] = {}
-    for name in _names(source) or ():
-        if lacking and _has_splits(name):
+def _topics_of_other_splits(names: Iterable[str], lacking: set[str]) -> Iterator[Topic]:
+    """Yield the lacking topics from all splits."""
+    for name in names if lacking else ():
+        if _has_splits(name):
             whole = named(name)
-            each = [whole.topics(split) for split in whole.splits] if whole else [topics_of(name)]
-            more |= {topic.id: topic for one in each for topic in one.values() if topic.id in lacking}
-    return Topics([*topics.values(), *more.values()])
+            for one in [whole.topics(split) for split in whole.splits] if whole else [topics_of(name)]:
+                yield from (topic for topic in one.values() if topic.id in lacking)
 
 
-def _names(source: object) -> tuple[str, ...] | None:
-    """Names of files and collections; None if the source is something else."""
-    if isinstance(source, str):
-        return (source,)
-    if isinstance(source, tuple) and source and all(isinstance(one, str) for one in source):
-        return source
-    return None
+def _names(source: object) -> tuple[str, ...]:
+    """Names of files and collections; none if the source is something else."""
+    names = source if isinstance(source, tuple) else (source,)
+    return names if all(isinstance(one, str) for one in names) else ()
 
 
 def _each(names: Sequence[str], beside: Sequence[str], split: Splits) -> Iterator[tuple[str, str | None]]:
@@ -181,18 +190,20 @@ def _shown(topic: Topic) -> str:
     return f'"{text[:SHOWN]}{"…" if len(text) > SHOWN else ""}"'
 
 
-def measured_apart(topics: Topics, qrels: Qrels | None, others: set[str]) -> tuple[Topics, Qrels | None]:
-    """Return the topics to search: the measured ones; without judgments, those that nothing is learned from."""
-    if qrels is not None:
-        return topics.judged(qrels), qrels
-    return Topics(topic for topic in topics.values() if topic.id not in others), None
+def divided_apart(
+    topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None
+) -> tuple[Topics, Qrels | None, RecipeTraining]:
+    """Return the topics to search and the sides that judgments name; without qrels, the topics on no other side.
 
-
-def check_apart(sides: dict[str, object]) -> None:
-    """Raise InputError for a topic that is on two sides."""
+    Raises:
+        InputError: A topic is on two sides.
+    """
     uses: dict[str, str] = {}
-    for use, ids in sides.items():
-        for topic_id in ids:  # type: ignore[attr-defined]
+    for use, side in (("measure with", qrels), ("learn from", train), ("choose with", dev)):
+        for topic_id in side or ():
             if topic_id in uses:
                 raise InputError(f"topic '{topic_id}' is one to {uses[topic_id]} and to {use}; a topic has one use")
             uses[topic_id] = use
+    searched = Topics(topic for topic in topics.values() if topic.id not in uses) if qrels is None else topics.judged(qrels)
+    learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
+    return searched, qrels, RecipeTraining(learned, chosen)

@@ -16,7 +16,7 @@ from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
 from ..text.external import spacy_pipeline, version_of
-from .turns import earlier, joined, rewritten, utterance
+from .turns import earlier, join_texts, rewritten, utterance
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -83,8 +83,8 @@ class HQE(Stage[Topics, Topics], name="hqe"):
             said = [words[text] for text in (*before, own)]
             subject = [word for turn in said for word in turn if best[word] >= r_topic]
             if best[own] > eta:
-                return joined(*subject, own)
-            return joined(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), own)
+                return join_texts(*subject, own)
+            return join_texts(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), own)
 
         return rewritten(topics, expanded)
 

@@ -18,7 +18,7 @@ from ..neural.models.base import Pretrained
 from ..neural.models.compute import Prepared, padded, prepared
 from ..neural.models.hub import NO_CODE, library, readable, without_warnings
 from .terms import history_of, words_of
-from .turns import joined, rewritten, utterance
+from .turns import join_texts, rewritten, utterance
 
 KIND = "term classifier"
 RELEVANT = "REL"  # the label of a relevant term, as the published checkpoints have it
@@ -142,7 +142,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
 
     def apply(self, topics: Topics, progress: Report, /) -> Topics:
         terms = self.terms(topics, progress)
-        return rewritten(topics, lambda topic: joined(utterance(topic), *terms[topic.id]))
+        return rewritten(topics, lambda topic: join_texts(utterance(topic), *terms[topic.id]))
 
     def check(self) -> None:
         super().check()

@@ -119,7 +119,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
         check_whole("k, the number of earlier turns,", self.k, 0)
 
     def _joined(self, topic: Topic) -> str:
-        return joined(*(turn.text for turn in last_turns(topic, self.k, self.first)), utterance(topic))
+        return join_texts(*(turn.text for turn in last_turns(topic, self.k, self.first)), utterance(topic))
 
 
 def utterance(topic: Topic) -> str:
@@ -146,7 +146,7 @@ def last_turns(topic: Topic, k: int, first: bool) -> tuple[Turn, ...]:
     return (*before[: min(start, int(first))], *before[start:])
 
 
-def joined(*texts: str, by: str = " ") -> str:
+def join_texts(*texts: str, by: str = " ") -> str:
     """Join texts that are not blank."""
     return by.join(text.strip() for text in texts if text.strip())
 

@@ -25,6 +25,13 @@ MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(rb"\{'descr': '([<|][bfiu][1248])', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
 
 
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view, as of a memory map: compiled loops have one version for both."""
+    array = np.ascontiguousarray(array).view(np.ndarray)
+    array.flags.writeable = False
+    return array
+
+
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
     """Write an array as little-endian NAME.npy and flush it to disk."""
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))

@@ -257,7 +257,7 @@ class Attached(Generic[Owner, V]):
         self._lock = threading.RLock()
 
     def get(self, owner: Owner) -> V | None:
-        """Return the value of an object, None where it was not made yet."""
+        """Return the value of an object, None if it was not made yet."""
         return cast("V | None", vars(owner).get(self._name))
 
     def of(self, owner: Owner) -> V:

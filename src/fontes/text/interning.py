@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.strings import Strings
+from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
 
 FIRST = 1 << 11  # initial capacity in strings
@@ -34,7 +35,7 @@ class Interner:
 
     def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the numbers, int32, of the strings text[starts[i]:ends[i]], adding new strings."""
-        numbers = np.empty(len(starts), dtype=np.int32)
+        text, numbers = fixed(text), np.empty(len(starts), dtype=np.int32)
         done = 0
         while True:
             done, self._count = _intern(

@@ -105,15 +105,15 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
     text = _folded(text)
     tokens = analyzer.spans(text)
     keys: list[set[Hashable]] = [{*terms.intersection(own)} for _, _, own in tokens]
-    places: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for position, (_, _, own) in enumerate(tokens):
         for term in own:
-            places.setdefault(term, []).append(position)
+            positions.setdefault(term, []).append(position)
     for clause in near:
         words = sorted(set(clause.terms))
         slots = [words.index(term) for term in clause.terms]
-        own_places = [np.array(places.get(word, ()), dtype=np.int32) for word in words]
-        for first, last in spans_among(clause, own_places, slots).tolist():
+        term_positions = [np.array(positions.get(word, ()), dtype=np.int32) for word in words]
+        for first, last in spans_among(clause, term_positions, slots).tolist():
             for position in range(first, last + 1):
                 keys[position] |= {(clause, word) for word in words if word in tokens[position][2]}
     matches = [(start, end, tuple(own)) for (start, end, _), own in zip(tokens, keys, strict=True) if own]
@@ -147,8 +147,8 @@ class _Seen:
         at = np.flatnonzero(np.append(sought, -1)[place] == keys)
         most = np.array([len(own) for own in of_texts], dtype=np.int64)
         tokens = starts[at], ends[at], numbers[at]
-        cuts, places = windows(text, text_bounds, tokens, np.searchsorted(at, bounds), most, length)
-        matches = list(zip(*places.T.tolist(), strict=True))
+        cuts, spans = windows(text, text_bounds, tokens, np.searchsorted(at, bounds), most, length)
+        matches = list(zip(*spans.T.tolist(), strict=True))
         return [
             _snippet(text, start, end, matches[first:last])
             for (text, _), (start, end, first, last) in zip(texts, cuts.tolist(), strict=True)

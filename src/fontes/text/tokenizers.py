@@ -55,7 +55,7 @@ def tokenize(
 
 @kernel(steps=lambda mode, text, *rest: len(text))
 def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
-    count = 0
+    count: int = token_bounds[0]  # 0, but no literal, for which the loops below would be compiled too
     for i in range(len(bounds) - 1):
         begin, stop = bounds[i], bounds[i + 1]
         if mode <= 1:
@@ -372,8 +372,8 @@ def properties() -> NDArray[np.int16]:
     table = np.zeros(0x110000, dtype=np.int16)
     rows = _table("properties")
     sizes = rows[:, 1] - rows[:, 0] + 1
-    places = np.arange(sizes.sum()) + np.repeat(rows[:, 0] - np.cumsum(sizes) + sizes, sizes)
-    table[places] = np.repeat(rows[:, 2], sizes)
+    indices = np.arange(sizes.sum()) + np.repeat(rows[:, 0] - np.cumsum(sizes) + sizes, sizes)
+    table[indices] = np.repeat(rows[:, 2], sizes)
     return table
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.strings import Strings, utf8
+from ..storage.arrays import fixed
 from ..storage.compiled import kernel
 from . import external, folding, tokenizers
 from .interning import Interner
@@ -118,11 +119,11 @@ class Vocabulary:
         if self._compiled:
             characters = np.cumsum((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)
             before = np.concatenate([[0], characters])
-            places = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
+            spans = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
         else:
             every = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
-            places = [every[i] for i in matching.tolist()]
-        return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens[matching].tolist(), strict=True)]
+            spans = [every[i] for i in matching.tolist()]
+        return [(a, b, self._terms_of(token)) for (a, b), token in zip(spans, tokens[matching].tolist(), strict=True)]
 
     def tokens(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
@@ -160,6 +161,7 @@ class Vocabulary:
         """Return a buffer, token starts and ends in it, and each text's first token."""
         tokenizer = self._analyzer.tokenizer
         if self._compiled:
+            text = fixed(text)
             return text, *tokenizers.tokenize(str(tokenizer), text, text_bounds)
         decoded = Strings(text, text_bounds).tolist()
         lists = external.tokenizer(tokenizer)(decoded) if isinstance(tokenizer, str) else map(tokenizer, decoded)
@@ -262,12 +264,12 @@ def _character_ngrams(term: str, least: int, most: int) -> list[str]:
 
 def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
     """Spans of an external tokenizer's tokens in `text`; empty for a token that does not occur in it."""
-    places, at = [], 0
+    spans, at = [], 0
     for token in tokens:
         start = text.find(token, at)
-        places.append((start, start + len(token)) if start >= 0 else (at, at))
-        at = places[-1][1]
-    return places
+        spans.append((start, start + len(token)) if start >= 0 else (at, at))
+        at = spans[-1][1]
+    return spans
 
 
 @kernel(steps=lambda tokens, *rest: len(tokens))

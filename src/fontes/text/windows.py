@@ -35,9 +35,9 @@ def windows(
         and end, relative to the window.
     """
     cuts = np.empty((len(bounds) - 1, 4), dtype=np.int64)
-    places = np.empty((len(tokens[0]), 2), dtype=np.int64)
-    _windows(text, bounds, *tokens, matches, most, length, cuts, places)
-    return cuts, places
+    spans = np.empty((len(tokens[0]), 2), dtype=np.int64)
+    _windows(text, bounds, *tokens, matches, most, length, cuts, spans)
+    return cuts, spans
 
 
 @kernel(steps=lambda text, bounds, starts, *rest: 2 * len(text) + 20 * len(starts))
@@ -51,25 +51,25 @@ def _windows(
     most: Any,
     length: int,
     cuts: Any,
-    places: Any,
+    spans: Any,
 ) -> None:
     for i in range(len(bounds) - 1):
         first, last = matches[i], matches[i + 1]
-        size = _located(text, bounds[i], bounds[i + 1], starts, ends, first, last, places)
-        best = _best(numbers, places, first, last, length, most[i])
+        size = _located(text, bounds[i], bounds[i + 1], starts, ends, first, last, spans)
+        best = _best(numbers, spans, first, last, length, most[i])
         start, end = _around(text, bounds[i], bounds[i + 1], size, best, length)
-        while first < last and places[first, 0] < start:
+        while first < last and spans[first, 0] < start:
             first += 1
-        while last > first and places[last - 1, 1] > end:
+        while last > first and spans[last - 1, 1] > end:
             last -= 1
         for m in range(first, last):
-            places[m, 0] -= start
-            places[m, 1] -= start
+            spans[m, 0] -= start
+            spans[m, 1] -= start
         cuts[i, 0], cuts[i, 1], cuts[i, 2], cuts[i, 3] = start, end, first, last
 
 
 @inner()
-def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: int, last: int, places: Any) -> int:
+def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: int, last: int, spans: Any) -> int:
     """Write the matches' positions in characters; return the text's length in characters."""
     at, count = begin, 0
     for m in range(first, last):
@@ -79,7 +79,7 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
         own = count
         for byte in range(at, ends[m]):
             own += (text[byte] & 0xC0) != 0x80
-        places[m, 0], places[m, 1] = count, own
+        spans[m, 0], spans[m, 1] = count, own
     while at < stop:
         count += (text[at] & 0xC0) != 0x80
         at += 1
@@ -87,16 +87,16 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
 
 
 @inner()
-def _best(numbers: Any, places: Any, first: int, last: int, length: int, most: int) -> int:
+def _best(numbers: Any, spans: Any, first: int, last: int, length: int, most: int) -> int:
     """Start of the window with the most distinct terms."""
     best, count, different, left = 0, 0, 0, first
     for m in range(first, last):
         different += not _among(numbers, numbers[m], left, m)
-        while left <= m and places[m, 1] > places[left, 0] + length * 5 // 6:
+        while left <= m and spans[m, 1] > spans[left, 0] + length * 5 // 6:
             left += 1
             different -= not _among(numbers, numbers[left - 1], left, m + 1)
         if different > count:
-            best, count = places[left, 0], different
+            best, count = spans[left, 0], different
             if count >= most:
                 break
     return best

@@ -121,14 +121,14 @@ def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> 
     for n in sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))):
         start, end = spans[n - 1]
         stays = int.from_bytes(drawn(seed, doc.id, str(n), "stays")) < keep * 2**64
-        rest = doc.text if stays else _joined(doc.text[:start], doc.text[end:])
+        rest = doc.text if stays else _without_gap(doc.text[:start], doc.text[end:])
         asking.append(
             DocumentQuery(Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split())), doc, text_of(replace(doc, text=rest)))
         )
     return asking
 
 
-def _joined(before: str, after: str) -> str:
+def _without_gap(before: str, after: str) -> str:
     """Text around a removed sentence or section, with the white space of one side between."""
     return f"{before.rstrip()}{before[len(before.rstrip()) :] if after.strip() else ''}{after.lstrip()}".strip()
 

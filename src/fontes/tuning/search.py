@@ -198,7 +198,7 @@ def tune(
     index: Any = None,
     ray: bool | str | None = None,
 ) -> Tuning:
-    """Searches the space for the parameters that make `measure` best, by nested cross-validation.
+    """Search the space for the parameters that make `measure` best, by nested cross-validation.
 
     For each fold, the setting with the best mean over the other folds is chosen and scored on the held-out fold. Each setting
     is run once on all topics and its values serve every fold. "random" draws its settings before any is scored; "tpe" makes

@@ -42,8 +42,8 @@ class Choices:
     def suggest(self, trial: Any, name: str) -> Any:
         """Return Optuna's suggestion; numbers by index, so that Optuna knows their order."""
         last = len(self.values) - 1
-        places = trial.suggest_int(name, 0, last) if self.ordered else trial.suggest_categorical(name, list(range(last + 1)))
-        return self.values[places]
+        choice = trial.suggest_int(name, 0, last) if self.ordered else trial.suggest_categorical(name, list(range(last + 1)))
+        return self.values[choice]
 
 
 @dataclass(frozen=True)

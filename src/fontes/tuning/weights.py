@@ -211,7 +211,7 @@ class _Judgments:
         pair: Its pair.
         first: First pair of its topic.
         size: Number of pairs of its topic.
-        rivals: Concatenated pairs of the topic of each judged document; None where sorting is faster than comparing.
+        rivals: Concatenated pairs of the topic of each judged document; None if sorting is faster than comparing.
         topic: Topic of each qrels row, as in `Ranks`.
         grade: Grade of each qrels row.
         starts: First row of each topic.

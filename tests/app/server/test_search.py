@@ -62,6 +62,7 @@ def test_a_query_in_the_language_says_what_was_understood(server: Running, index
 
 def test_a_plain_query_says_whether_it_has_operators(server: Running) -> None:
     assert server.get("/search", params={"q": "+water -geyser"})["operators"] is True
+    assert "operators" not in server.get("/search", params={"q": "+water -geyser", "pipeline": "query() >> bm25()"})
     assert "operators" not in server.get("/search", params={"q": "water (geyser) C++?"})
     assert "understood" not in server.get("/search", params={"q": "+water -geyser"})
 

@@ -15,7 +15,7 @@ commands = typer.Typer()
 def copy(
     source: Annotated[str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…).", show_default=False)],
     target: Annotated[str, typer.Argument(help="Where it goes: a directory, or an address.", show_default=False)],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing index.")] = False,
     json: Json = False,
 ) -> None:
     """Copy an index to a directory or an address, and check all sums. Existing files are not copied again."""

@@ -86,7 +86,7 @@ def search(
         if language:
             stage = in_query_language(stage, opened, [query or ""])
         else:
-            hint_query_language(opened, [query or ""])
+            hint_query_language(stage, opened, [query or ""])
         ranking = stage.search(query or "", k or SHOWN)
         if json:
             print_json(ranking_as_json(ranking, text=True))
@@ -103,7 +103,7 @@ def search(
     if language:
         stage = in_query_language(stage, opened, texts)
     else:
-        hint_query_language(opened, texts)
+        hint_query_language(stage, opened, texts)
     with reporting(json) as report:
         run = applied(stage, needs, None if actors else ray, report)
     say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.state.missing])

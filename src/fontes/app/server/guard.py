@@ -183,8 +183,8 @@ class Guard:
             line["query"] = scope["query_string"].decode("latin-1")
         if error is not None:
             last = traceback.extract_tb(error.__traceback__)[-1:]
-            places = [f" ({frame.filename}:{frame.lineno})" for frame in last]
-            line["error"] = f"{type(error).__name__}: {error}{''.join(places)}"
+            where = [f" ({frame.filename}:{frame.lineno})" for frame in last]
+            line["error"] = f"{type(error).__name__}: {error}{''.join(where)}"
             if flags.debug:
                 line["traceback"] = traceback.format_exception(error)
         log.log(logging.INFO if error is None else logging.ERROR, json.dumps(line))

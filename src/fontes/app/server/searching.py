@@ -17,7 +17,7 @@ from ...core.stage import Stage
 from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
-from ...lexical.hints import has_operators
+from ...lexical.hints import has_operators, reads_language
 from ..results import rankings_as_json
 from .answers import busy, json_bytes
 from .health import Metrics
@@ -178,7 +178,7 @@ def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, repo
 def _results(
     options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
-    topics, readings = topics_read(options, topics)
+    topics, readings = topics_read(options, topics, reads_language(stage))
     rankings = rankings_of(stage, topics, options.k, report)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)
@@ -204,11 +204,20 @@ def _results(
     return results
 
 
-def topics_read(options: SearchOptions, topics: Sequence[Topic]) -> tuple[list[Topic], list[dict[str, Any]]]:
-    """Topics in the syntax of a request, and what the answer says of it: "understood", or "operators" of a plain text."""
+def topics_read(
+    options: SearchOptions, topics: Sequence[Topic], later: bool = False
+) -> tuple[list[Topic], list[dict[str, Any]]]:
+    """Topics in the syntax of a request, and what the answer says of it: "understood", or "operators" of a plain text.
+
+    Args:
+        options: The options of the request.
+        topics: The topics.
+        later: Whether a stage of the pipeline reads the query language.
+    """
     index = options.served.state.index
     if options.syntax == "plain":
-        return list(topics), [{"operators": True} if has_operators(topic.text, index.state) else {} for topic in topics]
+        having = [not later and has_operators(topic.text, index.state) for topic in topics]
+        return list(topics), [{"operators": True} if one else {} for one in having]
     language = index.query()
     pairs = [language.read(topic) for topic in topics]
     readings = [

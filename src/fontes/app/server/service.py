@@ -173,7 +173,7 @@ class Service:
             await self.work(self._rehearse, served)
             await self.work(served.warm_suggestions)
         gc.collect()
-        gc.freeze()  # objects that exist now stay: collecting garbage among them takes a fifth of the time
+        gc.freeze()  # present objects stay: collecting garbage among them takes a fifth of the time
         self.ready = True
         while True:
             await asyncio.sleep(self.settings.refresh or 3600)

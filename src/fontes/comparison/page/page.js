@@ -259,7 +259,8 @@ function panel() {
   const step = by => open(now.found[now.found.indexOf(now.topic) + by] ?? now.topic);
   const steps = make("div", { class: "steps" }, make("button", { type: "button", "aria-label": "Topic before", onclick: () => step(-1) }, "←"),
     make("button", { type: "button", "aria-label": "Topic after", onclick: () => step(1) }, "→"));
-  at("topic").replaceChildren(steps, make("h4", {}, id || "(no id)"), make("p", { class: "topic" }, text || "The text of this topic is not known."), measuresTable());
+  at("topic").replaceChildren(steps, make("h4", {}, id || "(no id)"), make("p", { class: "topic" }, text || "The text of this topic is not known."), measuresTable(),
+    ...D.reasons?.[now.topic] ? [make("ul", { class: "reasons" }, ...D.reasons[now.topic].map(line => make("li", {}, line)))] : []);
   if (!ranking) return at("topic").append(make("p", { class: "notes" }, "The rankings of this topic are not in this page."));
   const grades = new Map(ranking.grades), ranks = new Map(ranking.relevant.map(([doc, grade, ...of]) => [doc, of]));
   for (const [doc, grade] of ranking.relevant) grades.set(doc, grade);
@@ -358,7 +359,7 @@ at("at-k").append(...D.curves.at.map(([text], i) => make("option", { value: i },
 at("at-k").addEventListener("change", curveByK);
 legend();
 choose();
-now.topic = now.order[0];
+now.topic = D.opened ?? now.order[0];
 open(now.topic);
 curves();
 let width = innerWidth;

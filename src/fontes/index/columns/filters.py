@@ -64,7 +64,7 @@ class Filter:
 
 
 def filter_of(state: Columned, where: str | None) -> Filter | None:
-    """The documents of one state of an index that a filter lets pass; None where there is no filter.
+    """The documents of one state of an index that a filter lets pass; None if there is no filter.
 
     Raises:
         ParameterError: It is none, or not one of these columns.
@@ -72,6 +72,8 @@ def filter_of(state: Columned, where: str | None) -> Filter | None:
     """
     if where is None:
         return None
+    if not state.leaves and not state.schema.types:  # no documents, whose columns nobody knows
+        return Filter(where, np.zeros(0, dtype=np.bool_))
     return _FILTERS.of(state).get(where, lambda: _filtered(state, where))
 
 

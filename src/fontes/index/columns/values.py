@@ -33,9 +33,9 @@ class Values:
 
     Args:
         kind: The type of the column.
-        values: One a document: whole numbers and dates with the least of their type where there is none; floats with NaN there;
+        values: One per document; a missing whole number or date is the least of its type, a missing float NaN;
             truth values as 0 (none), 1 (false), 2 (true); keywords as 0 (none) or one more than their place in `table`. Of
-            lists the places plus one, end to end, ascending within a document.
+            lists the indices plus one, end to end, ascending within a document.
         table: Of keywords, the different ones in ascending order; else None.
         starts: Of lists, where those of each document start, and where the last ones end; else None.
     """
@@ -52,26 +52,26 @@ class Values:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """For each document whether it has a value."""
+        """Whether each document has a value."""
         if self.starts is not None:
             return np.diff(self.starts.astype(np.int64)) > 0
         if self.kind == "float":
             return ~np.isnan(self.values)
         return np.asarray(self.values != (np.iinfo(self.values.dtype).min if self.kind in ("integer", "date") else 0))
 
-    def of(self, places: NDArray[np.integer[Any]]) -> Values:
+    def of(self, indices: NDArray[np.integer[Any]]) -> Values:
         """The values of these documents."""
         if self.starts is None:
-            return Values(self.kind, self.values[places], self.table)
+            return Values(self.kind, self.values[indices], self.table)
         starts = self.starts.astype(np.int64)
-        sizes = np.diff(starts)[places]
-        new = np.zeros(len(places) + 1, dtype=np.int64)
+        sizes = np.diff(starts)[indices]
+        new = np.zeros(len(indices) + 1, dtype=np.int64)
         np.cumsum(sizes, out=new[1:])
-        rows = np.arange(new[-1]) + np.repeat(starts[:-1][places] - new[:-1], sizes)
+        rows = np.arange(new[-1]) + np.repeat(starts[:-1][indices] - new[:-1], sizes)
         return Values(self.kind, self.values[rows], self.table, new)
 
     def write(self, folder: Path, number: int) -> None:
-        """Writes the files column-NUMBER.…; each type is the smallest that holds its values."""
+        """Write the files column-NUMBER.…; each type is the smallest that holds its values."""
         values = self.values
         if self.kind == "integer":
             values = _narrow(values, self.present)
@@ -86,7 +86,7 @@ class Values:
 
 
 def write_columns(folder: Path, columns: dict[str, Values]) -> None:
-    """Writes the columns in which a document has a value, and the table of their names and types."""
+    """Write the columns in which a document has a value, and the table of their names and types."""
     names = sorted(name for name, column in columns.items() if column.present.any())
     if not names:
         return
@@ -122,14 +122,14 @@ def read_values(arrays: Arrays, number: int, kind: str, documents: int) -> Value
     return Values(kind, values)
 
 
-def joined(parts: Sequence[Values]) -> Values:
-    """Columns of one type end to end; keywords that no document has are left out of the table."""
+def join_values(parts: Sequence[Values]) -> Values:
+    """Concatenate columns of one type; drop keywords that no document has."""
     kind = parts[0].kind
     if kind not in TEXTUAL:
         return Values(kind, np.concatenate([_wide(part) for part in parts]))
-    table, places = union([part.table for part in parts if part.table is not None])
+    table, indices = union([part.table for part in parts if part.table is not None])
     codes = [
-        np.concatenate([[0], of_part.astype(np.int64) + 1])[part.values] for part, of_part in zip(parts, places, strict=True)
+        np.concatenate([[0], of_part.astype(np.int64) + 1])[part.values] for part, of_part in zip(parts, indices, strict=True)
     ]
     values = np.concatenate(codes)
     used = np.flatnonzero(np.bincount(values, minlength=len(table) + 1)[1:])
@@ -181,11 +181,11 @@ SIGNS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class SegmentColumns:
-    """The columns of a segment; what no document of it has is a column without values. See `core.where.ColumnSource`.
+    """The columns of a segment; a column that no document has is one without values. See `core.where.ColumnSource`.
 
     Args:
         folder: The folder of the segment.
-        documents: How many documents it has.
+        documents: Number of documents.
 
     Attributes:
         types: The types by name of the columns in which a document has a value.
@@ -196,13 +196,13 @@ class SegmentColumns:
 
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder, self._documents = folder, documents
-        self._arrays = OpenArrays(folder, "column*")  # at once: a commit may remove the folder while it is read
+        self._arrays = OpenArrays(folder, "column*")  # now: a commit may remove the folder later
         self.types: Mapping[str, str] = _types(self._arrays)
         self._numbers = {name: number for number, name in enumerate(self.types)}
         self._values: Cached[str, Values] = Cached()
 
     def require(self, types: Mapping[str, str]) -> None:
-        """Raises IndexFormatError unless the columns have these types."""
+        """Raise IndexFormatError unless the columns have these types."""
         for column, kind in self.types.items():
             if types.get(column) != kind:
                 raise IndexFormatError(f"{self._folder} has a column '{column}' of type {kind}, its index has not; {REMEDY}")
@@ -212,7 +212,7 @@ class SegmentColumns:
 
         Args:
             column: The name of the column.
-            kind: Its type, where the segment does not have it.
+            kind: Its type, if the segment lacks it.
 
         Raises:
             IndexFormatError: A file is missing or damaged.
@@ -223,11 +223,11 @@ class SegmentColumns:
         return self._values.get(column, lambda: read_values(self._arrays, self._numbers[column], own, self._documents))
 
     def present(self, column: str) -> Mask:
-        """For each document whether it has a value."""
+        """Whether each document has a value."""
         return self.values(column).present
 
     def test(self, column: str, sign: str, value: Any) -> Mask:
-        """For each document whether its value passes a test; see `core.where.ColumnSource`."""
+        """Whether each document's value passes a test; see `core.where.ColumnSource`."""
         if column not in self.types:
             return np.zeros(self._documents, dtype=bool)
         own = self.values(column)
@@ -257,7 +257,7 @@ class SegmentColumns:
         return dict(zip(self._shown(own, different), counts.tolist(), strict=True))
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all columns can be read."""
+        """Raise IndexFormatError unless all columns can be read."""
         for column in self.types:
             own = self.values(column)
             if own.table is not None:
@@ -273,7 +273,7 @@ class SegmentColumns:
         return [date_text(value) for value in values.tolist()] if own.kind == "date" else values.tolist()
 
     def _textual(self, own: Values, sign: str, value: Any) -> Mask:
-        """Test of keywords, by their places in the table, counted from 1."""
+        """Test of keywords, by their indices in the table, counted from 1."""
         table = own.table
         assert table is not None
         if sign in ("==", "holds", "in"):
@@ -306,7 +306,7 @@ def _types(arrays: OpenArrays) -> dict[str, str]:
 
 
 def _whole(sign: str, value: float) -> int | None:
-    """The whole number that whole numbers are compared with in place of `value`; None where none is equal."""
+    """Whole number to compare with in place of `value`; None if none is equal."""
     if isinstance(value, int):
         return value
     if sign == "==":

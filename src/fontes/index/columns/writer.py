@@ -20,7 +20,7 @@ from ..batches import Batch
 from ..component import Component, Writer, components
 from ..segment import Leaf, Segment
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
-from .values import SegmentColumns, Values, ascending, joined, write_columns
+from .values import SegmentColumns, Values, ascending, join_values, write_columns
 
 if TYPE_CHECKING:
     from ..state import State
@@ -33,14 +33,14 @@ class ColumnWriter(Writer):
     """Gathers the columns of documents and writes them.
 
     Args:
-        folder: Where the files go.
+        folder: Folder of the files.
         schema: The columns so far; values of these must fit.
         lenient: Whether strings stand for numbers and dates, as in a schema that is declared.
 
     Attributes:
         schema: The columns; when it is closed, with those that have come up.
         names: When it is closed, the names that were taken up, in their order, each with the type of its values, which is empty
-            where it has none and one of `CELLS` where cells of tables stand for them.
+            if it has none and one of `CELLS` if cells of tables stand for them.
     """
 
     def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
@@ -54,7 +54,7 @@ class ColumnWriter(Writer):
         self._refused = {name for name, kind in schema.types.items() if kind in REFUSED}
 
     def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
-        """Appends documents by their ids and metadata.
+        """Append documents by their ids and metadata.
 
         Raises:
             InputError: A value does not fit its column.
@@ -111,7 +111,7 @@ class _ColumnBuffer:
         return self._guessed or self.kind
 
     def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
-        """Appends the values of the documents with the numbers before + docs."""
+        """Append the values of the documents with the numbers before + docs."""
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
@@ -224,13 +224,13 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
         return SegmentColumns(segment.folder, segment.documents)
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
-        """Raises IndexFormatError where segments have columns of the same name and of other types, too."""
+        """Raise IndexFormatError if segments have columns of the same name and different types."""
         types: dict[str, str] = {}
         for leaf in leaves:
             for name, kind in leaf.segment.columns.types.items():
                 if types.setdefault(name, kind) != kind:
                     raise IndexFormatError(f"{leaf.segment.folder.parent} is damaged: '{name}' has two types; {REMEDY}")
-        write_columns(folder, {name: _joined(leaves, name, kind) for name, kind in types.items()})
+        write_columns(folder, {name: _live_values(leaves, name, kind) for name, kind in types.items()})
         return {}
 
     def check(self, leaf: Leaf, deep: bool) -> None:
@@ -245,7 +245,7 @@ COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
 
 
 def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
-    """The columns of a segment's documents, as they are with other types than those that they have.
+    """The columns of a segment's documents, converted to other types.
 
     Args:
         segment: The segment.
@@ -261,6 +261,6 @@ def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColum
     return SegmentColumns(folder, segment.documents)
 
 
-def _joined(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
+def _live_values(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
     parts = [leaf.segment.columns.values(name, kind) for leaf in leaves]
-    return joined([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])
+    return join_values([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])

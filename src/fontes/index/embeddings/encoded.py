@@ -28,7 +28,7 @@ class EncodedSegment(Protocol):
     meta: dict[str, Any]
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file; `deep` compares them with one another as well."""
+        """Read every file; `deep` also compares them with one another."""
         ...
 
 
@@ -70,7 +70,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     @abstractmethod
     def load(self, folder: Path, segment: Segment) -> P:
-        """One artifact of a segment. Raises IndexFormatError where it is damaged or of other documents."""
+        """One artifact of a segment. Raises IndexFormatError if it is damaged or of other documents."""
 
     @abstractmethod
     def join(self, leaves: Sequence[Leaf], parts: Sequence[P], facts: dict[str, Any]) -> J:
@@ -78,16 +78,16 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     @abstractmethod
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[P], segment: Path) -> None:
-        """Writes the artifact of the living documents to the folder of a new segment."""
+        """Write the artifact of the living documents to the folder of a new segment."""
 
     def encoding(
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: P | None
     ) -> Callable[[Segment], Encoding[P]]:
-        """Makes the encoding of a segment; it can travel to another machine unless it has a `source`."""
+        """Make the encoding of a segment; it can travel to another machine unless it has a `source`."""
         raise NotImplementedError
 
     def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
-        """Forms in which documents are encoded where `form` is asked for and others have those in `stored`."""
+        """Forms in which documents are encoded if `form` is requested and others have those in `stored`."""
         return (form,)
 
     def source(self, parts: dict[str, P], fingerprint: str, form: Any) -> P | None:
@@ -111,7 +111,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return {folder.name: folder for folder in sorted(segment.glob(f"{self.name}-*"))}
 
     def fit(self, folder: Path) -> object:
-        """A value that must be equal in all segments for a merge. Raises IndexFormatError where it cannot be read."""
+        """A value that must be equal in all segments for a merge. Raises IndexFormatError if it cannot be read."""
         return None
 
     def open(self, segment: Segment) -> dict[str, P | IndexFormatError]:
@@ -128,7 +128,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return opened
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
-        """Carries over what all segments have, as encoding the new segment would store it; what is there already stays."""
+        """Carry over the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
         fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
             if name not in there and all(name in own and own[name] == fit for own in fits):
@@ -163,11 +163,11 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
 
 def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
-    """Reason why segments cannot be merged without a loss: encodings that only some of them have; None where there is none."""
+    """Reason why merging segments would lose data: encodings that only some of them have; None without any."""
     for leaf in leaves:
         for entry in leaf.segment.folder.glob(".*-*"):
             if DRAFT.fullmatch(entry.name) and any(entry.iterdir()):
-                return f"an encoding of its documents is under way or was stopped; fontes encode goes on with it; {DROP}"
+                return f"an encoding of its documents is under way or was stopped; fontes encode resumes it; {DROP}"
     folders = folder_names(leaf.segment.folder for leaf in leaves)
     files = {name for leaf in leaves for name in (*leaf.segment.opened, *leaf.segment.unknown)}
     for name in (*folders, *sorted(files)):
@@ -191,7 +191,7 @@ def merge_encoded(leaves: Sequence[Leaf], folder: Path) -> None:
 
 
 def check_encoded(leaf: Leaf, deep: bool) -> None:
-    """Reads every file of what encoders made of a segment. Raises IndexFormatError where one is not as it was written."""
+    """Read every file that encoders made of a segment; raise IndexFormatError if one is damaged."""
     for name in folder_names([leaf.segment.folder]):
         if name in components:
             components[name].check(leaf, deep)

@@ -50,7 +50,7 @@ class Job:
         ids: Document ids.
         vectors: Returns the vectors of the documents from one position up to another, and the offset of each document's first
             (int64, one entry more). It may report progress.
-        precision: Precision of the encoder's models; None where it is unknown.
+        precision: Precision of the encoder's models; None if it is unknown.
     """
 
     fingerprint: str
@@ -124,7 +124,7 @@ class VectorEncoding(Encoding[Embeddings]):
         self._tidy(existing.folder)
 
     def _tidy(self, folder: Path) -> None:
-        """Removes the journal, and older vectors of the same name."""
+        """Remove the journal, and older vectors of the same name."""
         with contextlib.suppress(OSError):
             for name in LEFT:
                 (folder / name).unlink(missing_ok=True)
@@ -233,14 +233,14 @@ def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.
 
 
 def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
-    """Writes the header of a .npy file of vectors, HEADER bytes; `shape` is (rows, dim)."""
+    """Write the header of a .npy file of vectors, HEADER bytes; `shape` is (rows, dim)."""
     npy.write_array_header_1_0(file, {"descr": DTYPES[dtype], "fortran_order": False, "shape": shape})
 
 
 def quantized(
     vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: Job, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
-    """The vectors of the documents from `first` up to `last` as they are stored.
+    """The stored vectors of the documents from `first` up to `last`.
 
     int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale.
 

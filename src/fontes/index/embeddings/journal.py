@@ -1,4 +1,4 @@
-"""Encoding of a segment's documents in blocks: each is on the disk with a line in a journal before the next one begins."""
+"""Encoding of a segment's documents in blocks, each on disk with a line in a journal before the next one begins."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ...storage.artifact import drafting
 if TYPE_CHECKING:
     from ...cluster.encoding import RemoteEncoder
 
-BLOCK = 512  # documents that are encoded and committed to the journal together
-JOURNAL = ("journal", "settings.json")  # the files of a draft that are no column
-PARTS = "part-"  # how the files of blocks begin that are made elsewhere
+BLOCK = 512  # documents of a block
+JOURNAL = ("journal", "settings.json")  # files of a draft that are not columns
+PARTS = "part-"  # prefix of the files of blocks made on a cluster
 
 Span = tuple[int, int]  # the documents from one ordinal up to another
 Block = tuple[NDArray[Any], ...]
@@ -43,7 +43,7 @@ class ColumnFile:
         name: Name of the file.
         width: Bytes of a document, or of a row.
         of_documents: Whether there is one entry a document; else one a row, of which a document may have several.
-        offset: Bytes that are left free at the beginning.
+        offset: Bytes left free at the beginning, for a header.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Encoding(ABC, Generic[T]):
 
     Attributes:
         ids: Document ids.
-        place: Name of its folder, or the beginning of that.
-        settings: Settings, as JSON; a draft with other ones, except for NAMES, is begun anew.
+        place: Name of its folder, or the name's beginning.
+        settings: Settings, as JSON; a draft whose settings differ, except for NAMES, is started again.
         columns: Columns of its blocks.
     """
 
@@ -78,22 +78,22 @@ class Encoding(ABC, Generic[T]):
 
     @abstractmethod
     def existing(self, segment: Path) -> T | None:
-        """The finished artifact where it is there and sound."""
+        """Finished artifact, or None if missing or damaged."""
 
     @abstractmethod
     def block(self, first: int, last: int, report: Report) -> Block:
-        """Arrays of the documents from one position up to another, in the order of the columns."""
+        """Arrays of the documents from `first` up to `last`, in the order of the columns."""
 
     @abstractmethod
     def finish(self, segment: Path, draft: Path, rows: int) -> T:
-        """Makes the artifact of the columns in a draft and commits it."""
+        """Make the artifact of the columns in a draft and commit it."""
 
     def tidy(self, existing: T) -> None:
-        """Removes what a process left that was killed after the commit."""
+        """Remove leftovers of a process that was killed after the commit."""
 
 
 def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEncoder | None]:
-    """The actors of a cluster that encode while the block runs; None where this process encodes."""
+    """Actors of a cluster that encode while the block runs; None if this process encodes."""
     actors = cluster()
     return contextlib.nullcontext() if actors is None else actors.remote_encoder(encoder)
 
@@ -103,19 +103,19 @@ Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
 
 
 def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report, remote_encoder: Blocks | None = None) -> T:
-    """Encodes the documents of a segment, unless that is done already.
+    """Encode the documents of a segment, unless they are encoded.
 
-    An encoding that was killed, or that filled the disk, goes on after the last block that is in its journal.
+    An encoding that was killed, or that filled the disk, resumes after the last block in its journal.
 
     Args:
         segment: The segment's folder.
-        encoding: What is encoded.
-        overwrite: Whether it is encoded again where it is there.
-        progress: Is called as documents are done.
+        encoding: Encoding to make.
+        overwrite: Whether to encode again if the artifact exists.
+        progress: Called as documents are encoded.
         elsewhere: Gives the blocks; None: they are encoded here.
 
     Raises:
-        FontesError: Another process does the same, or the disk cannot be written; what is encoded stays.
+        FontesError: Another process encodes the same, or the disk cannot be written; finished blocks are kept.
     """
     busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
     with contextlib.ExitStack() as stack:
@@ -174,15 +174,15 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
         done = journal.documents if journal else 0
         raise FontesError(
             f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {done:,} of {len(encoding.ids):,} "
-            "documents are encoded and kept, and encoding again goes on after them"
+            "documents are encoded and kept; encoding again resumes after them"
         ) from e
 
 
 class Journal:
-    """An unfinished encoding: a folder with the columns so far, and a line for each block that is on the disk.
+    """An unfinished encoding: a folder with the columns so far, and a line for each block on disk.
 
     Attributes:
-        documents: Number of documents on the disk.
+        documents: Number of documents on disk.
         rows: Number of their rows.
     """
 
@@ -201,7 +201,7 @@ class Journal:
             self._files[name].seek(size)
 
     def append(self, documents: int, block: Sequence[NDArray[Any]]) -> None:
-        """Appends a block: on the disk when this returns, or not at all."""
+        """Append a block atomically; it is on disk when this returns."""
         check, rows = 0, documents
         for column, array in zip(self._encoding.columns, block, strict=True):
             raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -216,7 +216,7 @@ class Journal:
         self.rows += rows
 
     def close(self) -> None:
-        """Closes the files as they are."""
+        """Close unfinished files."""
         for file in self._files.values():
             with contextlib.suppress(OSError):
                 file.close()

@@ -78,15 +78,15 @@ class VectorStore:
         progress: Report,
         actors: RemoteEncoder | None = None,
     ) -> None:
-        """Encodes the documents of the segments that lack an encoder's artifact.
+        """Encode the documents of the segments that lack an encoder's artifact.
 
         Args:
             component: The component that the encoder makes.
             encoder: The encoder.
             job: How its vectors are made.
             form: The form in which they are stored; None: those in which other segments have them.
-            overwrite: Whether what is there already is made again.
-            progress: Is called as documents are done.
+            overwrite: Whether to make existing artifacts again.
+            progress: Called as documents are encoded.
             actors: The actors that encode; None: this process does.
 
         Raises:
@@ -112,7 +112,7 @@ class VectorStore:
                 self.changes += 1
 
     def precision(self, component: EncodedComponent[P, J], fingerprint: str) -> object:
-        """The precision in which an encoder has made the artifacts of some documents; None where that is not known."""
+        """The precision in which an encoder has made the artifacts of some documents; None if that is not known."""
         metas = [parts[0].meta for _, parts in self.sound(component).values()]
         return next((meta.get("precision") for meta in metas if meta["fingerprint"] == fingerprint), None)
 
@@ -128,13 +128,13 @@ class VectorStore:
         return sound
 
     def forget(self, component: EncodedComponent[P, J]) -> None:
-        """Closes the artifacts of a component, as there are others now."""
+        """Close the artifacts of a component, which are out of date."""
         for name in {name for parts in self._opened.pop(component.name, ()) for name in parts}:
             self._joined.drop(name)
         self.changes += 1
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file; `deep` compares them with one another as well.
+        """Read every file; `deep` also compares them with one another.
 
         Raises:
             IndexFormatError: One is not as it was written or does not fit the others.
@@ -143,7 +143,7 @@ class VectorStore:
             check_encoded(leaf, deep)
 
     def facts(self, state: State) -> dict[str, Any]:
-        """Entries of `Index.info`: those of vectors and weights always, others where there are some."""
+        """Entries of `Index.info`: vectors and weights always, others if there are any."""
         others = [name for name in folder_names(leaf.segment.folder for leaf in self._leaves) if name in components]
         names = dict.fromkeys([VECTORS.name, WEIGHTS.name, *others])
         return {key: value for name in names for key, value in components[name].facts(state).items()}
@@ -205,9 +205,9 @@ def is_sound(part: object) -> bool:
 
 
 def check_there(path: Path, leaves: Sequence[Leaf]) -> None:
-    """Raises FontesError where another process has merged a segment into another one, or replaced the index."""
+    """Raise FontesError if another process has merged a segment away or replaced the index."""
     if not all(leaf.segment.folder.is_dir() for leaf in leaves):
-        raise FontesError(f"{path} has changed since it was opened; index.refresh() goes on with what it is now")
+        raise FontesError(f"{path} has changed since it was opened; index.refresh() reads its newest state")
 
 
 def encode_segment(
@@ -217,13 +217,13 @@ def encode_segment(
     progress: Report,
     actors: RemoteEncoder | None,
 ) -> T:
-    """Encodes the documents of a segment and stores what comes of it there, unless that is done; see `journal.encode`.
+    """Encode the documents of a segment and store the result with it, unless it is there; see `journal.encode`.
 
     Args:
         segment: The segment.
         make: Makes the encoding of a segment; it can travel.
-        overwrite: Whether it is encoded again where it is there.
-        progress: Is called as documents are done.
+        overwrite: Whether to encode again if the artifact exists.
+        progress: Called as documents are encoded.
         actors: The actors that encode; None: this process does.
     """
     blocks = None if actors is None else actors.blocks(make, segment)
@@ -236,7 +236,7 @@ def in_turn(leaves: Sequence[Leaf], lacking: Sequence[bool], progress: Report) -
     Args:
         leaves: The segments.
         lacking: For each whether its documents are to be encoded.
-        progress: Is called as documents are done.
+        progress: Called as documents are encoded.
     """
     total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)
     first = 0

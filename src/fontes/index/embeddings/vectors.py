@@ -40,7 +40,7 @@ class Embeddings:
         vectors: (rows, dim), of the dtype, by memory map.
         scales: float32, (rows,): factors of int8 vectors; empty for other dtypes.
         norms: float32, (rows,): lengths, rounded up; 0 for a vector of zeros.
-        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one row.
+        bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one row.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -97,7 +97,7 @@ class Embeddings:
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file; `deep` compares norms with vectors as well.
+        """Read every file; `deep` also compares norms with vectors.
 
         Raises:
             IndexFormatError: A file is not as it was written, or norms do not fit the vectors.
@@ -234,7 +234,7 @@ class JoinedEmbeddings:
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
-        """Document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one."""
+        """Document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one."""
         if self.whole is not None:
             return self.whole.bounds
         if all(share.embeddings.single for share in self.shares):
@@ -291,11 +291,11 @@ class JoinedEmbeddings:
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
             return
-        for number, here, places in located([share.leaf for share in self.shares], docs):
-            yield self.shares[number], here, places
+        for number, here, leaf_docs in located([share.leaf for share in self.shares], docs):
+            yield self.shares[number], here, leaf_docs
 
     def check(self) -> None:
-        """Reads every file.
+        """Read every file.
 
         Raises:
             IndexFormatError: Where anything is not as it was written or does not fit together.

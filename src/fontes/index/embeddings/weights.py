@@ -24,7 +24,7 @@ from ..component import components
 from ..inversion import PostingsWriter
 from ..postings import JoinedLists, PostingLists, counted, merge_lists
 from ..segment import Leaf, Segment
-from ..tables import joined, union
+from ..tables import join_tables, union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
 
@@ -80,12 +80,12 @@ class ScaledWeights:
 
     @property
     def field_statistics(self) -> FieldStatistics:
-        """Raises ParameterError: weights are of whole documents."""
+        """Raise ParameterError: weights are of whole documents."""
         raise ParameterError("an encoder's weights of terms have no fields")
 
     @property
     def positions(self) -> Positions:
-        """Raises ParameterError: weights are of whole documents."""
+        """Raise ParameterError: weights are of whole documents."""
         raise ParameterError("an encoder's weights of terms have no positions")
 
     @property
@@ -143,7 +143,7 @@ class WeightLists(ScaledWeights, PostingLists):
         return True
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file; `deep` compares them with one another as well."""
+        """Read every file; `deep` also compares them with one another."""
         self._artifact.check()
         if deep:
             super().check()
@@ -164,7 +164,7 @@ class WeightEncoding(Encoding[WeightLists]):
         ids: The ids of the documents.
         vocabulary: The terms by number.
         vectors: Gives the weights of the documents from one ordinal up to another. It may report how many are done.
-        precision: The precision that its models run in; None where nobody knows.
+        precision: The precision that its models run in; None if unknown.
     """
 
     noun = "weights"
@@ -223,7 +223,7 @@ class WeightEncoding(Encoding[WeightLists]):
         return WeightLists(folder, self.ids)
 
     def _check(self, vectors: TermVectors, first: int, last: int) -> None:
-        """Raises InputError for a weight that cannot be stored, ParameterError for vectors of another shape."""
+        """Raise InputError for a weight that cannot be stored, ParameterError for vectors of a wrong shape."""
         bounds, terms, encoder = vectors.bounds, vectors.terms, self._facts["encoder"]
         fit = len(bounds) == last - first + 1 and bounds[0] == 0 and bounds[-1] == len(terms) == len(vectors.weights)
         starts = np.zeros(len(terms) + 1, dtype=bool)
@@ -271,7 +271,7 @@ class JoinedWeights(ScaledWeights, JoinedLists):
     def ids(self) -> Strings:
         """Document ids."""
         live = [None if leaf.dead is None else leaf.live for leaf in self.segments]
-        return joined([leaf.segment.ids for leaf in self.segments], live)
+        return join_tables([leaf.segment.ids for leaf in self.segments], live)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -318,7 +318,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWe
         seal(folder, KIND, {**settings(first), **facts})
 
     def facts(self, state: State) -> dict[str, Any]:
-        """Sums over the segments, deleted documents too."""
+        """Sum over the segments, deleted documents too."""
         weights = []
         for _, parts in state.vectors.sound(self).values():
             infos = [part.info() for part in parts]

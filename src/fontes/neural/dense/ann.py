@@ -54,7 +54,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Makes the index. The same vectors give the same index, save an HNSW graph that several `threads` link."""
+        """Make the index. The same vectors give the same index, except an HNSW graph linked by several `threads`."""
 
     precise = False
     """Whether it knows the vectors themselves, and so the order of the rows that it finds, but for the last bits."""
@@ -70,11 +70,11 @@ class Searcher(ABC):
 
     @abstractmethod
     def save(self, file: Path) -> None:
-        """Writes the index."""
+        """Write the index."""
 
     @abstractmethod
     def load(self, file: Path, dim: int) -> None:
-        """Reads the index."""
+        """Read the index."""
 
     @property
     @abstractmethod
@@ -103,7 +103,7 @@ class Faiss(Searcher):
         return self.index.ntotal, self.index.d
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Trains on up to SAMPLE vectors and adds all; in one thread where several would give another index for little."""
+        """Train on up to SAMPLE vectors and add all; in one thread where several would change the index and gain little."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
         if "OPQ" in factory and len(embeddings) < embeddings.dim:
@@ -129,7 +129,7 @@ class Faiss(Searcher):
                 ) from e
 
     def _quiet(self) -> tuple[Any, ...]:
-        """Sets the seed of every clustering, and lets small collections be clustered without a warning; the quantizers made."""
+        """Set the seed of every clustering and silence warnings about small collections; return the quantizers."""
         faiss = _faiss()
         clusterings, quantizers = [], []
         inner = faiss.downcast_index(self.index)
@@ -177,14 +177,14 @@ class Faiss(Searcher):
             return products, rows
 
     def save(self, file: Path) -> None:
-        """Writes the index."""
+        """Write the index."""
         try:
             _faiss().write_index(self.index, str(file))
         except RuntimeError as e:
             raise OSError(str(e)) from e
 
     def load(self, file: Path, dim: int) -> None:
-        """Reads the index."""
+        """Read the index."""
         try:
             self.index = _faiss().read_index(str(file))
         except RuntimeError as e:
@@ -231,7 +231,7 @@ class Annoy(Searcher):
         return self.index.get_n_items(), self.index.f
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Plants the trees, in one thread: with more, each thread has a seed of its own."""
+        """Plant the trees, in one thread: with more, each thread has a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
             raise ParameterError("Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True)")
@@ -253,11 +253,11 @@ class Annoy(Searcher):
         return products, rows
 
     def save(self, file: Path) -> None:
-        """Writes the index."""
+        """Write the index."""
         self.index.save(str(file))
 
     def load(self, file: Path, dim: int) -> None:
-        """Reads the index, by memory map."""
+        """Read the index, by memory map."""
         self.index = _annoy()(dim, "angular")
         self.index.load(str(file))
 
@@ -268,7 +268,7 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
     Args:
         embeddings: The vectors.
         spec: The algorithm, as `index.dense` takes it.
-        measure: Is called with an index that was built now; returns further facts of it.
+        measure: Called with a new index; returns further facts of it.
 
     Raises:
         ParameterError: `spec` is unknown.
@@ -291,10 +291,10 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
 
 
 def check_algorithm(spec: str) -> None:
-    """Looks at the algorithm `spec` before anything is encoded for it.
+    """Check the algorithm `spec` before anything is encoded for it.
 
     Raises:
-        ParameterError: It is none of Annoy's, although it begins so.
+        ParameterError: It begins like one of Annoy's and is none.
         MissingExtraError: Its library is not installed.
     """
     if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
@@ -311,12 +311,12 @@ def _facts(artifact: Artifact) -> dict[str, Any]:
 
 
 def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
-    """Reads an index from the cache; False where it has none that this library can read."""
+    """Read an index from the cache; False if it has none that this library can read."""
     try:
         artifact = Artifact(folder, KIND)
         if artifact.meta["library"] != new.library:
             return False
-        artifact.check()  # what the libraries read they believe
+        artifact.check()  # the libraries trust what they read
         new.load(folder / FILE, embeddings.dim)
         if new.shape != (len(embeddings), embeddings.dim):
             return False
@@ -328,7 +328,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
 
 
 def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
-    """Puts an index into the cache, whole or not at all, where that can be written and the vectors are as they were stored."""
+    """Put an index into the cache atomically, if it is writable and the vectors are unchanged."""
     with contextlib.suppress(OSError, IndexFormatError):
         embeddings.check()
         CACHE.put(folder, KIND, new.facts, lambda draft: new.save(draft / FILE))
@@ -336,7 +336,7 @@ def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
 
 
 class FaissThreads:
-    """Limits FAISS to a number of threads, None for its own, while other searches wait."""
+    """Limit of FAISS's threads, None for its own; other searches wait meanwhile."""
 
     __slots__ = ("_before", "_threads")
 

@@ -174,7 +174,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return {}
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
+        """Encode the documents if the index has no vectors of this encoder, and build the approximate index."""
         self.check()
         try:
             embeddings = self._embeddings()
@@ -252,7 +252,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return self.index.embeddings(self._encoder, self.dtype)
 
     def _queries(self, texts: list[str], embeddings: JoinedEmbeddings, progress: Report = silent) -> NDArray[np.float32]:
-        """The vectors of texts. Raises ParameterError where the encoder gives others than it should."""
+        """The vectors of texts. Raises ParameterError if the encoder gives others than it should."""
         vectors, encoder = np.zeros((len(texts), embeddings.dim), np.float32), repr(self._encoder)
         start = time.perf_counter()
         for number, text in enumerate(texts):
@@ -265,7 +265,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return _QUERY_VECTORS.of(self.index).get((encoder, text), partial(self._query, text, dim))
 
     def _query(self, text: str, dim: int) -> NDArray[np.float32]:
-        """The vector of one text. Raises ParameterError where the encoder gives another than it should."""
+        """The vector of one text. Raises ParameterError if the encoder gives another than it should."""
         encoder = self._encoder
         vector = np.asarray(encoder.encode_queries([text]), dtype=np.float32)
         if vector.shape != (1, dim) or not np.isfinite(vector).all():
@@ -349,8 +349,8 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _measured(self, ready: Ready) -> dict[str, float]:
         count = len(self.index)
-        places = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
-        docs = self.index.docs([self.index.ids[int(place)] for place in places])
+        indices = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
+        docs = self.index.docs([self.index.ids[int(place)] for place in indices])
         texts = [" ".join(text_of(doc).split()[:WORDS]) for doc in docs]
         queries = self._queries([text for text in texts if text], ready.embeddings)
         recall = {}

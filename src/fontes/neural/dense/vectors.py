@@ -231,9 +231,9 @@ def rescored(
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
     """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
-    for share, here, places in embeddings.split(docs):
-        scores = np.empty(len(places), dtype=np.float32)
-        exact_products(wide, share.embeddings, places.astype(np.int64), scores)
+    for share, here, leaf_docs in embeddings.split(docs):
+        scores = np.empty(len(leaf_docs), dtype=np.float32)
+        exact_products(wide, share.embeddings, leaf_docs.astype(np.int64), scores)
         out[here] = scores
     return out
 
@@ -369,7 +369,7 @@ class _Held:
 
 @contextlib.contextmanager
 def _one_thread_of_blas() -> Iterator[bool]:
-    """Holds matrix products to one thread; yields False where threadpoolctl is not installed."""
+    """Holds matrix products to one thread; yields False if threadpoolctl is not installed."""
     controller = _controller()
     if controller is None:
         yield False
@@ -409,7 +409,7 @@ def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, 
 
 @compiled()
 def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: int, state: Any) -> int:
-    """Appends the documents from `at` on that reach what they must; returns where it stopped because the buffer is full."""
+    """Append the documents from `at` on that reach the threshold; return where the buffer was full."""
     least, docs, values, counts, _ = state
     room = docs.shape[1]
     threshold, filled = least[query], counts[query]
@@ -502,7 +502,7 @@ def _below(threshold: Any) -> Any:
 
 @compiled()
 def _shrink(query: int, k: int, state: Any) -> None:
-    """Drops the candidates that cannot be among the best k: k others are above them by twice the error."""
+    """Drop the candidates that cannot be among the best k: k others are above them by twice the error."""
     least, docs, values, counts, errors = state
     filled = counts[query]
     if filled <= k:

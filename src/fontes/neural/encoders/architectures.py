@@ -12,11 +12,11 @@ from ..models.hub import NO_CODE, library, quiet, read_json, readable
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
 """Types of models that count positions from behind the one of padding."""
-ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
+ENDLESS = 1 << 20  # tokenizers report a far greater limit for models without one
 
 
 def installed(module: Any, attention: str = "model", features: int = 256) -> int | None:
-    """Makes a model of transformers run as its architecture wants it, whoever calls it; others stay as they are.
+    """Make a model of transformers run as its architecture needs, whoever calls it; leave others unchanged.
 
     Nyströmformer gets Nyström attention, Longformer global attention on the first token, Reformer padding to its chunks and
     hashes from a fixed seed, and with "favor+" a BERT-shaped model the attention of the Performer. With any of them a text
@@ -28,7 +28,7 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
         features: Random features of FAVOR+.
 
     Returns:
-        The most tokens of a text, special tokens included; None where there is no limit.
+        The most tokens of a text, special tokens included; None if there is no limit.
 
     Raises:
         ParameterError: For an attention that there is not, or that the model cannot have.
@@ -44,7 +44,7 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
 
 
 def declared(folder: Path) -> dict[str, Any] | None:
-    """Attention that `fontes.json` in a model's folder declares; None where there is no such file.
+    """Attention that `fontes.json` in a model's folder declares; None if there is no such file.
 
     Raises:
         InputError: It says anything else.
@@ -78,7 +78,7 @@ def load(folder: Any, name: str) -> Any:
 
 
 def configured_positions(folder: Path) -> int | None:
-    """As `position_limit`, by the configuration in a model's folder; None where that does not say it, or for a Reformer."""
+    """As `position_limit`, by the configuration in a model's folder; None if that does not say it, or for a Reformer."""
     config: dict[str, Any] = read_json(folder / "config.json", {})
     most, kind = config.get("max_position_embeddings"), config.get("model_type")
     if not isinstance(most, int) or most < 1 or kind == "reformer":
@@ -87,7 +87,7 @@ def configured_positions(folder: Path) -> int | None:
 
 
 def position_limit(module: Any) -> int | None:
-    """The most positions of a model by its configuration; None where it has none (relative positions)."""
+    """Maximum number of positions by a model's configuration; None for relative positions."""
     most = getattr(module.config, "max_position_embeddings", None)
     if not isinstance(most, int) or most < 1:
         return None

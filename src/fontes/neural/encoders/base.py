@@ -39,7 +39,7 @@ class Encoder(Protocol):
 
     @property
     def similarity(self) -> str:
-        """Meaning of the inner product: "cosine" where all vectors have length 1, else "dot"."""
+        """Meaning of the inner product: "cosine" if all vectors have length 1, else "dot"."""
         ...
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
@@ -53,7 +53,7 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class PartsEncoder(Encoder, Protocol):
-    """An encoder that may give several vectors for a document, whose score is then the greatest of them."""
+    """An encoder that may return several vectors per document; the document's score is the greatest of theirs."""
 
     def encode_documents_parts(
         self, docs: Sequence[Doc], progress: Report = silent
@@ -62,13 +62,13 @@ class PartsEncoder(Encoder, Protocol):
 
         Returns:
             The vectors, (number of vectors, dim), float32; and where those of each document start, int64, (number of documents
-            + 1,): the rows bounds[i] to bounds[i + 1] belong to document i, one at least.
+            + 1,): the rows bounds[i] to bounds[i + 1] belong to document i, at least one.
         """
         ...
 
 
 def encoder_in(part: Part) -> Encoder:
-    """The encoder in the field `encoder` of a part, where a string is the model of a `SentenceEncoder`.
+    """The encoder in the field `encoder` of a part; a string names the model of a `SentenceEncoder`.
 
     Raises:
         ParameterError: It is neither.
@@ -136,7 +136,7 @@ class PretrainedEncoder(Pretrained[M]):
         work: Callable[[NDArray[np.intp]], NDArray[np.float32]],
         progress: Report,
     ) -> NDArray[np.float32]:
-        """The vectors that `work` gives for batches of texts of these lengths, scaled where `normalize` says so."""
+        """The vectors that `work` computes for batches of texts of these lengths, scaled with `normalize`."""
         if not len(lengths):
             return np.empty((0, self.dim), np.float32)
         vectors = self._in_batches(lengths, work, progress)
@@ -154,12 +154,12 @@ def document_vectors(
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to length 1; rows of zeros stay as they are."""
+    """Rows scaled to length 1; rows of zeros unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
 def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[NDArray[np.int32]]:
-    """Token ids, always the same, of texts to calibrate with."""
+    """Fixed token ids of texts to calibrate with."""
     drawn = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
     return list(drawn.astype(np.int32))

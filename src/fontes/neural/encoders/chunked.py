@@ -69,7 +69,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return self._encoder.similarity
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
-        """One vector for each document, float32 (number of documents, dim).
+        """One vector per document, float32 (number of documents, dim).
 
         Raises:
             ParameterError: With pooling="max".
@@ -105,7 +105,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return int(self._encoder.length)  # type: ignore[attr-defined]
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of the longest window of each document, special ones and the prompt included."""
+        """Number of tokens of each document's longest window, including special tokens and the prompt."""
         windows = [self.windows(text_of(doc)) for doc in docs]
         bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
         lengths = self._encoder.document_lengths([Doc("", text) for texts in windows for text in texts])  # type: ignore[attr-defined]
@@ -116,7 +116,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return self._encoder.encode_queries(texts)
 
     def windows(self, text: str) -> list[str]:
-        """The windows of a text; one at least."""
+        """The windows of a text; at least one."""
         self.check()
         spans = [match.span() for match in WORD.finditer(text)] if self.unit == "words" else self._tokens(text)
         starts = range(0, max(1, len(spans) - self.window + self.stride), self.stride)

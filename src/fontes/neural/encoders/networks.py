@@ -76,14 +76,14 @@ class NystromAttention(MaskedAttention):
             first = _softmax(query @ key_landmarks.transpose(-1, -2))
             second = _softmax(query_landmarks @ key_landmarks.transpose(-1, -2))
             third = _softmax(query_landmarks @ key.transpose(-1, -2), absent)
-            with torch.autocast(query.device.type, enabled=False):  # the iteration needs all the digits, in training too
+            with torch.autocast(query.device.type, enabled=False):  # the iteration needs full precision, in training too
                 inverse = _inverse(second.float()).to(kind)
             context = (first @ inverse) @ (third @ value)
         return context if self.conv is None else context + self.conv(value)
 
 
 def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
-    """Replaces each `self` of the attention of `module` that has the projections; returns how many were replaced."""
+    """Replace each `self` of the attention of `module` that has the projections; return how many were replaced."""
     replaced = 0
     for parent in list(module.modules()):
         inner = getattr(parent, "self", None)
@@ -94,7 +94,7 @@ def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
 
 
 def set_mask(module: nn.Module, mask: Tensor) -> None:
-    """Sets the mask, bool (batch, positions), of each MaskedAttention in `module`."""
+    """Set the mask, bool (batch, positions), of each MaskedAttention in `module`."""
     for part in module.modules():
         if isinstance(part, MaskedAttention):
             part.mask = mask
@@ -177,7 +177,7 @@ class FavorAttention(MaskedAttention):
         self.omega = orthogonal_features(features, self.dim, seed)  # no buffer: it stays in float32
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        with torch.autocast(query.device.type, enabled=False):  # exponentials need all the digits, in training too
+        with torch.autocast(query.device.type, enabled=False):  # exponentials need full precision, in training too
             return favor(query, key, value, mask, self.omega.to(query.device))
 
 
@@ -190,7 +190,7 @@ FILE = "fontes.json"  # in the folder of a model that transformers alone would r
 
 
 class Network:
-    """Base of the architectures: texts of differing groups are computed apart.
+    """Base of the architectures; texts of different groups are computed separately.
 
     Attributes:
         declared: Attention that the file beside the model's configuration declares.
@@ -199,15 +199,15 @@ class Network:
     declared: dict[str, Any]
 
     def setup(self, limit: int | None) -> int | None:
-        """Changes what must be changed in the model, once; `limit` and the result are the most tokens of a text."""
+        """Adapt the model, once; `limit` and the result are the maximum number of tokens of a text."""
         return limit
 
     def group(self, length: int) -> int:
-        """Texts of equal groups may be computed together."""
+        """Group of a text; texts of one group may be computed together."""
         return 0
 
     def padded(self, length: int) -> int:
-        """The length to which texts are padded the longest of which has `length` tokens."""
+        """The padded length of texts of up to `length` tokens."""
         return length
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class Network:
         return BaseModelOutput(last_hidden_state=hidden)
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **settings: Any) -> None:
-        """Saves the model as transformers does, and beside it what its attention is."""
+        """Save the model as transformers does, and its attention beside it."""
         cast(Any, super()).save_pretrained(save_directory, *arguments, **settings)
         Path(save_directory, FILE).write_text(json.dumps(self.declared, indent=2) + "\n", encoding="utf-8")
 
@@ -259,7 +259,7 @@ class Longformer(Network):
 
 
 class Replaced(Network):
-    """A model whose attention was replaced: it gets no mask itself, its attentions do."""
+    """A model whose attention was replaced; the attention layers get the mask, not the model."""
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         set_mask(cast(nn.Module, self), mask.bool())
@@ -334,7 +334,7 @@ class Reformer(Network):
 
 
 class FixedHashes:
-    """Hashing from its seed, after which the random numbers, as those of dropout, go on as if nothing had been drawn."""
+    """Hashing from a fixed seed, without effect on later random numbers, such as those of dropout."""
 
     num_buckets: int | list[int]
 
@@ -344,7 +344,7 @@ class FixedHashes:
 
 
 class AnyLength:
-    """Axial positions that in training too are those of the text; as transformers has them they are of one length alone."""
+    """Axial positions of texts of any length, in training too; those of transformers have one length."""
 
     def train(self, mode: bool = True) -> Any:
         return cast(Any, super()).train(False)
@@ -377,7 +377,7 @@ ARCHITECTURES: dict[str, type[Network]] = {
 
 
 def install(module: Any, name: str, declared: dict[str, Any], limit: int | None) -> int | None:
-    """Makes `module` the architecture called `name`, where that is one of ARCHITECTURES; returns its limit."""
+    """Make `module` the architecture called `name`, if it is one of ARCHITECTURES; return its limit."""
     architecture = ARCHITECTURES.get(name)
     if architecture is None:
         return limit
@@ -387,13 +387,13 @@ def install(module: Any, name: str, declared: dict[str, Any], limit: int | None)
 
 
 def mix(module: nn.Module, mixin: type) -> None:
-    """Puts a class before that of `module`, which keeps its name."""
+    """Put a class before that of `module`, which keeps its name."""
     own = type(module)
     module.__class__ = type(own.__name__, (mixin, own), {"__module__": own.__module__})
 
 
 def buckets(length: int, config: Any) -> int | list[int]:
-    """The number of buckets for texts of `length` positions, as transformers sets it by the first text that it sees."""
+    """The number of buckets for texts of `length` positions, which transformers sets by the first text."""
     power = (2 * (length // config.lsh_attn_chunk_length)).bit_length() - 1
     most = 2 * max(int((config.max_position_embeddings // config.lsh_attn_chunk_length) ** 0.5), config.lsh_attn_chunk_length)
     if power < 1:

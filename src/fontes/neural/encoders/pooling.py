@@ -27,7 +27,7 @@ DIRECTIONS = {"module_input_name": "sentence_embedding", "module_output_name": "
 
 
 def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
-    """One vector a text, (texts, width times modes), of its token vectors.
+    """One vector per text, (texts, width times modes), from its token vectors.
 
     Args:
         hidden: The token vectors, float32 (texts, positions, width).
@@ -72,7 +72,7 @@ OLDER = {  # the names of its settings until sentence-transformers 5
 
 
 def modes(folder: Path) -> tuple[str, ...] | None:
-    """Pooling of a module Pooling, by its folder; None where it is not one of POOLINGS."""
+    """Pooling of a module Pooling, by its folder; None if it is not one of POOLINGS."""
     settings = read_json(folder / "config.json")
     named = settings.pop("pooling_mode", None) or [mode for name, mode in OLDER.items() if settings.get(name)]
     names = (named,) if isinstance(named, str) else tuple(named)
@@ -83,7 +83,7 @@ def modes(folder: Path) -> tuple[str, ...] | None:
 
 
 def step(kind: str, folder: Path) -> Step | None:
-    """Function of a module Dense or Normalize, by its folder; None where it is another or does anything else."""
+    """Function of a module Dense or Normalize, by its folder; None if it is another or does anything else."""
     settings: dict[str, Any] = read_json(folder / "config.json", {})
     if any(settings.pop(name, usual) not in (usual, None) for name, usual in DIRECTIONS.items()):
         return None

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class TokenReader(Protocol):
-    """An encoder that tells how long documents are in its tokens."""
+    """An encoder that reports the lengths of documents in its tokens."""
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a text at most, special ones included."""
+        """Maximum number of tokens read of a text, including special tokens."""
         ...
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of each document before it is cut, special ones and the prompt included."""
+        """Number of tokens of each whole document, including special tokens and the prompt."""
         ...
 
 
@@ -35,7 +35,7 @@ class TokenLimit:
     """The part of the documents of an index that a model reads.
 
     Args:
-        tokens: Greatest number of tokens that it reads of a text, special tokens included.
+        tokens: Maximum number of tokens read of a text, including special tokens.
         documents: Number of documents that were counted.
         cut: Number of these with more tokens.
         sampled: Whether these are not all documents of the index.
@@ -61,7 +61,7 @@ class TokenLimit:
 
 
 def reading(encoder: object, index: Index) -> TokenLimit | None:
-    """The part of the documents of an index that an encoder reads; None where it has no limit or does not tell it.
+    """The part of the documents of an index that an encoder reads; None if it has no limit or does not tell it.
 
     A document of several windows is cut where one of its windows is. Loads the model.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .pooling import Step
 
 
-# What the settings of a whole model may say, besides the versions that it was made with and how its vectors are compared.
+# Allowed settings of a whole model, besides versions and the similarity of its vectors.
 SETTINGS = {"__version__", "similarity_fn_name", "prompts", "default_prompt_name", "model_type", "truncate_dim"}
 
 
@@ -42,7 +42,7 @@ class _Parts:
 
 
 class PlainModel:
-    """A model of sentence-transformers, ready to run, with the vectors that it has there.
+    """A model of sentence-transformers, ready to run, with equal vectors.
 
     Args:
         parts: The modules, as `of` read them.
@@ -62,11 +62,11 @@ class PlainModel:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainModel | None:
-        """The model of a folder; None where its files ask for more than is here.
+        """The model of a folder; None if its files need what is not implemented here.
 
         Args:
             folder: Of the whole model.
-            max_length: Tokens that are read of a text; None: as the model says.
+            max_length: Maximum number of tokens read of a text; None: the model's.
             precision: Of its transformer.
             where: The device.
         """
@@ -76,15 +76,15 @@ class PlainModel:
         return None if parts is None else cls(parts, precision, where)
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[TokenIds]:
-        """The tokens of each text behind the prompt."""
+        """The token ids of each text after the prompt."""
         return self.tokenizer.encoded([prompt + text for text in texts])
 
     def lengths(self, inputs: Sequence[TokenIds], prompt: str) -> list[int]:
-        """The tokens of each text."""
+        """Number of tokens of each text."""
         return [len(one.ids) for one in inputs]
 
     def whole_lengths(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of texts that are not cut."""
+        """Number of tokens of whole texts."""
         return self.tokenizer.lengths(texts)
 
     def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> NDArray[np.float32]:
@@ -132,7 +132,7 @@ def _means_of_network(module: Any, ids: NDArray[np.int32]) -> Any:
     return module(tokens, torch.ones_like(tokens)).float().mean(dim=1)
 
 
-QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of prompts, as sentence-transformers has them
+QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # names of prompts in sentence-transformers
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a text at most."""
+        """Maximum number of tokens read of a text."""
         return self._model.length
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
@@ -177,7 +177,7 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
         return self._encode(texts, self.query_prompt, QUERY, silent)
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, as many as there would be without a limit; special tokens and prompt included.
+        """Number of tokens of whole documents, including special tokens and the prompt.
 
         Of a model without a transformer over text, which has no limit, its characters.
         """
@@ -207,7 +207,7 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
 
 
 class SentenceModel:
-    """A model of sentence-transformers, ready to run by its own code, which knows more of them than `PlainModel` does."""
+    """A model of sentence-transformers, run by its own code; supports more models than `PlainModel`."""
 
     def __init__(self, name: str, folder: Path, max_length: int | None, precision: str, where: str) -> None:
         self.model, self.transformer = sentence_transformer(name, folder, max_length, where)
@@ -224,7 +224,7 @@ class SentenceModel:
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[str]:
-        """The texts, which are read as they are."""
+        """The texts unchanged."""
         return list(map(encodable, texts))
 
     def lengths(self, texts: Sequence[str], prompt: str) -> list[int]:
@@ -264,12 +264,12 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
     Args:
         name: Its name in errors.
         folder: Its folder.
-        max_length: Tokens that are read of a text; None: as the model says.
+        max_length: Maximum number of tokens read of a text; None: the model's.
         where: The device.
 
     Raises:
         InputError: It cannot be read.
-        ParameterError: It has not so many positions.
+        ParameterError: It has fewer positions.
     """
     library("torch", "SentenceEncoder")
     sentence_transformers = library("sentence_transformers", "SentenceEncoder")
@@ -291,7 +291,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
 
 
 def own_prompt(model: Any, names: tuple[str, ...]) -> str:
-    """A model's own prompt: the first under one of `names` that is not empty; its default where it has none of them."""
+    """A model's own prompt: the first non-empty one of `names`, or its default."""
     prompts: dict[str, str | None] = model.prompts or {}
     named = [prompts[name] or "" for name in names if name in prompts]
     return next(filter(None, named), "") if named else prompts.get(model.default_prompt_name or "") or ""

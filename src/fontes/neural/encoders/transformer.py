@@ -20,12 +20,12 @@ from . import architectures as architectures
 from .base import PretrainedEncoder, sample_ids
 
 POOLINGS = ("cls", "mean", "max")
-MAX_TOKENS = 2048  # tokens that are read of a text where no max_length says it
+MAX_TOKENS = 2048  # maximum number of tokens read of a text without max_length
 
 
 @dataclass(frozen=True)
 class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transformer_encoder"):
-    """An encoder out of any encoder model of transformers, its token vectors pooled to one.
+    """An encoder from any encoder model of transformers, with pooled token vectors.
 
     Nyströmformer runs with real Nyström attention, whatever its configuration says; Longformer with global attention on its
     first token; Reformer hashes from a fixed seed. With any of them a text has the same vector alone and in a batch (to
@@ -56,7 +56,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a text at most, special ones included. Loads the model."""
+        """Maximum number of tokens read of a text, including special tokens. Loads the model."""
         return self._model.length(self.max_length)
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
@@ -84,7 +84,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         return model
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, as many as there would be without a limit; special tokens and prompt included."""
+        """Number of tokens of whole documents, including special tokens and the prompt."""
         return list(map(len, token_ids(self._model.tokenizer, [self.document_prompt + text_of(doc) for doc in docs])))
 
     def _settings(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class TransformerModel:
         self.dim = int(self.vectors(self.prepared.module, sample[:1], "mean").shape[1])
 
     def length(self, max_length: int | None) -> int:
-        """The tokens that are read of a text.
+        """Maximum number of tokens read of a text.
 
         Args:
             max_length: As in `TransformerEncoder`.
@@ -147,7 +147,7 @@ class TransformerModel:
 
 
 def read_length(name: str, max_length: int | None, positions: int | None, tokenizer: int | None) -> int:
-    """The tokens that a model reads of a text: `max_length`, or MAX_TOKENS as far as its positions and its tokenizer go.
+    """Number of tokens read of a text: `max_length`, or MAX_TOKENS within the limits of positions and tokenizer.
 
     Args:
         name: The model's.
@@ -166,6 +166,6 @@ def read_length(name: str, max_length: int | None, positions: int | None, tokeni
 
 
 def tokenizer_limit(folder: Path) -> int:
-    """The tokens to which the tokenizer of a model's folder cuts texts by itself."""
+    """Number of tokens to which the tokenizer of a model's folder cuts texts."""
     limit = read_json(folder / "tokenizer_config.json", {}).get("model_max_length")
     return int(limit) if isinstance(limit, (int, float)) and limit >= 1 else architectures.ENDLESS

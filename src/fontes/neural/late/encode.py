@@ -64,17 +64,17 @@ def encode_late(
     progress: Report = silent,
     ray: bool | str | None = None,
 ) -> dict[str, Any]:
-    """Stores the documents' token vectors with the index, for `index.late(colbert)`, and measures what the search finds.
+    """Store the documents' token vectors with the index, for `index.late(colbert)`, and measure what the search finds.
 
     Only documents that have none are encoded. Those that were added since the last time get the centroids and the buckets that
     are there, which fit them less well the more the collection changes; `overwrite` fits them again. An encoding that was
-    interrupted goes on where it was. While it lasts the vectors are on disk whole, in float16 (float32 for nbits=32).
+    interrupted resumes. Until it is done the vectors are on disk whole, in float16 (float32 for nbits=32).
 
     Args:
         index: The index.
         colbert: The model. Where its precision is "auto", it is that in which the vectors of other documents were made.
         nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
-            None: those that the other documents' have, 4 where there are none.
+            None: those of the other documents, or 4.
         centroids: Their number; by default four times the square root of the number of tokens, as a power of two.
         topics: Queries to measure recall with; default: the first sentences of 32 documents.
         overwrite: Whether stored token vectors are made again.
@@ -122,7 +122,7 @@ class _Work:
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
     def run(self, stack: contextlib.ExitStack, progress: Report, actors: RemoteEncoder | None) -> None:
-        """Encodes the segments that have none, fits centroids where there are none, compresses, and puts all in place."""
+        """Encode the segments that lack vectors, fit missing centroids, compress, and put all in place."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
         try:
@@ -159,7 +159,7 @@ class _Work:
         return whole
 
     def _remove_whole(self) -> None:
-        """Removes whole vectors that are compressed now, also those of a killed process, unless others need them."""
+        """Remove whole vectors once compressed, also those of a killed process, unless others need them."""
         name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
@@ -177,11 +177,11 @@ class _Work:
         return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
-        """The precision in which other documents were encoded; None where that is not known."""
+        """The precision in which other documents were encoded; None if that is not known."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
-        """Writes token vectors in drafts, which are put in their places one after the other."""
+        """Write token vectors in drafts, which are then renamed one by one."""
         leaves = self._index.leaves
         for draft in drafts.values():
             for left in draft.iterdir():  # by a process that was killed
@@ -238,7 +238,7 @@ class _Work:
 
 
 def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in their order; a unit vector where there are none."""
+    """Vectors drawn with a fixed seed, in their order; a unit vector if there are none."""
     if not len(whole):
         return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])

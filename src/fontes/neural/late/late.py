@@ -111,7 +111,7 @@ class Late(Stage[Topics, Run], name="late"):
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents' tokens where the index has no token vectors of this model: in 4 bits where none are named."""
+        """Encode the documents' tokens if the index has no token vectors of this model: in 4 bits by default."""
         self.check()
         try:
             self._stored()
@@ -161,8 +161,8 @@ class Late(Stage[Topics, Run], name="late"):
             else:
                 near = [store.candidates(query, *self._effort(self.k), allowed) for query in queries]
                 scored = [(docs, store.scores(query, docs)) for query, docs in zip(queries, near, strict=True)]
-        places = [best(docs, scores, ranks, self.k) for docs, scores in scored]
-        return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, places, strict=True)]
+        best_documents = [best(docs, scores, ranks, self.k) for docs, scores in scored]
+        return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, best_documents, strict=True)]
 
     def _effort(self, k: int) -> tuple[int, float, int]:
         nprobe, threshold, candidates = effort(k)
@@ -189,11 +189,11 @@ def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32
         vectors: The token vectors of the document, (tokens, dim), float32.
     """
     (query,) = colbert.encode_queries([text])
-    places, similarities = best_tokens(query, vectors)
+    best_of_query, similarities = best_tokens(query, vectors)
     names, of_document = colbert.query_tokens(text), colbert.document_tokens(doc)
     parts = tuple(
         Explanation(float(value), f"'{name}' is nearest to '{of_document[place]}', token {place + 1} of {len(vectors)}")
-        for name, place, value in zip(names, places.tolist(), similarities, strict=True)
+        for name, place, value in zip(names, best_of_query.tolist(), similarities, strict=True)
     )
     total = float(np.float32(sum(part.value for part in parts)))
     return Explanation(total, "MaxSim: sum over the tokens of the query", parts)

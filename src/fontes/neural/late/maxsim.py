@@ -46,9 +46,9 @@ def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDA
 def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The place of the document's best token for each token of the query, and their similarity; the first of equals."""
     columns, vectors = padded(query), _checked(query, vectors)
-    places, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
-    _best_tokens(columns, vectors, places, best)
-    return places[: len(query)], best[: len(query)]
+    tokens_of_best, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
+    _best_tokens(columns, vectors, tokens_of_best, best)
+    return tokens_of_best[: len(query)], best[: len(query)]
 
 
 def interaction(
@@ -112,7 +112,7 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
 
 
 @compiled()
-def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
+def _best_tokens(query: Any, vectors: Any, tokens_of_best: Any, best: Any) -> None:
     width = query.shape[1]
     sums = np.empty((ROWS, width), dtype=np.float32)
     best[:] = -np.inf
@@ -122,7 +122,7 @@ def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
         for r in range(min(ROWS, len(vectors) - t)):
             for c in range(width):
                 if sums[r, c] > best[c]:
-                    best[c], places[c] = sums[r, c], t + r
+                    best[c], tokens_of_best[c] = sums[r, c], t + r
 
 
 def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:

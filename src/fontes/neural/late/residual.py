@@ -122,7 +122,7 @@ def fit_buckets(values: NDArray[np.floating[Any]], count: int) -> tuple[NDArray[
 
 
 def check_nbits(nbits: int) -> None:
-    """Raises ParameterError for anything but 1, 2, 4 (compressed), 16 and 32 (whole)."""
+    """Raise ParameterError for anything but 1, 2, 4 (compressed), 16 and 32 (whole)."""
     if nbits not in (*NBITS, *WHOLE):
         raise ParameterError(f"nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not {nbits!r}")
 

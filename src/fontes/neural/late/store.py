@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ...index.segment import Segment
     from ...index.state import State
 
-SCORED = 1 << 12  # tokens of documents that a thread scores at a time
-ROWS = 1 << 16  # vectors that are compressed or copied at a time
-LOOKED_UP = 1 << 16  # of documents whose centroids are worth a thread
-TOGETHER = 16  # queries that are searched exhaustively at a time
+SCORED = 1 << 12  # tokens of documents scored at a time by a thread
+ROWS = 1 << 16  # vectors compressed or copied at a time
+LOOKED_UP = 1 << 16  # documents whose centroids are worth a thread
+TOGETHER = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
-WIDTHS = (32, 16, 4, 2, 1)  # bits a dimension, the most exact ones first
+WIDTHS = (32, 16, 4, 2, 1)  # bits per dimension, the most exact first
 FACTS = ("colbert", "fingerprint", "precision", "nbits", "dim", "centroids", "recall")
 KIND = ArtifactKind("fontes-late", 1, "token vectors", REMEDY)
 
@@ -44,14 +44,14 @@ class TokenVectors:
     """The token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
 
     Attributes:
-        folder: Where they are.
+        folder: Their folder.
         meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
-        nbits: Bits a dimension.
+        nbits: Bits per dimension.
         documents: Number of documents.
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
-        residuals: uint8, a row for each token; None where the vectors are kept whole.
+        residuals: uint8, a row for each token; None if the vectors are kept whole.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -88,7 +88,7 @@ class TokenVectors:
         return len(self.codes)
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
+        """The stored token vectors of these documents, concatenated, and the start of each document's."""
         rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
@@ -96,17 +96,17 @@ class TokenVectors:
         return self.codec.decompress(self.codes[rows], self.residuals[rows]), bounds
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """For each document whether it has a token in one of these centroids."""
+        """Whether each document has a token in one of these centroids."""
         there = np.zeros(self.documents, dtype=bool)
         for centroid in centroids.tolist():
             there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
         return there
 
     def check(self, deep: bool = False) -> None:
-        """Reads every file.
+        """Read every file.
 
         Raises:
-            IndexFormatError: Where anything is not as it was written.
+            IndexFormatError: A file is damaged.
         """
         self._artifact.check()
 
@@ -116,14 +116,14 @@ class TokenVectors:
         return self._artifact.bytes + (0 if self._whole is None else int(self._whole.info()["bytes"]))
 
     def check_fits(self, documents: int, other: TokenVectors) -> None:
-        """Raises IndexFormatError unless they are of so many documents, and of the same kind as those of another segment."""
+        """Raise IndexFormatError unless they have this number of documents and the settings of another segment's."""
         if self.documents != documents:
             raise self._artifact.damaged(f"{self.folder} is of {self.documents:,} documents, not {documents:,}")
         if (self.nbits, self.codec.centroids.shape) != (other.nbits, other.codec.centroids.shape):
             raise self._artifact.damaged(f"{self.folder} does not fit {other.folder}")
 
     def check_dim(self, dim: int) -> None:
-        """Raises IndexFormatError unless they have as many dimensions as the model's vectors."""
+        """Raise IndexFormatError unless they have as many dimensions as the model's vectors."""
         if (own := self.codec.centroids.shape[1]) != dim:
             raise self._artifact.damaged(f"{self.folder} has vectors of {own} dimensions, those of its model have {dim}")
 
@@ -143,8 +143,8 @@ class JoinedTokens:
 
     Attributes:
         parts: The same.
-        nbits: Bits a dimension.
-        bounds: int64: document i has so many tokens as bounds[i + 1] - bounds[i].
+        nbits: Bits per dimension.
+        bounds: int64: document i has bounds[i + 1] - bounds[i] tokens.
         meta: Model, fingerprint, nbits, counts, the recall that was measured, and a digest of the vectors and of what lives.
 
     Raises:
@@ -177,11 +177,11 @@ class JoinedTokens:
         return self.parts[0].codec
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
+        """The stored token vectors of these documents, concatenated, and the start of each document's."""
         bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
-        for number, here, places in located(self._leaves, docs):
-            own, _ = self.parts[number].vectors(places)
+        for number, here, leaf_docs in located(self._leaves, docs):
+            own, _ = self.parts[number].vectors(leaf_docs)
             if len(here) == len(docs):
                 return own, bounds
             if len(vectors) < bounds[-1]:
@@ -223,7 +223,7 @@ class JoinedTokens:
         return docs
 
     def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
-        """Raises IndexFormatError unless they have as many dimensions as the vectors of queries."""
+        """Raise IndexFormatError unless they have as many dimensions as the vectors of queries."""
         for query in queries:
             for part in self.parts[:1]:  # the others are of the same kind
                 part.check_dim(query.shape[1])
@@ -240,12 +240,12 @@ class JoinedTokens:
         self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
     ) -> NDArray[np.float32]:
         scores = np.empty(len(docs), dtype=np.float32)
-        for number, here, places in located(self._leaves, docs):
-            part, near = self.parts[number], np.empty(len(places), dtype=np.float32)
-            tokens_of = part.bounds[places + 1] - part.bounds[places]
+        for number, here, leaf_docs in located(self._leaves, docs):
+            part, near = self.parts[number], np.empty(len(leaf_docs), dtype=np.float32)
+            tokens_of = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
-            def look_up(first: int, last: int, part: TokenVectors = part, places: Any = places, near: Any = near) -> None:
-                near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, places[first:last], least)
+            def look_up(first: int, last: int, part: TokenVectors = part, leaf_docs: Any = leaf_docs, near: Any = near) -> None:
+                near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, leaf_docs[first:last], least)
 
             edges = edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // thread_count() + 1))
             in_threads(look_up, edges[:-1], edges[1:])
@@ -299,7 +299,7 @@ def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[
 
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
-    """The places in `docs` of the best k in the one order; documents without a token are none."""
+    """The indices in `docs` of the best k in the one order; documents without a token are none."""
     there = np.flatnonzero(scores > -np.inf)
     return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
 
@@ -329,7 +329,7 @@ class WholeVectors:
 
 
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
-    """The whole token vectors of a model in 16 or 32 bits; None where there are none.
+    """The uncompressed token vectors of a model in 16 or 32 bits; None if missing.
 
     Raises:
         IndexFormatError: They are damaged.
@@ -370,7 +370,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
         return JoinedTokens(leaves, parts, facts)
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path) -> None:
-        """Writes what compressing the living documents with the same codec would."""
+        """Write what compressing the living documents with the same codec would."""
         joined, first = self.join(leaves, parts, {}), parts[0]
         rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]
         folder = segment / first.folder.name
@@ -397,7 +397,7 @@ TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
 
 
 def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
-    """Writes for each centroid the documents with a token there, in ascending order."""
+    """Write for each centroid the documents with a token there, in ascending order."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
     pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
@@ -407,7 +407,7 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
 
 
 def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
-    """Edges that divide documents with so many tokens into parts of about `most` tokens."""
+    """Edges that divide documents, given their numbers of tokens, into parts of about `most` tokens."""
     ends = np.cumsum(tokens)
     inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
     edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()

@@ -1,4 +1,4 @@
-"""`Pretrained`: the one base of stages and parts that run a model, be it an encoder, a reranker, a rewriter or a classifier."""
+"""`Pretrained`: the base of stages and parts that run a model: encoders, rerankers, rewriters, classifiers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMELESS = {"leading": True}
 
 
 class Loaded(Protocol):
-    """A model that was loaded, with its tokenizer and whatever else it needs to run."""
+    """A loaded model with its tokenizer and whatever else it needs to run."""
 
     prepared: Prepared
     """Its network on its device in its precision: what `compute.prepared` gave."""
@@ -38,7 +38,7 @@ M = TypeVar("M", bound=Loaded)
 
 @dataclass(frozen=True)
 class Pretrained(Part, Generic[M]):
-    """A part with a pretrained model, which is loaded when it is first used and kept as long as the part.
+    """A part with a pretrained model, which is loaded on first use and kept as long as the part.
 
     Parts of the same settings share one model. Without any, the last models are kept up to `hub.KEPT` bytes.
 
@@ -68,7 +68,7 @@ class Pretrained(Part, Generic[M]):
         batch_size: How many texts of the greatest length are computed at once; of shorter ones more, with the same number of
             tokens. None: what is quick on the device.
         precision: "float32", "bfloat16", "float16", or "auto": the quickest here that agrees with float32.
-        device: "cpu", "cuda", …; None takes a GPU where there is one.
+        device: "cpu", "cuda", …; None takes a GPU if there is one.
     """
 
     kind: ClassVar[str] = "model"
@@ -94,7 +94,7 @@ class Pretrained(Part, Generic[M]):
         """The model of a folder, ready to run on a device in `self.precision`."""
 
     def _loaded_with(self) -> tuple[Any, ...]:
-        """The values, besides folder, precision and device, that the loaded model depends on; by default none."""
+        """Further values, besides folder, precision and device, that the loaded model depends on."""
         return ()
 
     def _settings(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Pretrained(Part, Generic[M]):
 
     @property
     def folder(self) -> Path:
-        """The model's folder on this machine, to which it is downloaded where it is not there.
+        """The model's folder on this machine; downloads a missing model.
 
         Raises:
             InputError: There is no such model, or it is no such model.
@@ -113,18 +113,18 @@ class Pretrained(Part, Generic[M]):
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits of the model's content and of the settings that change what it gives; not the precision."""
+        """32 hexadecimal digits of the model's content and of settings that change its results, except the precision."""
         self.check()
         return hexadecimal(type(self).__name__, fingerprint(self.folder), self._settings())
 
     def key(self) -> str | None:
-        """The class, the fingerprint, and all parameters that change results; where the model lies does not count."""
+        """The class, the fingerprint, and all parameters that change results, except the model's path."""
         shown = {name: value for name, value in self.shown().items() if name != "name_or_path"}
         return f"{type(self).__module__}.{type(self).__qualname__}({self.fingerprint}, {shown})"
 
     @property
     def chosen_precision(self) -> str:
-        """The precision that the model runs in, and what the calibration found. Loads the model."""
+        """The model's precision and the result of the calibration. Loads the model."""
         return str(self._model.prepared.precision)
 
     def check(self) -> None:
@@ -152,9 +152,9 @@ class Pretrained(Part, Generic[M]):
         """The results of `work` on batches of items of like length, in the order of the items; see `compute.in_batches`.
 
         Args:
-            lengths: The tokens of each item.
-            work: Takes the numbers of a batch's items and gives an array with a row or a value for each.
-            progress: Is called after each batch.
+            lengths: Number of tokens of each item.
+            work: Function from the numbers of a batch's items to an array with a row or value for each.
+            progress: Called after each batch.
         """
         where = self._model.prepared.device
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)
@@ -163,7 +163,7 @@ class Pretrained(Part, Generic[M]):
 
 
 def check_fields(part: Part) -> None:
-    """Raises ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
+    """Raise ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
     for one in fields(type(part)):
         value = getattr(part, one.name)
         if value is None and one.default is None:
@@ -184,9 +184,9 @@ def token_ids(tokenizer: Any, texts: Sequence[str], length: int | None = None, *
 
     Args:
         tokenizer: Of transformers.
-        texts: The texts; what UTF-8 cannot hold is replaced.
-        length: Tokens, special ones included, to which texts are cut; None: they are not cut.
-        special: Whether special tokens are put around them.
+        texts: The texts; characters without a UTF-8 form are replaced.
+        length: Maximum number of tokens, including special tokens; None: no limit.
+        special: Whether to add special tokens.
     """
     if not texts:
         return []

@@ -20,9 +20,9 @@ from torch.nn import functional
 from .hub import library, read_json
 from .tokens import Tokens, tokens
 
-PREFIXES = ("bert.", "roberta.")  # of weights that were saved with a head
-POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # of which models they start behind the one of padding
-# What a configuration says where this network is all of it; what it leaves out is so.
+PREFIXES = ("bert.", "roberta.")  # prefix of weights saved with a head
+POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # models whose positions start after that of padding
+# Settings of configurations that this network implements; missing ones have these values.
 PLAIN = {
     "hidden_act": "gelu",
     "position_embedding_type": "absolute",
@@ -60,17 +60,17 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape | None:
-        """The settings of a configuration; None where it asks for more than this network has."""
+        """The settings of a configuration; None if it asks for more than this network has."""
         if config.get("model_type") not in POSITIONS or any(config.get(name, plain) != plain for name, plain in PLAIN.items()):
             return None
         try:
             return cls(**{name: config[name] for name in cls.__dataclass_fields__ if config.get(name) is not None})
-        except TypeError:  # a size is not there, and transformers' default would count
+        except TypeError:  # a missing size, for which transformers has a default
             return None
 
     @property
     def longest(self) -> int:
-        """The tokens of a text at most."""
+        """Maximum number of tokens of a text."""
         return self.max_position_embeddings - self.first_position
 
     @property
@@ -80,10 +80,10 @@ class Shape:
 
 
 class Unset:
-    """A module whose weights are not drawn when it is made, since they are read: to draw them torch loads its compiler."""
+    """A module whose weights are not initialized, since they are read; initializing loads torch's compiler."""
 
     def reset_parameters(self) -> None:
-        """Leaves the weights as they are."""
+        """Leave the weights unchanged."""
 
 
 class Embedding(Unset, nn.Embedding):
@@ -124,14 +124,14 @@ class Linear(Unset, nn.Linear):
         return outputs if residual is None else outputs + residual
 
     def _blocks(self) -> Tensor | None:
-        """The packed weights; None where torch cannot pack them."""
+        """The packed weights; None if torch cannot pack them."""
         if self._packed is None and not torch.is_grad_enabled() and self.weight.device.type == "cpu":
             with suppress(AttributeError, RuntimeError):  # a torch without oneDNN
                 self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
         return self._packed
 
     def _apply(self, *arguments: Any, **settings: Any) -> Any:
-        self._packed = None  # the weights change their type or their place
+        self._packed = None  # the weights change their type or device
         return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
@@ -148,7 +148,7 @@ class Layer(nn.Module):
         self.second_norm = Norm(width, shape.layer_norm_eps)
 
     def forward(self, hidden: Tensor, texts: int, mask: Tensor | None) -> Tensor:
-        """The next hidden states, (texts x positions, width)."""
+        """The next hidden states, (texts × positions, width)."""
         rows, width = hidden.shape
         parts = self.qkv(hidden).view(texts, rows // texts, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -183,11 +183,11 @@ class Bert(nn.Module):
             types: To which of two texts a token belongs, 0 or 1; None: all to the first.
         """
         texts, length = ids.shape
-        places = torch.arange(length, device=ids.device).expand(texts, length)
+        positions = torch.arange(length, device=ids.device).expand(texts, length)
         if POSITIONS[self.shape.model_type]:  # a padding token within a text has no position, and takes none
             counted = ids != self.shape.pad_token_id
-            places = counted.cumsum(1) * counted + self.shape.pad_token_id
-        embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(places)
+            positions = counted.cumsum(1) * counted + self.shape.pad_token_id
+        embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(positions)
         hidden: Tensor = self.norm(embedded).view(texts * length, -1)
         attending = None if bool(mask.all()) else mask.bool()[:, None, None, :]
         for layer in self.layers:
@@ -196,7 +196,7 @@ class Bert(nn.Module):
 
 
 class ClassifierNetwork(nn.Module):
-    """The network with a head that gives each text, or pair of texts, as many values as there are labels.
+    """The network with a head: one value per label for each text or pair of texts.
 
     Args:
         shape: The sizes of the network.
@@ -294,7 +294,7 @@ class Plain:
         shape: The sizes of its network.
         weights: The file of its weights.
         tokens: Its tokenizer.
-        length: The tokens that are read of a text.
+        length: Maximum number of tokens read of a text.
         config: Its configuration.
     """
 
@@ -306,7 +306,7 @@ class Plain:
 
 
 def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
-    """The transformer of a folder, of which nothing but its tokenizer is read; None where its files ask for more than is here.
+    """The transformer of a folder, only its tokenizer loaded; None if its files need what is not implemented here.
 
     Args:
         folder: Of the transformer, which may be that of a module.
@@ -330,7 +330,7 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
 
 def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """Result of `read` on a model's folder; None where it fails, since the library itself then names the problem."""
+    """Result of `read` on a model's folder; None if it fails, since the library itself then names the problem."""
     library("torch", "running a model")
     try:
         return read()

@@ -8,16 +8,15 @@ import logging
 import platform
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
+from ...core.processor import cpuinfo, processor_features
 from ...core.progress import Progress, Report, silent
 from ...storage.caches import Notes
 from .hub import library
@@ -40,7 +39,7 @@ class ComputePrecision:
 
     Args:
         name: "float32", "bfloat16" or "float16".
-        seconds: Time of the sample with each precision that was tried; empty where the precision was named.
+        seconds: Time of the sample with each precision that was tried; empty if the precision was named.
         agreement: The least cosine between its outputs and those of float32.
     """
 
@@ -117,7 +116,7 @@ def in_batches(
     Where memory runs out, the batch is halved, as are the ones that follow, and the log says so.
 
     Args:
-        lengths: The tokens of each item.
+        lengths: Number of tokens of each item.
         tokens: Of a batch, padding included: items times the longest of them; an item above it is a batch by itself.
         work: Takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
             each (results of differing shape: an array of dtype object).
@@ -155,7 +154,7 @@ def in_batches(
 
 
 def set_dropout(module: Any, share: float) -> None:
-    """Sets the dropout of all layers of a torch.nn.Module; its configuration, which is saved with it, stays as it is."""
+    """Set the dropout of all layers of a torch.nn.Module; the configuration saved with it is unchanged."""
     dropout = library("torch", "running a model").nn.modules.dropout._DropoutNd
     for part in module.modules():
         if isinstance(part, dropout):
@@ -219,7 +218,7 @@ def candidates(device: str) -> list[str]:
         return ["float16", "bfloat16"] if torch.cuda.is_bf16_supported() else ["float16"]
     if device != "cpu":
         return ["float16"]
-    flags = _flags()
+    flags = processor_features()
     return ["bfloat16"] if flags & {"avx512_bf16", "amx_bf16", "bf16"} else []
 
 
@@ -323,20 +322,6 @@ def _kept(key: str) -> ComputePrecision | None:
     return kept if kept.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
 
 
-def _cpuinfo(field: str) -> str:
-    """The first value of a field of Linux's /proc/cpuinfo; empty elsewhere."""
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            name, _, value = line.partition(":")
-            if name.strip().lower() == field:
-                return value.strip()
-    return ""
-
-
-def _flags() -> set[str]:
-    return {*_cpuinfo("flags").split(), *_cpuinfo("features").split()}
-
-
 def _processor() -> str:
-    known = _cpuinfo("model name") or platform.processor() or platform.machine()
-    return f"{known} {' '.join(sorted(_flags() & {'avx2', 'avx512f', 'avx512_bf16', 'amx_bf16', 'bf16'}))}"
+    known = cpuinfo("model name") or platform.processor() or platform.machine()
+    return f"{known} {' '.join(sorted(processor_features() & {'avx2', 'avx512f', 'avx512_bf16', 'amx_bf16', 'bf16'}))}"

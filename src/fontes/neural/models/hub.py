@@ -102,7 +102,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
 
 
 def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
-    """The local folder of a model; None where it is not on this machine. Nothing is downloaded.
+    """The local folder of a model; None if it is not on this machine. Nothing is downloaded.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
@@ -124,7 +124,7 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
     """
     root = Path(folder)
     digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(_parts(root), key=lambda path: path.relative_to(root).as_posix()):
+    for path in sorted(model_files(root), key=lambda path: path.relative_to(root).as_posix()):
         file = path.resolve()
         status = file.stat()
         name = path.relative_to(root).as_posix()
@@ -149,7 +149,7 @@ def device(name: str | None = None) -> str:
         raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {name!r}") from None
     cuda, mps = kind == "cuda" and index < torch.cuda.device_count(), kind == "mps" and torch.backends.mps.is_available()
     if not (kind == "cpu" or cuda or mps):
-        raise ParameterError(f"torch finds no device '{name}' here; device=None takes a GPU where there is one, else the CPU")
+        raise ParameterError(f"torch finds no device '{name}' here; device=None takes a GPU if there is one, else the CPU")
     return name
 
 
@@ -177,7 +177,7 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps transformers from drawing progress bars while a model is read."""
+    """Keep transformers from drawing progress bars while a model is read."""
     transformers = library("transformers", "reading a model").utils.logging
     if not transformers.is_progress_bar_enabled():
         yield
@@ -191,7 +191,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Keeps transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
+    """Keep transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
 
     sentence-transformers, which tells the same in its own log, is kept from it too.
     """
@@ -210,7 +210,7 @@ def without_warnings() -> Iterator[None]:
 
 @contextmanager
 def readable(failed: str) -> Iterator[None]:
-    """Makes an InputError, which begins with `failed`, of what libraries raise for a model that is damaged.
+    """Make an InputError, which begins with `failed`, of the exceptions that libraries raise for a damaged model.
 
     Within it there is the call into the library and nothing else. A KeyError or AttributeError is nobody's answer to a
     damaged file but a mistake in a program, and stays what it is.
@@ -272,7 +272,7 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
 
 
 def inside(folder: Path, path: str) -> Path:
-    """A path that the files of a model name. Raises InputError where it leads out of the model's folder."""
+    """A path that the files of a model name. Raises InputError if it leads out of the model's folder."""
     if path and not is_plain(path):
         raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
     return folder / path
@@ -324,10 +324,10 @@ def _size(model: Any) -> int:
 def _is_model(folder: Path) -> bool:
     # A model of sentence-transformers may keep its weights in the folder of a module (0_Transformer, 0_StaticEmbedding).
     settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    return settings and any(path.suffix in WEIGHTS for path in _parts(folder))
+    return settings and any(path.suffix in WEIGHTS for path in model_files(folder))
 
 
-def _parts(folder: Path) -> list[Path]:
+def model_files(folder: Path) -> list[Path]:
     """The files that make the model, each named by its path below `folder`."""
     parts = []
     for path in folder.rglob("*"):

@@ -40,7 +40,7 @@ class TokenIds:
 
     Args:
         ids: Their numbers.
-        types: To which of the two texts each belongs, 0 or 1; None where the model is not told.
+        types: To which of the two texts each belongs, 0 or 1; None if the model is not told.
     """
 
     ids: list[int]
@@ -62,7 +62,7 @@ class Tokens:
         self._backend, self._typed = backend, typed
 
     def lower(self) -> None:
-        """Puts texts in lower case from now on, before all else, where the tokenizer has no step of its own that does."""
+        """Lowercase texts first from now on, unless the tokenizer does so itself."""
         normalizers, own = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
         if own is None or "Lowercase" not in json.dumps(_state(own)):
             steps = [normalizers.Lowercase(), *([] if own is None else [own])]
@@ -87,7 +87,7 @@ class Tokens:
 
 
 def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
-    """The tokenizer of a folder, and the tokens to which it cuts; None where it is of a kind that is not known here.
+    """The tokenizer of a folder, and the tokens to which it cuts; None if it is of a kind that is not known here.
 
     Args:
         folder: Of a model.
@@ -158,7 +158,7 @@ def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]
 
 
 def _state(part: Any) -> Any:
-    """The settings of a part of a tokenizer; None where there is no such part."""
+    """The settings of a part of a tokenizer; None if there is no such part."""
     return None if part is None else json.loads(part.__getstate__())
 
 
@@ -224,7 +224,7 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
 
 
 def _folder(name_or_path: str | Path) -> Path:
-    """The folder of the tokenizer: of a model of sentence-transformers that of its first module where its own has none."""
+    """Folder of the tokenizer; of a sentence-transformers model without one in its own folder, that of the first module."""
     place = Path(name_or_path).expanduser()
     folder = place.resolve() if any((place / name).is_file() for name in FILES) else located(name_or_path, "tokenizer")
     if any((folder / name).is_file() for name in FILES):

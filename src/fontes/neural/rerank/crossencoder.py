@@ -137,7 +137,7 @@ class PlainCrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
-        """The model of a folder; None where its files ask for more than is here."""
+        """The model of a folder; None if its files need what is not implemented here."""
         from ..models.bert import if_plain
 
         parts = if_plain(lambda: _parts(folder, max_length), folder)
@@ -168,7 +168,7 @@ class CrossEncoderModel:
         self.prepared: Prepared = prepared(model, lambda one: self.logits(one, SAMPLE), precision=precision, device=where)
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The pairs, which are read as they are."""
+        """The pairs unchanged."""
         return list(pairs)
 
     def lengths(self, inputs: Sequence[tuple[str, str]]) -> list[int]:

@@ -82,12 +82,12 @@ class LateReranker(Reranker, name="late_reranker"):
 
     The score is the sum, over the tokens of the topic's text, of the greatest similarity that one of the document's tokens has
     (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens. It does not depend on
-    the other documents and topics, save for rounding where texts are encoded in batches.
+    the other documents and topics, except for rounding of texts encoded in batches.
 
     Args:
         colbert: The model; a string is a checkpoint of `ColBERT`.
         nbits: None: token vectors that `encode_late` stored with the run's index are used, of several those with most bits;
-            where there are none, texts are encoded. 0: texts are always encoded. 1, 2, 4, 16, 32: those stored ones, and no
+            if missing, texts are encoded. 0: texts are always encoded. 1, 2, 4, 16, 32: those stored ones, and no
             others.
         cache: As `Reranker` has it, for scores of texts that are encoded.
 
@@ -111,7 +111,7 @@ class LateReranker(Reranker, name="late_reranker"):
         return self._colbert.chosen_precision
 
     def key(self) -> str | None:
-        """None where the scores depend on what is stored with the run's index."""
+        """None if the scores depend on what is stored with the run's index."""
         return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:

@@ -157,7 +157,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
 
 
 def _taken_out(module: Any) -> Any:
-    """The last layer of a model, which then gives that layer's input instead; None where it has no such layer."""
+    """The last layer of a model, which then gives that layer's input instead; None if it has no such layer."""
     torch = library("torch", USE)
     head = module.get_output_embeddings()
     place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
@@ -199,7 +199,7 @@ class SpladeCheckpoint:
         transformer: The folder of the masked language model.
         pooling: "max" or "sum" over the positions.
         logarithms: How often log(1 + x) is taken of relu(logit).
-        max_length: Tokens that are read of a text; None where the checkpoint does not say.
+        max_length: Tokens that are read of a text; None if the checkpoint does not say.
         terms: Terms of a vector that are kept; None for all.
         query_prompt: Text before each query.
         document_prompt: Text before each document.

@@ -97,7 +97,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         prompt = model.checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
         terms = self.query_terms or model.checkpoint.terms
         if (static := model.static) is not None:
-            return _joined(model, [static.weights(prompt + text if text.strip() else "", terms) for text in texts])
+            return _term_vectors(model, [static.weights(prompt + text if text.strip() else "", terms) for text in texts])
         alone = model.prepared.device == "cpu"
         return self._encode(model, texts, prompt, terms, _one_by_one if alone else self._in_batches)
 
@@ -113,7 +113,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
         for number, row in zip(numbers, run([len(one) for one in ids], work) if ids else [], strict=True):
             rows[number] = row
-        return _joined(model, rows)
+        return _term_vectors(model, rows)
 
     def _length(self, model: SpladeModel) -> int:
         if self.max_length is not None and self.max_length > model.limit:
@@ -134,7 +134,7 @@ def _one_by_one(lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArr
     return in_batches(lengths, 1, work)
 
 
-def _joined(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
+def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
     bounds = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(row) for row in rows], out=bounds[1:])
     weights = np.concatenate([np.empty(0, WEIGHT), *rows])
@@ -207,7 +207,7 @@ class SpladeRetriever(Lexical, name="splade"):
 
     @property
     def weighting(self) -> LearnedSparseWeighting:
-        """The documents' weights as they are stored."""
+        """The documents' stored weights."""
         return LearnedSparseWeighting(self.searched.scale)
 
     @property
@@ -235,7 +235,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return run.with_(provenance={**run.provenance, **facts})
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents where the index has no weights of this encoder."""
+        """Encode the documents if the index has no weights of this encoder."""
         self.check()
         try:
             self.searched  # noqa: B018

@@ -142,7 +142,7 @@ def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = 
         noun: Name of such a model in messages.
     """
     if place.exists() and not overwrite:
-        raise InputError(f"{place} is there already; give another folder, or overwrite it")
+        raise InputError(f"{place} exists already; give another folder, or overwrite it")
     if place.exists() and "fingerprint" not in _object(place / mark):
         raise InputError(f"{place} is no {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
     try:

@@ -31,17 +31,17 @@ class UsedRows(torch.nn.Module):
         super().__init__()
         self.padding_idx = None
         self.weight = torch.nn.Parameter(whole.weight.detach()[used].clone())
-        places = torch.full((whole.num_embeddings,), -1, dtype=torch.int64)
-        places[used] = torch.arange(len(used))
-        if whole.padding_idx is not None and places[whole.padding_idx] >= 0:
-            self.padding_idx = int(places[whole.padding_idx])
+        row_numbers = torch.full((whole.num_embeddings,), -1, dtype=torch.int64)
+        row_numbers[used] = torch.arange(len(used))
+        if whole.padding_idx is not None and row_numbers[whole.padding_idx] >= 0:
+            self.padding_idx = int(row_numbers[whole.padding_idx])
         self.register_buffer("used", used, persistent=False)
-        self.register_buffer("places", places, persistent=False)
+        self.register_buffer("row_numbers", row_numbers, persistent=False)
         self.register_buffer("others", whole.weight.detach(), persistent=False)
 
     def forward(self, ids: Any) -> Any:
         """Return the rows of tokens; untrained ones unchanged."""
-        at = self.places[ids]  # type: ignore[index]
+        at = self.row_numbers[ids]  # type: ignore[index]
         rows = torch.nn.functional.embedding(at.clamp(min=0), self.weight, self.padding_idx)
         unused = at < 0
         if bool(unused.any()):
@@ -58,7 +58,7 @@ class UsedEmbeddings:
     """
 
     def __init__(self, model: Any, tokens: Iterable[int]) -> None:
-        self._places: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
+        self._replaced: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
         used = torch.tensor(sorted(set(tokens)), dtype=torch.int64)
         for whole in _embeddings(model):
             if 0 < len(used) <= WORTH * whole.num_embeddings:
@@ -66,7 +66,7 @@ class UsedEmbeddings:
                 for parent in model.modules():
                     for name, child in parent.named_children():
                         if child is whole:
-                            self._places.append((parent, name, whole, small))
+                            self._replaced.append((parent, name, whole, small))
         self._put(small=True)
 
     @contextmanager
@@ -84,7 +84,7 @@ class UsedEmbeddings:
 
     def _put(self, small: bool) -> None:
         with torch.no_grad():
-            for parent, name, whole, rows in self._places:
+            for parent, name, whole, rows in self._replaced:
                 used = rows.used
                 if small:
                     rows.weight.copy_(whole.weight.to(rows.weight.device)[used])  # type: ignore[index]

@@ -23,7 +23,7 @@ SHOWN = 3  # sources of a cause that are printed with their sentences
 def why(
     index: IndexPath,
     event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
-    depth: Annotated[int, typer.Option(help="How many causes in a row.", min=1)] = 3,
+    depth: Annotated[int, typer.Option(help="Length of a chain of causes.", min=1)] = 3,
     breadth: Annotated[int, typer.Option(help="How many causes of an event.", min=1)] = 3,
     k: Annotated[int, typer.Option("-k", help="How many documents are read for each event.", min=1)] = 20,
     overlap: Annotated[float, typer.Option(help="How much of the event an effect must have, 0 to 1.")] = 0.3,

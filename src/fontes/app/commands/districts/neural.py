@@ -1,4 +1,4 @@
-"""`fontes encode`: store vectors or term weights of documents with an index."""
+"""`fontes encode` and `fontes models`: vectors and term weights of documents; models on this machine."""
 
 from __future__ import annotations
 
@@ -171,3 +171,40 @@ def _say_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
     weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
     each = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
     say(f"{index.path}: {weights}, {each}, in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
+
+
+@commands.command(rich_help_panel="Models")
+def models(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Folders, or names on the hub.", show_default="those in the hub's cache")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the models on this machine, and those that stages and recipes load by default. Nothing is downloaded."""
+    import sys
+    from dataclasses import asdict
+
+    from ....core.part import stages
+    from ....neural.models.listing import cached_models, default_models, model_in
+    from ....recipes import registry
+    from ...output import print_json
+
+    here = [model_in(name) for name in names] if names else cached_models()
+    users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": one for name, one in registry.items()}}
+    defaults = [] if names else list(default_models(users))
+    if json:
+        facts = {"found": [asdict(one) for one in here], "defaults": [asdict(one) for one in defaults]}
+        print_json({part: [{**one, "folder": one["folder"] and str(one["folder"])} for one in facts[part]] for part in facts})
+        return
+    lines = [
+        f"{one.name}  {one.architecture or 'unknown architecture'}, {one.size / 1e6:.1f} MB, "
+        f"{one.licence or 'no licence stated'}  {one.folder}"
+        for one in here
+    ]
+    lines = lines or ["No model is in the hub's cache; a folder can be named in place of a model's name."]
+    if defaults:
+        lines += ["", "Loaded by default:"]
+        lines += [
+            f"  {one.user} ({one.parameter})  {one.model}{'' if one.folder else ', not on this machine'}" for one in defaults
+        ]
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -87,9 +87,7 @@ def run(
     context: typer.Context,
     name: Name,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Documents, topics and judgments that come along for this recipe.")
-    ] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Documents, topics and judgments of this recipe's sample.")] = False,
     collection: Annotated[
         list[str] | None,
         typer.Option(

@@ -17,7 +17,7 @@ Output = Annotated[Path, typer.Option("-o", "--output", help="The folder of the 
 ValidationFile = Annotated[
     str | None, typer.Option("--validation", help="Examples to validate on.", show_default="queries that are held out")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 
 START = "sentence-transformers/all-MiniLM-L6-v2"
 RUN_NEEDS = "--run, --index, --topics and --qrels belong together: the candidates to validate on, their texts and judgments"

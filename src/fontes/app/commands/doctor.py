@@ -1,0 +1,129 @@
+"""`fontes doctor`: report what is installed, what is missing for what, and what the machine offers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, metadata, version
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..options import Json
+
+commands = typer.Typer()
+
+REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?([^;]*)(?:;.*extra == ['\"]([\w-]+)['\"])?")
+NOT_OF_USERS = ("all", "test", "docs")  # extras that join others, or are for development
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
+HALF = {"avx512_bf16", "amx_bf16", "bf16"}  # instructions that multiply bfloat16
+
+
+@commands.command(rich_help_panel="Index")
+def doctor(json: Json = False) -> None:
+    """Report what is installed, what each extra lacks, and what the machine offers."""
+    from ..output import print_json
+
+    facts = examined()
+    if json:
+        print_json(facts)
+    else:
+        sys.stdout.write("\n".join(_lines(facts)) + "\n")
+
+
+def examined() -> dict[str, Any]:
+    """Return versions, processor, folders, extras and problems; nothing is imported for it, and no network is used."""
+    from ...core.processor import cpuinfo, processor_features
+    from ...core.work import thread_count
+    from ...storage.caches import cache_folder
+    from ...storage.compiled import compiled_bytes
+
+    features = processor_features()
+    cache = cache_folder()
+    extras = _extras()
+    problems = []
+    if not _writable(cache):
+        problems.append(
+            f"{cache} cannot be written: weights, scores and digests are worked out again; FONTES_CACHE names another"
+        )
+    return {
+        "fontes": version("fontes"),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": cpuinfo("model name") or platform.processor() or platform.machine(),
+        "threads": thread_count(),
+        "instructions": [name for name in FEATURES if name in features],
+        "bfloat16": bool(features & HALF),
+        "cache": str(cache),
+        "compiled": compiled_bytes(),
+        "packages": {name: _version(name) for name in _required("")},
+        "extras": extras,
+        "problems": problems,
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    instructions = ", ".join(facts["instructions"]) or "not known"
+    models = (
+        "bfloat16 is tried beside float32" if facts["bfloat16"] else "float32; the processor has no instructions for bfloat16"
+    )
+    lines = [
+        f"Fontes {facts['fontes']}, Python {facts['python']}, {facts['system']}",
+        f"processor  {facts['processor']}; {facts['threads']} threads; {instructions}",
+        f"models     {models}" + (", and a GPU where torch finds one" if not facts["extras"]["neural"]["missing"] else ""),
+        f"cache      {facts['cache']}",
+    ]
+    for folder, size in facts["compiled"].items() or {"none yet; the first build compiles": 0}.items():
+        lines.append(f"compiled   {folder}" + (f" ({size / 1e6:.1f} MB)" if size else ""))
+    lines.append("packages   " + ", ".join(f"{name} {known or 'missing'}" for name, known in facts["packages"].items()))
+    for name, extra in facts["extras"].items():
+        parts = ", ".join(f"{package} {known}" for package, known in extra["installed"].items())
+        missing = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
+        lines.append(f"  [{name}]".ljust(14) + "; ".join(filter(None, [parts, missing])))
+    incomplete = [name for name, extra in facts["extras"].items() if extra["missing"]]
+    if names := ",".join(incomplete):
+        lines.append(f"pip install 'fontes[{names}]' adds what is missing")
+    return lines + [f"problem: {problem}" for problem in facts["problems"]]
+
+
+def _extras() -> dict[str, dict[str, Any]]:
+    """Versions of the packages of each extra, and those that are missing."""
+    extras = {}
+    for extra in metadata("fontes").get_all("Provides-Extra") or []:
+        if extra not in NOT_OF_USERS:
+            versions = {name: _version(name) for name in _required(extra)}
+            installed = {name: known for name, known in versions.items() if known}
+            extras[extra] = {"installed": installed, "missing": [name for name, known in versions.items() if not known]}
+    return extras
+
+
+def _required(extra: str) -> list[str]:
+    """Packages that an extra adds, those of the extras it names included; of "" those always needed."""
+    names: list[str] = []
+    for line in metadata("fontes").get_all("Requires-Dist") or []:
+        if (match := REQUIREMENT.match(line)) and (match[4] or "") == extra:
+            parts = (
+                [name for part in (match[2] or "").split(",") for name in _required(part)]
+                if match[1] == "fontes"
+                else [match[1]]
+            )
+            names += parts
+    return list(dict.fromkeys(names))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _writable(folder: Path) -> bool:
+    """Whether the folder, or the nearest one above it that exists, can be written."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return place.is_dir() and os.access(place, os.W_OK)

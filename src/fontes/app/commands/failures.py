@@ -1,0 +1,62 @@
+"""`fontes failures`: the topics on which a run loses most, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import InputError
+from ..options import Json, Split, reads_files
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
+def failures(
+    qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="A run: TREC or MS MARCO.", show_default=False)],
+    beside: Annotated[
+        Path | None, typer.Option(help="A run to lose against.", show_default="the ideal order of the judged documents")
+    ] = None,
+    measure: Annotated[str, typer.Option("-m", "--measure", help="The measure.")] = "nDCG@10",
+    n: Annotated[int, typer.Option("-n", help="Number of topics.")] = 10,
+    topics: Annotated[
+        str | None, typer.Option(help="The topics, for their texts: as the judgments.", show_default=False)
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="The index searched, to examine words, lengths and repeats.", show_default=False)
+    ] = None,
+    split: Split = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", help="Write the analysis: .md, .csv, .json or .html; more than once.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the topics on which a run loses most, with facts that may explain it."""
+    import sys
+
+    from ...comparison import failures as failures_of
+    from ...datasets import judged_topics
+    from ...formats import read_run
+    from ...measures.evaluation import refuse_exchanged
+    from ..pipelines import open_index
+
+    opened = None if index is None else open_index(index)
+    try:
+        known, judgments = judged_topics(topics, qrels, split)
+        assert judgments is not None  # they were named
+        ranking, other = read_run(run), None if beside is None else read_run(beside)
+        names = run.stem, "" if beside is None else beside.stem
+        result = failures_of(ranking, judgments, measure, beside=other, topics=known, index=opened, names=names, n=n)
+    except InputError as error:
+        refuse_exchanged(run, qrels, error)
+        raise
+    for path in output or []:
+        result.save(path)
+    sys.stdout.write(result.to_json() if json else f"{result}\n")

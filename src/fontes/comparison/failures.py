@@ -1,0 +1,350 @@
+"""Error analysis: the topics on which a run loses most, and facts that may explain why."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import Hit, ParameterError, Qrels, Run, Topic
+from ..index.state import State
+from ..measures.measure import Measure
+
+if TYPE_CHECKING:
+    from .report import Report
+
+IDEAL = "ideal"  # name of the run that ranks relevant documents by grade
+DEPTH = 10  # documents of a ranking to look at, if the measure has no cutoff
+LISTED = 5  # relevant documents to list per topic
+SIMILAR = 0.8  # least share of common terms (Jaccard) of documents that repeat each other
+FORMS = {".md": "to_markdown", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
+COLUMNS = "topic text value other loss relevant retrieved unjudged above low unknown lacked repeated"  # of a table
+WORD = re.compile(r"\w+(?:['’.-]\w+)*")
+
+
+@dataclass(frozen=True)
+class LowRanked:
+    """A relevant document that the run lacks, or ranks below its first documents or below the other run.
+
+    Args:
+        id: Id of the document.
+        grade: Its grade.
+        rank: Its rank in the run, from 1; None if not retrieved.
+        other: Its rank in the other run.
+        lacks: Words of the topic that it lacks; empty if the index is not known.
+        length: Its length over the mean of the collection; None if the index is not known.
+    """
+
+    id: str
+    grade: int
+    rank: int | None
+    other: int | None
+    lacks: tuple[str, ...] = ()
+    length: float | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A topic on which a run loses.
+
+    Args:
+        topic: The topic.
+        value: Value of the run.
+        other: Value of the other run.
+        depth: Number of first documents that the other fields describe.
+        relevant: Number of the topic's relevant documents.
+        retrieved: Number of them among the first documents.
+        unjudged: Number of first documents without a judgment.
+        above: First documents that are not relevant and rank above a relevant one.
+        low: Relevant documents that rank low, the best grades first.
+        unknown: Words of the topic that no document has.
+        repeated: Pairs of first documents that share most of their terms.
+    """
+
+    topic: Topic
+    value: float
+    other: float
+    depth: int
+    relevant: int
+    retrieved: int
+    unjudged: int
+    above: tuple[Hit, ...]
+    low: tuple[LowRanked, ...]
+    unknown: tuple[str, ...] = ()
+    repeated: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """Value of the other run minus that of the run."""
+        return self.other - self.value
+
+    def reasons(self, against: str = "the other run") -> list[str]:
+        """Return the facts as sentences.
+
+        Args:
+            against: Name of the other run; "ideal" is not mentioned.
+        """
+        lines = [f"{self.retrieved} of {self.relevant} relevant documents are among the first {self.depth}"]
+        lines += [_sentence(one, against) for one in self.low[:LISTED]]
+        if len(self.low) > LISTED:
+            lines.append(f"{len(self.low) - LISTED} more relevant documents rank low")
+        if self.above:
+            shown = ", ".join(f"{hit.id} at rank {hit.rank}" for hit in self.above[:LISTED])
+            lines.append(f"{shown}{' and more' * (len(self.above) > LISTED)} not relevant, above a relevant document")
+        if self.unknown:
+            lines.append(f"no document has {_quoted(self.unknown)}")
+        if self.unjudged:
+            lines.append(f"{self.unjudged} of the first {self.depth} are not judged")
+        lines += [f"{a} and {b} repeat each other" for a, b in self.repeated[:LISTED]]
+        return lines
+
+
+@dataclass(frozen=True, eq=False)
+class Failures(Sequence[Failure]):
+    """Result of `fontes.comparison.failures`: topics by loss, the largest first.
+
+    Args:
+        rows: The failures.
+        measure: The measure.
+        system: Name of the run.
+        against: Name of the other run; "ideal" for the best order of the judged documents.
+        losing: Number of all topics that lose.
+        report: The comparison of both runs.
+    """
+
+    rows: tuple[Failure, ...]
+    measure: Measure
+    system: str
+    against: str
+    losing: int
+    report: Report
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "measure": str(self.measure),
+            "system": self.system,
+            "against": self.against,
+            "topics": len(self.report.topics),
+            "losing": self.losing,
+            "failures": [
+                {"topic": row.topic.id, "text": row.topic.text, "loss": row.loss}
+                | {name: value for name, value in asdict(row).items() if name not in ("topic", "above")}
+                | {"above": [hit.id for hit in row.above]}
+                for row in self
+            ],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with a row per topic."""
+        import pandas as pd
+
+        return pd.DataFrame([_columns(row) for row in self])
+
+    def to_csv(self) -> str:
+        """Return CSV with a row per topic."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, COLUMNS.split(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_columns(row) for row in self)
+        return out.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return a Markdown list of the topics with their reasons."""
+        lines = [self._lead, ""]
+        for row in self:
+            lines.append(f"* **{row.topic.id}** {row.value:.4f} (−{row.loss:.4f}) {row.topic.text}".rstrip())
+            lines += [f"    * {reason}" for reason in row.reasons(self.against)]
+        return "\n".join(lines) + "\n"
+
+    def to_html(self, depth: int = 10, snippet: int = 200) -> str:
+        """Return the page of the comparison, opened at the largest loss, with the reasons above the rankings.
+
+        Args:
+            depth: Documents of each ranking, from 1 up.
+            snippet: Characters of each known document, from 0 up.
+        """
+        from .report_page import html
+
+        return html(self.report, depth, snippet, {row.topic.id: row.reasons(self.against) for row in self})
+
+    def save(self, path: str | Path) -> None:
+        """Write the analysis to a file; its suffix (.md, .csv, .json or .html) is the form.
+
+        Raises:
+            ParameterError: The suffix is another one.
+            InputError: The file cannot be written.
+        """
+        from ..storage.files import plain_name, write
+
+        if (suffix := Path(plain_name(path)).suffix) not in FORMS:
+            raise ParameterError(f"{path}: the name of an error analysis ends in one of {', '.join(FORMS)}")
+        write(path, [getattr(self, FORMS[suffix])().encode()])
+
+    @property
+    def _lead(self) -> str:
+        against = "the ideal order" if self.against == IDEAL else self.against
+        topics = len(self.report.topics)
+        return f"{self.measure}: {self.system} loses against {against} on {self.losing} of {topics} topics"
+
+    def _lines(self) -> Iterator[str]:
+        yield self._lead
+        for row in self:
+            yield ""
+            yield f"{row.topic.id}  {row.value:.4f} against {row.other:.4f} (−{row.loss:.4f})  {row.topic.text}".rstrip()
+            yield from (f"  {reason}" for reason in row.reasons(self.against))
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        return f"Failures({self.system} against {self.against}, {self.measure}: {len(self)} topics)"
+
+
+def failures_of(report: Report, n: int, state: State | None) -> Failures:
+    """Return the topics on which the first system of a report of one measure loses most to the second.
+
+    Args:
+        report: The comparison.
+        n: Number of topics.
+        state: The index searched, if known.
+    """
+    (chosen,) = report.measures
+    name, against = report.systems
+    values = report.values[chosen]
+    losses = values[:, 1] - values[:, 0]
+    order = [place for place in np.argsort(-losses, kind="stable").tolist() if losses[place] > 0]
+    topics = list(report.topics.values())
+    rows = (_failure(report, topics[place], values[place].tolist(), state) for place in order[:n])
+    return Failures(tuple(rows), chosen, name, against, len(order), report)
+
+
+def ideal_run(qrels: Qrels) -> Run:
+    """Return the run of all relevant documents by grade."""
+    return Run.of(
+        {topic: {doc_id: float(grade) for doc_id, grade in grades.items() if grade > 0} for topic, grades in qrels.items()}
+    )
+
+
+def state_of(documents: Any) -> State | None:
+    """Return the state of an index, or None for other sources of documents."""
+    state = getattr(documents, "state", None)
+    return state if isinstance(state, State) else None
+
+
+def _failure(report: Report, topic: Topic, values: list[float], state: State | None) -> Failure:
+    (measure,), (name, against), grades = report.measures, report.systems, report.qrels[topic.id]
+    depth = measure.cutoff if isinstance(measure.cutoff, int) else DEPTH
+    runs = report.systems[name].run, Run.of({}) if against == IDEAL else report.systems[against].run
+    hits, other_hits = (list(run[topic.id]) if topic.id in run else [] for run in runs)
+    ranks, others = ({hit.id: hit.rank for hit in listed} for listed in (hits, other_hits))
+    first = [hit.id for hit in hits[:depth]]
+    relevant = sorted((doc_id for doc_id in grades if grades[doc_id] > 0), key=lambda doc_id: (-grades[doc_id], doc_id))
+    beyond = max(depth, len(hits), len(other_hits)) + 1
+    last = max((ranks.get(doc_id, beyond) for doc_id in relevant), default=0)
+    low = [
+        doc_id
+        for doc_id in relevant
+        if ranks.get(doc_id, beyond) > depth or ranks.get(doc_id, beyond) > others.get(doc_id, beyond)
+    ]
+    texts = None if state is None else _Texts(state, topic, [*low[:LISTED], *first])
+    return Failure(
+        topic,
+        value=values[0],
+        other=values[1],
+        depth=depth,
+        relevant=len(relevant),
+        retrieved=sum(ranks.get(doc_id, beyond) <= depth for doc_id in relevant),
+        unjudged=sum(doc_id not in grades for doc_id in first),
+        above=tuple(hit for hit in hits[:depth] if grades.get(hit.id, 0) <= 0 and hit.rank < last),
+        low=tuple(
+            LowRanked(doc_id, grades[doc_id], ranks.get(doc_id), others.get(doc_id), *(texts.of(doc_id) if texts else ()))
+            for doc_id in low
+        ),
+        unknown=texts.unknown if texts else (),
+        repeated=texts.repeated(first) if texts else (),
+    )
+
+
+class _Texts:
+    """Terms of a topic's words and of documents.
+
+    Args:
+        state: State of the index.
+        topic: The topic.
+        ids: Documents to read; those that the index lacks have no terms.
+    """
+
+    def __init__(self, state: State, topic: Topic, ids: Sequence[str]) -> None:
+        words = list(dict.fromkeys(WORD.findall(topic.text)))
+        self._words = {word: frozenset(terms) for word, terms in zip(words, state.analyzer.many(words), strict=True) if terms}
+        self.unknown = tuple(w for w, terms in self._words.items() if all(state.term_number(term) < 0 for term in terms))
+        known = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in state] if state.has_texts else []
+        self._docs = dict(zip(known, map(Counter, state.analyzed(known)), strict=True))
+        self._mean = state.tokens / max(len(state), 1)
+
+    def of(self, doc_id: str) -> tuple[tuple[str, ...], float | None]:
+        """Return the words of the topic that a document lacks, and its length over the mean."""
+        if (terms := self._docs.get(doc_id)) is None:
+            return (), None
+        lacks = tuple(word for word, own in self._words.items() if word not in self.unknown and own.isdisjoint(terms))
+        return lacks, round(terms.total() / self._mean, 4) if self._mean else None
+
+    def repeated(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return pairs of documents whose sets of terms have at least SIMILAR in common."""
+        sets = {doc_id: set(self._docs[doc_id]) for doc_id in ids if self._docs.get(doc_id)}
+        return tuple((a, b) for a, b in combinations(sets, 2) if len(sets[a] & sets[b]) >= SIMILAR * len(sets[a] | sets[b]))
+
+
+def _columns(row: Failure) -> dict[str, Any]:
+    """Row of a table; several words or ids are separated by spaces."""
+    lacked = Counter(word for one in row.low for word in one.lacks)
+    return {
+        "topic": row.topic.id,
+        "text": row.topic.text,
+        "value": row.value,
+        "other": row.other,
+        "loss": row.loss,
+        "relevant": row.relevant,
+        "retrieved": row.retrieved,
+        "unjudged": row.unjudged,
+        "above": " ".join(hit.id for hit in row.above),
+        "low": " ".join(one.id for one in row.low),
+        "unknown": " ".join(row.unknown),
+        "lacked": " ".join(word for word, _ in lacked.most_common()),
+        "repeated": " ".join(f"{a}={b}" for a, b in row.repeated),
+    }
+
+
+def _sentence(one: LowRanked, against: str) -> str:
+    text = f"{one.id} (grade {one.grade}) is {'not retrieved' if one.rank is None else f'at rank {one.rank}'}"
+    if one.other is not None:
+        text += f", at rank {one.other} in {against}"
+    if one.lacks:
+        text += f"; it lacks {_quoted(one.lacks)}"
+    if one.length is not None and not 0.5 <= one.length <= 2:
+        text += f"; it has {one.length:.1f} times the mean length"
+    return text
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -1,0 +1,100 @@
+"""Models on this machine, and those that stages and recipes load by default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from ...core.errors import InputError
+from .hub import at_hand, library, located, model_files, read_json
+
+LICENSE = re.compile(r"^license:\s*(.+)$", re.MULTILINE)
+MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in a text of a pipeline
+CARD = 100_000  # characters of a model card to look for its licence in
+
+
+@dataclass(frozen=True)
+class FoundModel:
+    """A model on this machine.
+
+    Args:
+        name: Its name on the hub, or its folder.
+        architecture: The class that config.json names, or the last module of modules.json; "" if neither does.
+        size: Bytes of its weights and settings.
+        licence: As its model card states; "" if it does not.
+        folder: Its folder.
+    """
+
+    name: str
+    architecture: str
+    size: int
+    licence: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class DefaultModel:
+    """A model that is loaded unless the user names another.
+
+    Args:
+        user: Name of the stage or recipe.
+        parameter: The parameter.
+        model: Its name on the hub.
+        folder: Its folder; None if it is not on this machine.
+    """
+
+    user: str
+    parameter: str
+    model: str
+    folder: Path | None
+
+
+def cached_models() -> list[FoundModel]:
+    """Return the models in the hub's cache, by name."""
+    hub = library("huggingface_hub", "listing models")
+    try:
+        cache = hub.scan_cache_dir()
+    except hub.CacheNotFound:
+        return []
+    names = sorted(repo.repo_id for repo in cache.repos if repo.repo_type == "model")
+    return [described(name, folder) for name in names if (folder := at_hand(name)) is not None]
+
+
+def model_in(name_or_path: str) -> FoundModel:
+    """Return the model of a folder or of a name in the hub's cache.
+
+    Raises:
+        InputError: It is not on this machine, or is no model.
+    """
+    folder = located(name_or_path) if Path(name_or_path).expanduser().exists() else at_hand(name_or_path)
+    if folder is None:
+        raise InputError(f"the model {name_or_path} is not on this machine: it is neither a folder nor in the hub's cache")
+    return described(name_or_path, folder)
+
+
+def described(name: str, folder: Path) -> FoundModel:
+    """Return the facts about the model in a folder."""
+    architectures = read_json(folder / "config.json", {}).get("architectures") or []
+    modules = read_json(folder / "modules.json", [])
+    last = modules[-1]["type"].rpartition(".")[2] if modules else ""
+    card = folder / "README.md"
+    text = card.read_text(encoding="utf-8", errors="replace")[:CARD] if card.is_file() else ""
+    front = text.partition("---\n")[2].partition("\n---")[0] if text.startswith("---") else ""
+    match = LICENSE.search(front)
+    kind = " + ".join(filter(None, [(architectures or [""])[0], last]))
+    licence = match[1].strip() if match else "see LICENSE" if (folder / "LICENSE").is_file() else ""
+    return FoundModel(name, kind, sum(path.stat().st_size for path in model_files(folder)), licence, folder)
+
+
+def default_models(users: Mapping[str, type]) -> Iterator[DefaultModel]:
+    """Yield the models that parameters name by default.
+
+    Args:
+        users: Dataclasses, such as stages, by name.
+    """
+    for user, kind in users.items():
+        for parameter in fields(kind):
+            if isinstance(parameter.default, str) and (match := MODEL.search(parameter.default)):
+                yield DefaultModel(user, parameter.name, match[0], at_hand(match[0]))
