@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=  # the processes that tests start would compile all that they import, each time
 SEED := $(or $(SEED),$(shell date +%s))
 
-.PHONY: demo test test-all docs clean
+.PHONY: demo test test-all docs dist clean
 
 demo: .venv/demo  ## install and run the main job on real text
 	$(BIN)/fontes demo
@@ -19,6 +19,14 @@ test-all: .venv/test  ## and the long ones, in random order, on new examples; SE
 
 docs: .venv/docs  ## the documentation as a site, in site/
 	$(BIN)/mkdocs build --strict
+
+dist:  ## the wheel and the sdist, in dist/, and the core's tests on the wheel without extras
+	rm -rf dist .venv-dist
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/pip install -q build
+	.venv-dist/bin/python -m build -o dist
+	.venv-dist/bin/pip install -q -c constraints.txt dist/*.whl pytest hypothesis
+	.venv-dist/bin/pytest -m "not slow" tests/core tests/measures tests/text tests/lexical/test_models.py
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -38,4 +46,4 @@ docs: .venv/docs  ## the documentation as a site, in site/
 	touch $@
 
 clean:
-	rm -rf .venv site
+	rm -rf .venv .venv-dist dist site

@@ -300,6 +300,7 @@ def test_another_function_than_the_described_one_is_refused(tokenize):
 
 @pytest.mark.parametrize("model", ["/tmp/model", "../model", "subprocess", "no_such_model"])
 def test_a_described_model_of_spacy_is_loaded_only_where_it_is_an_installed_package(model, tmp_path, monkeypatch):
+    pytest.importorskip("spacy")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("fontes.text.external.spacy_pipeline", lambda *a, **k: pytest.fail("it was loaded"))
     described = {**Analyzer.of(f"spacy:{model}").to_dict(), "libraries": {}}

@@ -80,7 +80,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         lines.append(f"compiled   {folder}" + (f" ({size / 1e6:.1f} MB)" if size else ""))
     lines.append("packages   " + ", ".join(f"{name} {known or 'missing'}" for name, known in facts["packages"].items()))
     for name, extra in facts["extras"].items():
-        parts = ", ".join(f"{package} {found}" for package, found in extra["installed"].items())
+        parts = ", ".join(f"{package} {known}" for package, known in extra["installed"].items())
         missing = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
         lines.append(f"  [{name}]".ljust(14) + "; ".join(filter(None, [parts, missing])))
     incomplete = [name for name, extra in facts["extras"].items() if extra["missing"]]
