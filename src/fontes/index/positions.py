@@ -149,14 +149,14 @@ class PositionLists(RowLists):
         whole: bool,
     ) -> Rowed:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
-        if len(indices) and (indices.min() < 0 or np.any(indices >= (df if len(df) == 1 else np.repeat(df, np.diff(bounds))))):
-            raise IndexError("an index is not among the postings of its term")
         fit, row_bounds, positions = unpack_positions(
             self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, whole, BLOCK
         )
-        if not fit:
-            raise self.damaged()
-        return row_bounds, positions
+        if fit:
+            return row_bounds, positions
+        if len(indices) and (indices.min() < 0 or np.any(indices >= np.repeat(df, np.diff(bounds)))):
+            raise IndexError("an index is not among the postings of its term")
+        raise self.damaged()
 
 
 class JoinedPositions:
