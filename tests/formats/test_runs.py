@@ -167,3 +167,10 @@ def test_beir_judgments_are_written_with_ids_that_have_blanks_and_without_groups
     for doc_id in ("a\tb", " a", "a\n", ""):
         with pytest.raises(InputError, match="lost in columns"):
             write_qrels({"1": {doc_id: 1}}, tmp_path / "test.tsv", "beir")
+
+
+def test_topics_of_a_run_may_be_a_file(tmp_path):
+    (tmp_path / "topics.tsv").write_text("1\tfirst\n2\tsecond\n")
+    (tmp_path / "a.run").write_text("1 Q0 d 1 2.5 a\n")
+    run = read_run(tmp_path / "a.run", tmp_path / "topics.tsv")
+    assert [(topic.id, topic.text) for topic in run.topics.values()] == [("1", "first"), ("2", "second")]

@@ -88,7 +88,7 @@ def read_qrels(
 
 def read_run(
     path: str | Path,
-    topics: Topics | None = None,
+    topics: object = None,
     format: str | None = None,
     encoding: str | None = None,
     errors: str | None = None,
@@ -97,8 +97,8 @@ def read_run(
 
     Args:
         path: The file (.gz is decompressed), or "-" for standard input.
-        topics: The run's topics; those missing from the file get an empty ranking, and those found only in the file follow
-            without text.
+        topics: The run's topics, any value that `Topics.of` accepts; those missing from the file get an empty ranking, and those
+            found only in the file follow without text.
         format: "trec" (topic, Q0, document, rank, score, tag; rank and line order are ignored), "msmarco" (topic, document,
             rank; scores become 1/rank, to keep the order), or another format's name; by default detected from the first line.
         encoding: Encoding of the file, as in `read_corpus`.
@@ -109,7 +109,7 @@ def read_run(
         ParameterError: The format does not exist.
     """
     with _opened("run", path, format, reading_of(encoding, errors)) as (chosen, file):
-        return chosen.read_run(file, topics or Topics())
+        return chosen.read_run(file, Topics() if topics is None else Topics.of(topics))
 
 
 def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["corpus"].first) -> None:
