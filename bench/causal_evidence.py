@@ -30,7 +30,7 @@ from harness import machine, options, spread, table
 
 import fontes as ft
 from fontes.causal.evidence import cue_features, cue_strength, evidence_of, sentence_vectors, shipped_head
-from fontes.core.progress import Report, silent
+from fontes.core.progress import ProgressCallback, silent
 from fontes.train.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")
@@ -46,7 +46,7 @@ class Remembering(ft.SentenceEncoder):
 
     known: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
-    def encode_documents(self, docs: Any, progress: Report = silent) -> np.ndarray:
+    def encode_documents(self, docs: Any, progress: ProgressCallback = silent) -> np.ndarray:
         new = {doc.text: doc for doc in docs if not doc.title and doc.text not in self.known}
         self.known.update(zip(new, super().encode_documents(list(new.values()), progress), strict=True))
         if any(doc.title for doc in docs):

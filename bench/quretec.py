@@ -19,7 +19,7 @@ from pathlib import Path
 from harness import data_option
 
 from fontes import QuReTeC, Topics, read_qrels, read_topics
-from fontes.core.progress import Progress, Report
+from fontes.core.progress import Progress, ProgressCallback
 from fontes.rewrite import TermScores, term_scores
 from fontes.rewrite.terms import Labels, words_of
 from fontes.train import TermSettings, train_terms
@@ -122,7 +122,7 @@ def row(collection: str, name: str, terms: TermScores, occurrences: TermScores, 
     return f"| {collection} | {name} | {terms.topics:,} | {terms.relevant:,} | {values} | {taken} |"
 
 
-def told() -> Report:
+def told() -> ProgressCallback:
     """Says on standard error where the training stands, once for each hundredth."""
     last = [-1]
 

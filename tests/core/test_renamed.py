@@ -12,6 +12,7 @@ import fontes.recipes
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
+        (fontes.core, "Report", "ProgressCallback"),
         (fontes.index, "Reader", "State"),
         (fontes.recipes, "Learning", "RecipeTraining"),
         (fontes.formats, "Documents", "IterableCorpus"),

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fontes.core import Cut, Explanation, ParameterError, Pipeline, PipelineError, Run, Scaled, Stage, Sum, Topic, Topics
-from fontes.core.progress import Report
+from fontes.core.progress import ProgressCallback
 
 Ranked = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
 class Shout(Stage[Topics, Topics]):
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         return Topics(dataclasses.replace(t, text=t.text.upper(), origin=t) for t in topics.values())
 
 
@@ -29,7 +29,7 @@ class Fixed(Stage[Topics, Run]):
     ranking: Ranked = (("a", 3.0), ("b", 2.0), ("c", 1.0))
     k: int = 1000
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         return Run.of({t: dict(self.ranking) for t in topics}, topics).top(self.k)
 
     def cut(self, k: int) -> Fixed:
@@ -49,13 +49,13 @@ class Stubborn(Fixed):
 
 @dataclass(frozen=True)
 class Reverse(Stage[Run, Run]):
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return Run.of({t: {hit.id: -hit.score for hit in run[t]} for t in run}, run.topics)
 
 
 @dataclass(frozen=True)
 class Feedback(Stage[Run, Topics]):
-    def apply(self, run: Run, progress: Report, /) -> Topics:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Topics:
         return Topics(Topic(t, " ".join(run[t].ids)) for t in run)
 
 
@@ -177,7 +177,7 @@ def test_a_sum_of_stages_over_one_table_of_ids_needs_no_other():
 
     @dataclass(frozen=True)
     class Same(Fixed):
-        def apply(self, topics: Topics, progress: Report, /) -> Run:
+        def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
             return run
 
     total = (Same() + 2 * Same())("x")

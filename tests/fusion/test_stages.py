@@ -13,7 +13,7 @@ from fontes import Index, Run, Stage, Topic, Topics, fuse
 from fontes.core import ParameterError, PipelineError
 from fontes.core.expression import part, pipeline
 from fontes.core.parameters import parameters as parameters_of
-from fontes.core.progress import Progress, Report
+from fontes.core.progress import Progress, ProgressCallback
 from fontes.fusion import Fusion
 from fontes.fusion.fusing import METHODS, FusionMethod
 
@@ -33,7 +33,7 @@ class Fixed(Stage[Topics, Run]):
 
     scores: tuple[tuple[str, float], ...]
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         return Run.of({topic: dict(self.scores) for topic in topics}, topics)
 
 
@@ -43,7 +43,7 @@ class Reversed(Stage[Run, Run]):
 
     times: float = -1.0
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         turned = {t: {hit.id: hit.score * self.times for hit in ranking} for t, ranking in run.items()}
         return Run.of(turned, run.topics)
 
@@ -52,7 +52,7 @@ class Reversed(Stage[Run, Run]):
 class Rewritten(Stage[Topics, Topics]):
     """Leaves topics as they are."""
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         return topics
 
 
@@ -62,7 +62,7 @@ class Telling(Stage[Topics, Run]):
 
     task: str
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         progress(Progress(self.task, 1, 1, 0.0))
         return Run.of({}, topics)
 

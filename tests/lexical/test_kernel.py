@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.lexical import kernel
-from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, summarize
+from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, search_all, summarize
+from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
 DF = (1, 2, 9, 10, 11, 30, 99, 100, 101, 260, 400, 1000, 1001, 1, 40, 40)
@@ -266,3 +267,28 @@ def test_keys_are_sorted_in_descending_order_and_those_after_them_are_left(size:
     whole = np.concatenate([keys, rest])
     kernel._sort(whole, size)
     assert np.array_equal(whole, np.concatenate([np.sort(keys)[::-1], rest]))
+
+
+@pytest.mark.parametrize("sizes", [(3,), (40, 60), (3, 900), (900, 3, 2000), (700, 800, 900), (1, 5, 2000, 2000)])
+def test_a_conjunction_finds_and_sums_what_is_in_all_lists(sizes: tuple[int, ...]) -> None:
+    draw, documents, k = np.random.default_rng(sum(sizes)), 2500, 10
+    own = [np.sort(draw.choice(documents, size, replace=False)).astype(np.int32) for size in sizes]
+    own = [np.union1d(docs, np.int32([7, 2400])).astype(np.int32) for docs in own]  # two that all have
+    weights = [draw.random(len(docs)).astype(np.float32) for docs in own]
+    bounds = np.cumsum([0, *map(len, own)])
+    docs = np.concatenate(own)
+    order = fixed(np.arange(documents, dtype=np.uint32))
+    keys = np.empty(min(map(len, own)), np.uint64)
+    best, scores = np.empty(k, np.int32), np.empty(k, np.float32)
+    query_weights = np.arange(1.0, len(own) + 1)
+    lists = bounds, *map(fixed, (docs, (docs % WINDOW).astype(np.uint16), np.concatenate(weights)))
+    terms = np.arange(len(own), dtype=np.int32)
+    size = search_all(terms, query_weights, lists, (order, order), min(k, len(keys)), keys, best, scores)
+    shared = [doc for doc in range(documents) if all(doc in docs for docs in own)]
+    sums = {
+        doc: np.float32(sum(q * w[np.searchsorted(docs, doc)] for q, w, docs in zip(query_weights, weights, own, strict=True)))
+        for doc in shared
+    }
+    expected = sorted(((score, doc) for doc, score in sums.items()), reverse=True)[:k]
+    assert size == len(shared)
+    assert list(zip(scores[:size].tolist(), best[:size].tolist(), strict=True)) == [(float(s), d) for s, d in expected]

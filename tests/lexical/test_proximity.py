@@ -21,7 +21,7 @@ TERMS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
 def spans(text: list[str | None], clause: Phrase | Window) -> list[list[int]]:
     terms = sorted(set(clause.terms))
     places = [np.array([at for at, word in enumerate(text) if word == term], dtype=np.int32) for term in terms]
-    slots = np.array([terms.index(term) for term in clause.terms])
+    slots = [terms.index(term) for term in clause.terms]
     return spans_among(clause, places, slots).tolist()
 
 

@@ -14,7 +14,7 @@ from support.tiny_models import docs, tiny
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import ParameterError
-from fontes.core.progress import Progress, Report, silent
+from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.core.values import text_of
 from fontes.neural.encoders.base import document_vectors, unit
 from fontes.neural.models import hub as models
@@ -40,7 +40,7 @@ class Counted:
     def encode_queries(self, texts: Any) -> NDArray[np.float32]:
         return np.array([[len(t.split()), len(t), 1] for t in texts], np.float32).reshape(-1, 3)
 
-    def encode_documents(self, docs: Any, progress: Report = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Any, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         progress(Progress("encoding", len(docs), len(docs), 1.0))
         return self.encode_queries([text_of(doc) for doc in docs])
 

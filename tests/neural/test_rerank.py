@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fontes as ft
-from fontes.core.progress import Progress, Report, silent
+from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.neural.rerank.crossencoder import sigmoid
 from fontes.passages import reranker
 
@@ -28,7 +28,7 @@ class Overlap(ft.neural.Reranker):
     def fingerprint(self) -> str:
         return f"overlap {self.version}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         self.asked.extend(pairs)
         progress(Progress("scoring", len(pairs), len(pairs), 1.0, "pairs"))
         found = [len({*query.split()} & {*document.split()}) + len(document) / 1000 for query, document in pairs]

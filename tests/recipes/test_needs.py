@@ -11,7 +11,7 @@ import pytest
 from support.tiny_recipe import DOCS, QRELS, TOPICS, Tiny
 
 import fontes as ft
-from fontes.core.progress import Report
+from fontes.core.progress import ProgressCallback
 
 TURNS = ft.Topics([ft.Topic("1_1", "rickets", turns=(ft.Turn("rickets"),)), ft.Topic("1_2", "flu", turns=(ft.Turn("flu"),))])
 STORIES = ft.Topics([ft.Topic("1", "influenza", narrative="Relevant documents tell of a vaccine.")])
@@ -95,7 +95,7 @@ def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPa
     encoded: list[int] = []
 
     class Noted(Hashed):
-        def encode_documents(self, docs: Any, progress: Report = lambda progress: None) -> Any:
+        def encode_documents(self, docs: Any, progress: ProgressCallback = lambda progress: None) -> Any:
             encoded.append(len(docs))
             return super().encode_documents(docs, progress)
 

@@ -13,7 +13,7 @@ import pytest
 from support.tiny_recipe import CALLS, DOCS, PAGES, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
-from fontes.core.progress import Progress, Report, lines
+from fontes.core.progress import Progress, ProgressCallback, lines
 
 
 def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_models_run_in_float32_unless_the_recipe_says_otherwise(tmp_path: Path) 
     class Model(ft.Stage[ft.Run, ft.Run]):
         precision: str = "auto"
 
-        def apply(self, run: ft.Run, progress: Report, /) -> ft.Run:
+        def apply(self, run: ft.Run, progress: ProgressCallback, /) -> ft.Run:
             return run
 
     @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def test_models_run_in_float32_unless_the_recipe_says_otherwise(tmp_path: Path) 
 def test_a_reranker_in_a_recipe_says_how_far_it_is(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Reranker(ft.Stage[ft.Run, ft.Run]):
-        def apply(self, run: ft.Run, progress: Report, /) -> ft.Run:
+        def apply(self, run: ft.Run, progress: ProgressCallback, /) -> ft.Run:
             progress(Progress("reranking", 3, run.rows, 1.0, "pairs"))
             return run
 

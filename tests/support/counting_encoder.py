@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fontes.core.progress import Progress, Report, silent
+from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.core.values import Doc
 from fontes.index import Index
 from fontes.index.embeddings import journal
@@ -32,7 +32,7 @@ class Counting:
     wrong: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     similarity: str = "dot"
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
         if self.log:
             with Path(self.log).open("a") as file:
                 file.writelines(f"{doc.id}\n" for doc in docs)
@@ -50,7 +50,7 @@ class Counting:
 class Several(Counting):
     """Gives document n of a call n % 3 + 1 vectors."""
 
-    def encode_documents_parts(self, docs: Sequence[Doc], progress: Report = silent) -> tuple[np.ndarray, np.ndarray]:
+    def encode_documents_parts(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> tuple[np.ndarray, np.ndarray]:
         self.encode_documents(docs)
         texts = [f"{doc.id}.{part}" for doc in docs for part in range(int(doc.id[1:]) % 3 + 1)]
         return self.encode_queries(texts), np.cumsum([0, *(int(doc.id[1:]) % 3 + 1 for doc in docs)])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fontes.core.progress import Report, silent
+from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc
 from fontes.index.embeddings.weights import TermVectors
 
@@ -28,7 +28,7 @@ class CountingTerms:
     def vocabulary(self) -> list[str]:
         return [f"t{number:02}" for number in range(SIZE)]
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
         if self.log:
             with Path(self.log).open("a") as file:
                 file.writelines(f"{doc.id}\n" for doc in docs)

@@ -16,7 +16,7 @@ from support.hashed_encoder import Hashed
 from fontes.cluster import segments
 from fontes.core import Run, Stage
 from fontes.core.errors import InputError
-from fontes.core.progress import Report, silent
+from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc
 from fontes.core.work import resources, thread_count
 
@@ -87,7 +87,7 @@ class DyingEncoder(Counting):
     def __repr__(self) -> str:
         return repr(Counting())
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
         died = Path(f"{self.log}.died")
         if not died.exists() and Path(self.log).exists() and len(Path(self.log).read_text().split()) >= 8 * self.after:
             died.touch()
@@ -110,7 +110,7 @@ class InTurn(Counting):
             return "counting" if process == os.getpid() else "another"
         return super().__getattribute__(name)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
         if self.broken in [doc.id for doc in docs]:
             raise InputError(f"document '{self.broken}' is broken")
         return super().encode_documents(docs, progress)
@@ -123,7 +123,7 @@ class Slow(Counting):
     def __repr__(self) -> str:
         return repr(Counting())
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
         vectors = super().encode_documents(docs, progress)
         time.sleep(0.3)
         return vectors
@@ -135,7 +135,7 @@ class NotHere(Hashed):
 
     process: int = field(default=0, repr=False)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
         assert os.getpid() != self.process
         return super().encode_documents(docs, progress)
 
@@ -146,7 +146,7 @@ class SlowStage(Stage[Run, Run]):
 
     log: str = ""
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         for topic in run.topics:
             with Path(self.log).open("a") as file:
                 file.write(f"{topic}\n")

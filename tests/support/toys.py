@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from fontes.core import Run, Stage, Topics
 from fontes.core.part import Part, stages
-from fontes.core.progress import Progress, Report
+from fontes.core.progress import Progress, ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Find(Stage[Topics, Run]):
     k: int = 10
     threads: int | None = field(default=None, repr=False)
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         progress(Progress("finding", len(topics), len(topics), 1.0, "topics"))
         scores = {f"d{n}": self.k1 * (12 - n) for n in range(12)}
         return Run.of(dict.fromkeys(topics, scores), topics).top(self.k)
@@ -79,7 +79,7 @@ class Read(Stage[Run, Run]):
     model: Model = field(metadata={"string": "toy_model"})
     factor: int = 1
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return Run.of({t: {hit.id: self.factor * int(hit.id[1:]) for hit in run[t]} for t in run}, run.topics)
 
 
@@ -87,7 +87,7 @@ class Read(Stage[Run, Run]):
 class Ask(Stage[Topics, Topics]):
     """Leaves topics as they are."""
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         return topics
 
 
@@ -108,7 +108,7 @@ class Join(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.stages[0].takes
 
-    def apply(self, value: Any, progress: Report, /) -> Run:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         return self.stages[0](value, progress=progress)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
-from fontes.core.progress import Progress, Report
+from fontes.core.progress import Progress, ProgressCallback
 from fontes.core.stage import Cut
 from fontes.train import Examples, Mined, mine_negatives
 from fontes.train.mining import PRESETS
@@ -259,7 +259,7 @@ class Asked(Stage[Topics, Run]):
     k: int = 1000
     depth_field = "k"
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         DEPTHS.append((self.k, list(topics)))
         progress(Progress("finding", 1, 1, 0.1))
         return run({topic: ids(self.k)[:50] for topic in topics}, Shelf(ids(60)))

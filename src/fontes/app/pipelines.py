@@ -12,7 +12,7 @@ from ..core.errors import ParameterError
 from ..core.parameters import parameters
 from ..core.part import Part, stages, walk
 from ..core.precision import settled
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.where import both
 from ..core.work import cluster, work
 from ..lexical.retriever import Lexical
@@ -169,7 +169,7 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
-def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Report) -> Run:
+def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: ProgressCallback) -> Run:
     """Apply a stage, on a cluster if the option `Ray` is given, in the default precision of models."""
     with work(ray=ray_of(ray)):
         actors = cluster()

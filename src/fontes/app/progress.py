@@ -10,12 +10,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress as RichProgress, TextColumn
 
-from ..core.progress import Progress, Report, lines, silent
+from ..core.progress import Progress, ProgressCallback, lines, silent
 from .flags import flags
 
 
 @contextlib.contextmanager
-def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = False) -> Iterator[Report]:
+def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = False) -> Iterator[ProgressCallback]:
     """Show progress while the block runs.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
@@ -158,7 +158,7 @@ def causes(
     weak: bool = False,
     leads: int = 0,
     before: str | None = None,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Chain:
     """Return the stated causes of an event, and theirs, as a tree.
 
@@ -250,7 +250,7 @@ class _Asker:
     overlap: float
     weak: bool
     leads: int
-    progress: Report = silent
+    progress: ProgressCallback = silent
     words: _EventTerms | None = None
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError, PipelineError
 from ..core.parameters import tuned
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
 from ..neural.encoders.base import Encoder, encoder_in, unit
@@ -214,7 +214,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     head: CausalHead | str | Path | None = None
     sentences: str = "rules"
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         reranker = self.interpolate(self.weight)
         if self.depth is None:
@@ -243,7 +243,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         """Title and text of the document, as separate sentences."""
         return f"{doc.title}\n\n{doc.text}".strip()
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Likelihoods of pairs of a query and a document, 0 to 1, float32."""
         encoder, head = self._model()
         texts = list(dict.fromkeys(text for _, text in pairs))

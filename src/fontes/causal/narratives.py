@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..core.checks import check_whole
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import rewritten
@@ -281,7 +281,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
     sentences: str = "rules"
     without: tuple[str, ...] = ()
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         parts = [relevant_part(topic.narrative, self.sentences) for topic in topics.values()]
         topicrank: TopicRank = self.params()["topicrank"]
@@ -317,7 +317,7 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
 
     relevant: bool = False
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         return _rewritten(topics, (_narrative(topic, self.relevant) for topic in topics.values()))
 
 
@@ -331,7 +331,7 @@ class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
 
     relevant: bool = False
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         texts = (f"{topic.text} {_narrative(topic, self.relevant)}".strip() for topic in topics.values())
         return _rewritten(topics, texts)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topics
@@ -338,7 +338,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})
     analyzer: str = "english"
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         if run.documents is None:
             raise InputError("CausalFilter reads documents, which this run does not know; run.with_(documents=index) tells it")

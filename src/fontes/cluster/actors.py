@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from ..core.errors import FontesError
 from ..core.part import Part, walk
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import Resources, keep, resources
 from .joining import Cluster, joined_here, translated
 
@@ -33,7 +33,7 @@ def spread(
     *,
     cpus: float = 1,
     memory: int = 0,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Generator[tuple[int, R]]:
     """Run a function on each part and yield results as they complete; leaving the loop cancels the rest.
 
@@ -69,7 +69,7 @@ def stream(
     count: int,
     limit: int,
     task: str,
-    progress: Report,
+    progress: ProgressCallback,
     again: Callable[[int, Exception], bool] = lambda number, error: False,
 ) -> Generator[tuple[int, Any]]:
     """Yield results of `count` calls as they complete; leaving the loop cancels the rest.
@@ -207,7 +207,9 @@ class Actors(Generic[H]):
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
 
-    def spread(self, function: Callable[[H, P], R], parts: Sequence[P], progress: Report = silent) -> Generator[tuple[int, R]]:
+    def spread(
+        self, function: Callable[[H, P], R], parts: Sequence[P], progress: ProgressCallback = silent
+    ) -> Generator[tuple[int, R]]:
         """Call a function on each part in any free actor and yield results as they complete.
 
         Args:
@@ -278,7 +280,7 @@ def map_with(
     parts: Sequence[P],
     task: str,
     stage: object,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> list[R]:
     """Return results of a function for each part, in order, from actors on the cluster of `work`.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, InputError, ParameterError
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, ProgressCallback
 from ..core.work import resources, thread_count, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
@@ -57,7 +57,7 @@ class Build:
     folder: Path
     form: IndexSettings
     memory: int
-    progress: Report
+    progress: ProgressCallback
 
 
 def build_on_cluster(
@@ -69,7 +69,7 @@ def build_on_cluster(
     shards: int | None,
     overwrite: bool,
     drop_vectors: bool,
-    progress: Report,
+    progress: ProgressCallback,
 ) -> None:
     """Build an index in a directory with Ray tasks; see `Index.build`."""
     corpus = _corpus(docs)

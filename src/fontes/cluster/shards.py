@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..core import Run, Stage, Topics
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.strings import Strings
 from ..core.work import resources, work
 from ..index.field_statistics import FieldStatistics, NumberedFields
@@ -65,7 +65,7 @@ class ShardActors:
             self._answers(_opened, reader.identity)
             weakref.finalize(self, stack.pop_all().close)
 
-    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
+    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
         """Search all shards and return the best documents per topic.
 
         Args:
@@ -284,7 +284,9 @@ EACH = 8  # parts of the topics for each processor or GPU, so that none waits lo
 Fingerprints = list[tuple[str, str]]
 
 
-def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: Report = silent) -> Run:
+def apply(
+    stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: ProgressCallback = silent
+) -> Run:
     """Apply a stage to each topic independently, with actors on a cluster.
 
     Indexes and models must have the same paths on all nodes. Set the precision of models, or each node chooses its own; see

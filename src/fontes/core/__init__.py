@@ -1,13 +1,16 @@
 """Core values, stages, pipeline expressions, registries, progress and errors. Needs numpy alone."""
 
+from typing import TYPE_CHECKING
+
 from .errors import FontesError, IndexFormatError, InputError, MissingExtraError, ParameterError, PipelineError
 from .expression import pipeline, tunable
 from .parameters import Parameter, parameters
 from .part import Part, stages
-from .progress import Progress, Report, silent
+from .progress import Progress, ProgressCallback, silent
 from .qrels import Qrels
 from .ranking import Ranking, order_keys
 from .registry import Registry
+from .renamed import renamed
 from .run import Run
 from .stage import Cut, Pipeline, Scaled, Stage, Sum
 from .strings import Strings, utf8
@@ -29,10 +32,10 @@ __all__ = [
     "Pipeline",
     "PipelineError",
     "Progress",
+    "ProgressCallback",
     "Qrels",
     "Ranking",
     "Registry",
-    "Report",
     "Run",
     "Scaled",
     "Stage",
@@ -49,3 +52,6 @@ __all__ = [
     "tunable",
     "utf8",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows the names above alone
+    __getattr__ = renamed(__name__, {"Report": "ProgressCallback"})

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from .errors import PipelineError
 from .part import Names
-from .progress import Report
+from .progress import ProgressCallback
 from .run import Run
 from .stage import Stage
 from .values import Topics
@@ -36,7 +36,7 @@ class FunctionStage(Stage[Any, Any]):
     def gives(self) -> type[Any]:
         return self.output
 
-    def apply(self, value: Any, progress: Report, /) -> Any:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Any:
         return self.output.of(self.function(value))
 
     def key(self) -> str | None:

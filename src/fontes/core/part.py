@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 from .errors import ParameterError, PipelineError
 from .frozen import FrozenDict
-from .progress import Report
+from .progress import ProgressCallback
 from .registry import Registry, nearest
 
 Names = Mapping[int, str]
@@ -146,7 +146,7 @@ class Part:
         """Raise FontesError if a model, library or file needed at run time is missing."""
         getattr(self, "fingerprint", None)  # the fingerprint covers the content of the model
 
-    def prepare(self, progress: Report) -> None:
+    def prepare(self, progress: ProgressCallback) -> None:
         """Build what is missing before a run, such as document vectors; by default calls the inner parts.
 
         Args:

@@ -71,7 +71,7 @@ class Progress:
         return ", ".join([*said, *filter(None, [self.note])])
 
 
-Report: TypeAlias = Callable[[Progress], None]
+ProgressCallback: TypeAlias = Callable[[Progress], None]
 """Is called, as often as seems fit, with how far a piece of work is."""
 
 
@@ -79,7 +79,7 @@ def silent(progress: Progress) -> None:
     """Ignore progress."""
 
 
-def lines(write: Callable[[str], None], *, steps: bool = True, every: float = 10.0) -> Report:
+def lines(write: Callable[[str], None], *, steps: bool = True, every: float = 10.0) -> ProgressCallback:
     """Return a report that writes lines: for a log, or with `print` for a script.
 
     Args:

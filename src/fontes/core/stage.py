@@ -15,7 +15,7 @@ from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
 from .part import Names, Part, fields, indexes_of, walk
-from .progress import Report, silent
+from .progress import ProgressCallback, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
 
@@ -56,7 +56,7 @@ class Stage(Part, ABC, Generic[A, B]):
         return kind
 
     @abstractmethod
-    def apply(self, value: A, progress: Report, /) -> B:
+    def apply(self, value: A, progress: ProgressCallback, /) -> B:
         """Do the work of the stage; callers call the stage itself.
 
         Args:
@@ -64,7 +64,7 @@ class Stage(Part, ABC, Generic[A, B]):
             progress: Call it with the progress of long work.
         """
 
-    def __call__(self, value: object, *, progress: Report = silent) -> B:
+    def __call__(self, value: object, *, progress: ProgressCallback = silent) -> B:
         """Run the stage.
 
         Args:
@@ -220,7 +220,7 @@ class Cut(Stage[Run, Run], name="cut"):
 
     k: int
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return run.top(self.k)
 
     def cut(self, k: int) -> Cut:
@@ -241,7 +241,7 @@ class Pipeline(Stage[Any, Any]):
     def gives(self) -> type[Any]:
         return self.stages[-1].gives
 
-    def apply(self, value: Any, progress: Report, /) -> Any:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Any:
         for stage in self.stages:
             value = stage(value, progress=progress)
         return value
@@ -295,7 +295,7 @@ class Scaled(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.stage.takes
 
-    def apply(self, value: Any, progress: Report, /) -> Run:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         return _summed([self.stage(value, progress=progress)], [self.weight])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
@@ -324,7 +324,7 @@ class Sum(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.stages[0].takes
 
-    def apply(self, value: Any, progress: Report, /) -> Run:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         runs, weights = [], []
         for stage in self.stages:
             stage, weight = (stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0)

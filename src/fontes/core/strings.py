@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FINDS = 64  # searches of a table before HEAD matters
-HEAD = 64  # strings from one that is kept for searches to the next
+HEAD = 16  # strings from one that is kept for searches to the next
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -79,17 +79,17 @@ class Strings(Sequence[str]):
         self._finds += 1
         if self._finds > FINDS:
             if not self._heads:
-                self._heads = [self._bytes(int(position)) for position in order[::HEAD]]
+                self._heads = [self._bytes(position) for position in order[::HEAD].tolist()]
             head = bisect_left(self._heads, target)
             low, high = max(0, (head - 1) * HEAD), min(high, head * HEAD + 1)
         while low < high:
             middle = (low + high) // 2
-            if self._bytes(int(order[middle])) < target:
+            if self._bytes(order.item(middle)) < target:
                 low = middle + 1
             else:
                 high = middle
-        if low < len(order) and self._bytes(int(order[low])) == target:
-            return int(order[low])
+        if low < len(order) and self._bytes(order.item(low)) == target:
+            return order.item(low)
         return -1
 
     def take(self, positions: NDArray[Any]) -> list[str]:
@@ -118,7 +118,7 @@ class Strings(Sequence[str]):
         return [text[a:b].decode() for a, b in itertools.pairwise(bounds)]
 
     def _bytes(self, position: int) -> bytes:
-        return self._blob[int(self._offsets[position]) : int(self._offsets[position + 1])].tobytes()
+        return self._blob[self._offsets.item(position) : self._offsets.item(position + 1)].tobytes()
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import Doc, IndexFormatError, InputError
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..datasets import Dataset
 from ..formats import Corpus, read_corpus
 from ..formats.decoding import reading_of
@@ -44,7 +44,9 @@ class Collection:
         InputError: These are no documents.
     """
 
-    def __init__(self, documents: object, folder: str | Path, progress: Report = silent, *, format: str | None = None) -> None:
+    def __init__(
+        self, documents: object, folder: str | Path, progress: ProgressCallback = silent, *, format: str | None = None
+    ) -> None:
         from ..index import Index
 
         self._path: Path | None = None
@@ -88,7 +90,7 @@ class Collection:
         as_usual = reading == replace(reading, encoding=None, errors="strict")
         return of_files if as_usual else hash_json([of_files, reading.encoding, reading.errors])
 
-    def at(self, folder: Path, progress: Report) -> Collection:
+    def at(self, folder: Path, progress: ProgressCallback) -> Collection:
         """Return a copy with another folder and progress."""
         other = copy.copy(self)
         other.folder, other._progress = folder, progress

@@ -22,7 +22,7 @@ from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.part import Part
-from ..core.progress import Report as Listener, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.registry import nearest
 from ..core.work import work
 from ..datasets import Dataset, named
@@ -393,7 +393,7 @@ class Experiment:
         if problem:
             raise problem_in(self._file.path, "collection", problem)
 
-    def run(self, progress: Listener = silent, ray: bool | str | None = None) -> Report:
+    def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> Report:
         """Run, measure and compare all systems, and write the results to `output`, the lock last.
 
         A folder with a lock is complete. An interrupted run resumes.
@@ -411,7 +411,7 @@ class Experiment:
         assert report is not None
         return report
 
-    def check(self, progress: Listener = silent) -> Check:
+    def check(self, progress: ProgressCallback = silent) -> Check:
         """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.
 
         Raises:

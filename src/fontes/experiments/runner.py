@@ -16,7 +16,7 @@ from ..comparison import Report, SystemRun, Testing, report_of
 from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import Part, indexes_of
-from ..core.progress import Progress, Report as Listener, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import cluster, work
 from ..formats import write_run
 from ..measures import Measure
@@ -99,7 +99,7 @@ class Results:
         return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
-def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
+def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Results:
     """Run all systems of a plan into a folder: runs/NAME.run, the report, the plan's pages, and the lock.
 
     Check a plan with `Problems` first. The next run reuses `indexes` and `cache` in the folder. Results replace earlier ones
@@ -132,7 +132,7 @@ def _in_float32(part: Part) -> Part:
     return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
 
-def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
+def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
     """Run each system, building all missing vectors first."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):

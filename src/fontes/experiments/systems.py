@@ -23,7 +23,7 @@ import numpy as np
 from ..comparison import Report, SystemRun, Testing, report_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
-from ..core.progress import Progress, Report as Listener, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
 from ..core.values import Documents
 from ..core.work import cluster
@@ -250,7 +250,7 @@ class Searches:
     Prefixes are equal if their stages have equal `key` or are the same objects. Runs whose stages all have keys are cached.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None, progress: ProgressCallback = silent) -> None:
         self._topics = topics
         self._cache = cache
         self._progress = progress
@@ -372,10 +372,10 @@ class _Done(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.taken
 
-    def apply(self, value: Any, progress: Listener, /) -> Run:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         return self.run
 
-    def __call__(self, value: object, *, progress: Listener = silent) -> Run:
+    def __call__(self, value: object, *, progress: ProgressCallback = silent) -> Run:
         return self.run  # keeps its provenance
 
     def written(self, names: Names, *, strict: bool) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.parameters import tuned
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.registry import nearest
 from ..core.stage import topic_of
 
@@ -438,7 +438,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
                 )
         self._method_of(len(self.stages))
 
-    def apply(self, value: Any, progress: Report, /) -> Run:
+    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         self.check()
         return fused([stage(value, progress=progress) for stage in self.stages], self._method_of(len(self.stages)))
 

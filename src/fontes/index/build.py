@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, ProgressCallback
 from ..core.strings import encodable
 from ..core.threads import Workers
 from ..core.values import Doc
@@ -142,7 +142,7 @@ def build_segment(
     folder: Path,
     form: IndexSettings,
     *,
-    progress: Report,
+    progress: ProgressCallback,
     columns: ColumnWriter | None = None,
     only: Callable[[Doc], bool] | None = None,
     repeated: bool = False,
@@ -209,7 +209,7 @@ def _made(make: Callable[[], Batch]) -> Batch:
     return make()
 
 
-def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
     """Write the files of one segment: the documents that live in the leaves, in their order.
 
     A component that not all segments have is left out; see `Component.conflict`.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, ProgressCallback
 from ..core.strings import Strings
 from ..core.work import resources
 from ..storage.arrays import ByteWriter, is_utf8, read_array
@@ -256,7 +256,7 @@ class CiffReader:
         raise InputError(f"{self.name}: {problem}")
 
 
-def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[dict[str, int], dict[str, Any]]:
+def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) -> tuple[dict[str, int], dict[str, Any]]:
     """Write the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
 
     Postings are written to disk beside the segment while they are read; the terms and the longest list are in memory.

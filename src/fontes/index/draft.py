@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.work import resources, work
 from ..storage.arrays import REMEDY, sync_folder
 from ..storage.artifact import changed, file_table
@@ -79,7 +79,7 @@ class Draft:
         self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
         self._new[id(deleted)] = folder
 
-    def merge(self, first: int, last: int, progress: Report) -> None:
+    def merge(self, first: int, last: int, progress: ProgressCallback) -> None:
         """Merge the segments from `first` up to `last` into one, or into none if no document lives.
 
         Raises:
@@ -110,7 +110,7 @@ class Draft:
                     self.merge(first + some[0], first + some[1], silent)
                     last -= before - len(self.leaves)
 
-    def merge_all(self, progress: Report) -> None:
+    def merge_all(self, progress: ProgressCallback) -> None:
         """Merge the segments of each shard into one."""
         for first, last in self.of_shards():
             if last - first > 1 or self.leaves[first].dead is not None:

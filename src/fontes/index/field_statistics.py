@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
@@ -272,7 +272,7 @@ class Fields(Payload[FieldLists], name="fields"):
 
         return PayloadWriter(folder, self.name, "lengths", {"df": fields, "cf": fields}, tables, fields, 4 * fields)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
         parts = [self.of(leaf.segment) for leaf in leaves]
         writer = self.payload_writer(folder, parts[0].lengths.shape[1])
         for part, leaf in zip(parts, leaves, strict=True):

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.work import cluster, work
 from ..storage.files import as_path
 from ..storage.remote import address_of
@@ -62,7 +62,7 @@ class Index(_State):
         threads: int | None = None,
         overwrite: bool = False,
         drop_vectors: bool = False,
-        progress: Report = silent,
+        progress: ProgressCallback = silent,
     ) -> Index:
         """Build an index of documents in a directory and open it. The same documents give the same bytes.
 
@@ -174,7 +174,7 @@ class Index(_State):
         duplicates: str = "error",
         memory: str | int | None = None,
         threads: int | None = None,
-        progress: Report = silent,
+        progress: ProgressCallback = silent,
     ) -> Change:
         """Add documents after the present ones, and commit them in one step.
 
@@ -219,7 +219,7 @@ class Index(_State):
         memory: str | int | None = None,
         threads: int | None = None,
         drop_vectors: bool = False,
-        progress: Report = silent,
+        progress: ProgressCallback = silent,
     ) -> Change:
         """Merge all segments, or those of each shard, into one without deleted documents: what `build` would make of the rest.
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
@@ -149,14 +149,14 @@ class PositionLists(RowLists):
         whole: bool,
     ) -> Rowed:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
-        if len(indices) and (indices.min() < 0 or np.any(indices >= (df if len(df) == 1 else np.repeat(df, np.diff(bounds))))):
-            raise IndexError("an index is not among the postings of its term")
         fit, row_bounds, positions = unpack_positions(
             self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, whole, BLOCK
         )
-        if not fit:
-            raise self.damaged()
-        return row_bounds, positions
+        if fit:
+            return row_bounds, positions
+        if len(indices) and (indices.min() < 0 or np.any(indices >= np.repeat(df, np.diff(bounds)))):
+            raise IndexError("an index is not among the postings of its term")
+        raise self.damaged()
 
 
 class JoinedPositions:
@@ -253,7 +253,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
         return PayloadWriter(folder, self.name, "tokens", {"offsets": None}, row_offsets, fields, 1)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
         parts = [self.of(leaf.segment) for leaf in leaves]
         writer = self.payload_writer(folder, parts[0].tokens.shape[1])
         for part, leaf in zip(parts, leaves, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.strings import Strings
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays
@@ -314,7 +314,7 @@ class Postings(Component[PostingLists], name="postings"):
     def writer(self, building: Building) -> InvertedWriter:
         return InvertedWriter(building)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
         lists = [leaf.segment.lists for leaf in leaves]
         return merge_lists(lists, leaves, folder)
 

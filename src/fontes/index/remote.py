@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
 from ..storage.caches import DiskCache
 from ..storage.hashes import hash_text
@@ -32,7 +32,7 @@ FETCHED = ".fetched"  # where files are until their sums are right
 ATTEMPTS = 5  # to copy an index that others change meanwhile
 
 
-def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: Report = silent) -> None:
+def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: ProgressCallback = silent) -> None:
     """Copy an index to an address, from one, or between directories, checking the sums of all files.
 
     Files that are at the target already are not copied again, and the manifest comes last: a copy that is interrupted leaves
@@ -64,7 +64,7 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
             _fetch(here.rstrip("/"), place, progress)
 
 
-def _copy(source: Path, target: Path, overwrite: bool, progress: Report) -> None:
+def _copy(source: Path, target: Path, overwrite: bool, progress: ProgressCallback) -> None:
     read_manifest(source)  # which says where there is no index
     ours, theirs = source.resolve(), target.resolve()
     if ours == theirs or ours in theirs.parents or theirs in ours.parents:
@@ -118,7 +118,7 @@ def copies() -> Path:
     return CACHE.folder
 
 
-def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:
+def _put(path: Path, address: str, overwrite: bool, progress: ProgressCallback) -> None:
     manifest = read_manifest(path)
     check_contents(path, manifest)
     there = _listed(address)
@@ -140,7 +140,7 @@ def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:
             remove(f"{address}/{name}")
 
 
-def _fetch(address: str, place: Path, progress: Report) -> None:
+def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
     """Copy missing files; the manifest is put in place last."""
     refuse_links(place)
     draft = place / FETCHED

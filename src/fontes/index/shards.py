@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import IndexFormatError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from .build import merge_segments
 from .files import check_contents, check_sizes, complete, shard_of
 from .segment import Deletions, Leaf, Segment
 
 
-def cut(segment: Segment, shards: int, folder: Path, *, progress: Report) -> list[tuple[Path, dict[str, int]]]:
+def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
     """Write a segment for each shard: consecutive documents, equally many in each shard or one fewer.
 
     Args:

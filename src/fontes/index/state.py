@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.query import Leaf as Clause
 from ..core.run import Ranking
 from ..core.strings import Strings
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 class Searchers(Protocol):
     """Holders of the shards of an index, which search them on its behalf."""
 
-    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
+    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
         """Merge the best documents of all shards, from a stage's method called with these arguments on each."""
         ...
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import Progress, Report
+from ..core.progress import Progress, ProgressCallback
 from ..core.threads import Queue, Workers, in_order
 from ..core.values import Doc
 from ..formats.packed import Packed
@@ -264,7 +264,7 @@ class Texts(Component[DocumentStore], name="text"):
     def writer(self, building: Building) -> DocumentWriter:
         return DocumentWriter(building.folder, building.workers)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
         _merge_texts(leaves, folder, progress)
         return {}
 
@@ -280,7 +280,7 @@ class Texts(Component[DocumentStore], name="text"):
 TEXTS: Texts = components["text"]  # type: ignore[assignment]
 
 
-def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: Report) -> None:
+def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> None:
     start, done, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
     writer = DocumentWriter(folder)
     try:

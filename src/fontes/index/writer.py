@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, InputError, ParameterError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..core.work import cluster
@@ -88,7 +88,7 @@ def build(
     shards: int | None = None,
     overwrite: bool,
     drop_vectors: bool,
-    progress: Report,
+    progress: ProgressCallback,
 ) -> None:
     """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
@@ -136,7 +136,7 @@ def _documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus:
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
-def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progress: Report) -> tuple[Change, State]:
+def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progress: ProgressCallback) -> tuple[Change, State]:
     """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
@@ -206,7 +206,7 @@ def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, Sta
     return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
 
 
-def merge(reader: State, drop_vectors: bool, progress: Report) -> tuple[Change, State]:
+def merge(reader: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
     """Merge all segments; see `Index.merge`. Returns the change and the new state."""
     with _writing(reader) as (before, draft):
         state = Draft(before, draft)

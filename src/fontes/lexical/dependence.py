@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.query import Group, Leaf, Phrase, Term, Window
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -49,7 +49,7 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
         if any(weights[1:]):
             self.index.positions  # noqa: B018  # which says how an index gets them
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         vocabulary = replace(self.index.analyzer, words=(1, 1)).vocabulary()
         return Topics(self._expanded(topic, vocabulary) for topic in topics.values())

@@ -18,6 +18,7 @@ from ..storage.compiled import inner, kernel
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # bins of the histogram for the k-th best weights
+MERGE = 16  # a list so many times as long as another is searched by galloping
 SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
@@ -98,21 +99,17 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     rank, order = ids
     counts, docs, scores, keys = results
     topic_bounds, terms, query_weights = topics
-    positive = bounds_of[2]
     windows = (len(rank) + WINDOW - 1) // WINDOW
     block_bounds = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
     sums = np.empty(WINDOW, dtype=np.float64)
     score = np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    allowed = positive[:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
+    allowed = bounds_of[2][:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
     for topic in range(first, last):
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
         bag = terms[own], query_weights[own], lists, bounds_of, lists[0][terms[own]]
         none = terms[:0], query_weights[:0], lists, bounds_of, lists[0][:0]
-        pruned = True
-        for at in range(own.start, own.stop):
-            pruned = pruned and query_weights[at] > TINY and positive[terms[at]]
-        if pruned:
+        if _is_positive(bag):
             block_bounds[:] = 0
             least = _bound_blocks(bag, len(bag[0]), depth, block_bounds)
             size = _pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
@@ -147,7 +144,7 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     bag = own[0], own[1], own[2], own[3], own[2][0][own[0]]
     second = other[0], other[1], other[2], other[3], other[2][0][other[0]]
-    if _is_positive(own) and _is_positive(other):
+    if _is_positive(bag) and _is_positive(second):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
         least = _bound_blocks(bag, terms, depth, block_bounds)
         least = max(least, _bound_blocks(second, terms, depth, block_bounds))
@@ -275,7 +272,7 @@ def _forward(docs: Any, at: int, end: int, doc: int) -> int:
 
 @inner()
 def _is_positive(bag: Any) -> bool:
-    terms, query_weights, _, bounds_of = bag
+    terms, query_weights, _, bounds_of, _ = bag
     for i in range(len(terms)):
         if not (query_weights[i] > TINY and bounds_of[2][terms[i]]):
             return False
@@ -301,59 +298,67 @@ def search_all(terms: Any, query_weights: Any, lists: Any, ids: Any, k: int, key
     Args:
         terms: The terms, whose weights are added up in this order.
         query_weights: Their weights, float64.
-        lists: As of `search`.
-        ids: As of `search`.
+        lists: As of `search`; so are `ids`.
         k: Number of documents to order; 0 leaves `docs` and `scores` empty.
         keys: Output: keys of all documents, in no order; there is room for the shortest list.
-        docs: Output: the best `k`, best first.
-        scores: Output: their scores.
+        docs: Output: the best `k`, best first, and in `scores` their scores.
 
     Returns:
         The number of documents.
     """
     bounds, of_lists, _, weights = lists
     rank, order = ids
-    count, size = len(terms), 0
-    at, shortest = np.empty(count, dtype=np.int64), 0
-    for i in range(count):
-        at[i] = bounds[terms[i]]
-        if bounds[terms[i] + 1] - at[i] < bounds[terms[shortest] + 1] - at[shortest]:
-            shortest = i
     score = np.empty(1, dtype=np.float32)
     bits = score.view(np.uint32)
-    end = bounds[terms[shortest] + 1]
-    doc = np.int64(-1)
-    while at[shortest] < end:
-        doc = np.int64(of_lists[at[shortest]])
-        met, ended = True, False
-        for i in range(count):
-            last = bounds[terms[i] + 1]
-            if at[i] < last and of_lists[at[i]] < doc:
-                at[i] = _skip(of_lists, at[i], last, doc)
-            if at[i] == last:
-                ended = True
-                break
-            if of_lists[at[i]] != doc:
-                met = False
-                if of_lists[at[i]] > of_lists[at[shortest]]:
-                    at[shortest] = _skip(of_lists, at[shortest], end, of_lists[at[i]])
-                break
-        if ended:
-            break
-        if not met:
-            continue
+    places = np.empty((len(terms), len(keys)), dtype=np.int64)
+    size = _meet(terms, bounds, of_lists, places)
+    for match in range(size):
         total = 0.0
-        for i in range(count):
-            total += query_weights[i] * weights[at[i]]
+        for i in range(len(terms)):
+            total += query_weights[i] * weights[places[i, match]]
         score[0] = np.float32(total) + np.float32(0)  # -0.0 becomes 0.0
-        ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
-        keys[size] = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[doc])
-        size += 1
-        at[shortest] += 1
+        keys[match] = _key(bits[0], rank[of_lists[places[0, match]]])
     if k:
         best = _select(keys, size, k)
         _sort(keys, best)
         _decode_keys(keys, best, order, docs, scores)
+    return size
+
+
+@inner()
+def _meet(terms: Any, bounds: Any, docs: Any, places: Any) -> int:
+    """Find the documents that are in the lists of all terms, of which `places` has a row each; return their number.
+
+    The two shortest lists are merged without a branch that depends on a document; a much longer list is galloped through.
+    """
+    df = bounds[terms + 1] - bounds[terms]
+    by_size = df.argsort()
+    first, second = by_size[0], by_size[min(1, len(terms) - 1)]
+    a, b, stop, end = bounds[terms[first]], bounds[terms[second]], bounds[terms[first] + 1], bounds[terms[second] + 1]
+    size, searched = 0, 2
+    if first != second and df[second] < MERGE * df[first]:
+        while a < stop and b < end:
+            x, y = docs[a], docs[b]
+            places[first, size], places[second, size] = a, b
+            size += x == y
+            a += x <= y
+            b += y <= x
+    else:
+        size, searched = df[first], 1
+        for i in range(size):
+            places[first, i] = a + i
+    for j in range(searched, len(terms)):
+        own, met = by_size[j], 0
+        at, end = bounds[terms[own]], bounds[terms[own] + 1]
+        for match in range(size):
+            doc = docs[places[first, match]]
+            at = _forward(docs, at, end, doc)
+            if at < end and docs[at] == doc:
+                for i in range(j):
+                    places[by_size[i], met] = places[by_size[i], match]
+                places[own, met] = at
+                met += 1
+        size = met
     return size
 
 

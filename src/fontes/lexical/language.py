@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
 from ..core.registry import nearest
 from ..core.stage import Stage
@@ -82,7 +82,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         check_whole("fixed", self.fixed, 0)
         check_whole("max_expansions", self.max_expansions)
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         return Topics(self._rewritten(topic, len(topics) > 1) for topic in topics.values())
 

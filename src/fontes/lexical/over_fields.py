@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.values import Topic
 from ..index.postings import Searchable
 from .fields import check_names, chosen_fields, field_weights
@@ -71,7 +71,7 @@ class OverFields(Lexical):
             return dict.fromkeys(self.index.state.separate, 1.0)
         return super().entries(name)
 
-    def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
+    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
         counts = super()._counts(topics, progress)
         if self.fields is None:
             return counts

@@ -35,32 +35,34 @@ def proximity_counts(
     positions: Any = index.positions
     if not len(numbers) or numbers.min() < 0:
         return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    terms = np.unique(numbers)
-    docs, places = meeting([documents_of(index, term) for term in terms.tolist()])
+    words = numbers.tolist()
+    terms = sorted(set(words))
+    docs, places = meeting([documents_of(index, term) for term in terms])
     if not len(docs):
         return docs, docs
-    edges = np.arange(len(terms) + 1) * len(docs)
-    rows, of_terms = positions.of_terms(terms, edges, np.concatenate(places))
-    bounds = rows[edges[:-1, None] + np.arange(len(docs) + 1)]
+    edges = np.arange(0, (len(terms) + 1) * len(docs), len(docs))
+    bounds, of_terms = positions.of_terms(np.array(terms), edges, np.concatenate(places))
     limits = np.zeros((0, 2), dtype=np.int32) if place < 0 else positions.field_starts[docs, place : place + 2]
     tf = np.zeros(len(docs), dtype=np.int32)
-    count_clause(clause, np.searchsorted(terms, numbers), bounds, of_terms, limits, tf, np.zeros((0, 2), dtype=np.int32))
-    own = np.flatnonzero(tf)
+    slots = [terms.index(word) for word in words]
+    count_clause(clause, slots, bounds, of_terms, limits, tf, np.zeros((0, 2), dtype=np.int32))
+    own = tf.nonzero()[0]
     return docs[own], tf[own]
 
 
 def spans_in(index: Any, clause: Phrase | Window, numbers: NDArray[np.int64], place: int, doc: int) -> Spans:
     """Return where a document matches a clause; arguments as of `proximity_counts`."""
     positions: Any = index.positions
-    terms, of_terms = np.unique(numbers), []
-    for term in terms.tolist():
+    words, of_terms = numbers.tolist(), []
+    terms = sorted(set(words))
+    for term in terms:
         docs = index.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
         at = np.flatnonzero(docs == doc)
         if not len(at):
             return np.zeros((0, 2), dtype=np.int32)
         of_terms.append(positions.of(term, at)[1])
     limits = None if place < 0 else positions.field_starts[doc, place : place + 2]
-    return spans_among(clause, of_terms, np.searchsorted(terms, numbers), limits)
+    return spans_among(clause, of_terms, [terms.index(word) for word in words], limits)
 
 
 def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
@@ -69,16 +71,17 @@ def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDA
     Returns:
         The documents of all lists, and their places in each list.
     """
-    order = sorted(range(len(lists)), key=lambda i: len(lists[i]))
-    docs = lists[order[0]]
-    places = {order[0]: np.arange(len(docs))}
-    for i in order[1:]:
+    first, *rest = sorted(range(len(lists)), key=lambda i: len(lists[i]))
+    docs = lists[first]
+    places: dict[int, NDArray[np.int64]] = {}
+    for i in rest:
         own, other = np.empty(len(docs) + 1, dtype=np.int64), np.empty(len(docs) + 1, dtype=np.int64)
         size = intersect(docs, lists[i], own, other)
         own = own[:size]
-        docs, places = docs[own], {j: of_list[own] for j, of_list in places.items()}
+        docs = docs[own]
+        places = {j: of_list[own] for j, of_list in places.items()} if places else {first: own}
         places[i] = other[:size]
-    return docs, [places[i] for i in range(len(lists))]
+    return docs, [places[i] for i in range(len(lists))] if places else [np.arange(len(docs))]
 
 
 @kernel(lambda a, b, *_: len(a) + min(len(b), 24 * len(a)))

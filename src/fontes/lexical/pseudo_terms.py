@@ -115,11 +115,16 @@ class ClauseImpacts:
     def __init__(self, index: Searchable, weighting: Weighting) -> None:
         self._index, self._weighting, self._lock = index, weighting, threading.Lock()
         self._pool, self._numbers = ImpactPool(len(index)), dict[Leaf, int]()
+        self._weights: Cached[Leaf, NDArray[np.float32]] = Cached(MEMORY, lambda weights: weights.nbytes)
 
     @classmethod
     def of(cls, index: Searchable, weighting: Weighting) -> ClauseImpacts:
         """Return the impacts of a model on an index."""
         return _IMPACTS.of(index).get(weighting, lambda: cls(weakly(index), weighting))
+
+    def weights(self, clause: Leaf) -> NDArray[np.float32]:
+        """Return the weights of `weights_of`, from memory or computed."""
+        return self._weights.get(clause, lambda: weights_of(self._index, self._weighting, clause))
 
     def lists(self, clauses: Sequence[Leaf]) -> ClauseLists:
         """Return the search input for these clauses; raises as `weights_of`."""
@@ -128,7 +133,7 @@ class ClauseImpacts:
                 self._pool, self._numbers = ImpactPool(len(self._index)), {}
             for clause in clauses:
                 if clause not in self._numbers:
-                    docs, weights = counts_of(self._index, clause).docs, weights_of(self._index, self._weighting, clause)
+                    docs, weights = counts_of(self._index, clause).docs, self.weights(clause)
                     self._numbers[clause] = self._pool.add(np.array([0, len(docs)]), docs, weights)
             return ClauseLists([self._numbers[clause] for clause in clauses], self._pool.postings, self._pool.limits)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_whole
 from ..core.errors import InputError
 from ..core.part import fields
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.threads import in_threads
@@ -92,7 +92,7 @@ class Lexical(Stage[Topics, Run]):
         self.check()
         return self.weighting, self._filter
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
         if self.reads_queries and any(topic.query is not None for topic in topics.values()):
             return self._with_queries(topics, progress)
@@ -105,7 +105,7 @@ class Lexical(Stage[Topics, Run]):
             run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, self._filter)
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
-    def _with_queries(self, topics: Topics, progress: Report) -> Run:
+    def _with_queries(self, topics: Topics, progress: ProgressCallback) -> Run:
         """Search topics some of which have structured queries, which this process searches even where actors hold shards."""
         others = Topics(topic for topic in topics.values() if topic.query is None)
         plain = self.apply(others, progress) if others else Run.of({}).with_(provenance=self.index.provenance)
@@ -199,7 +199,7 @@ class Lexical(Stage[Topics, Run]):
     def _query_label(self, count: float) -> str:
         return f"query part: qtf={count:g}"
 
-    def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
+    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
         """Term counts, or weights, of each topic by term number."""
         counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]

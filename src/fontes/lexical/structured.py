@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from .impacts import documents_of, documents_of_any, impacts_of, weighted_postin
 from .kernel import SORTED, best_first, search_all, search_any, search_with
 from .plans import Plan, is_union
 from .proximity import meeting
-from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of, weights_of, whole_of
+from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of, whole_of
 from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_topic
 from .weighting import Postings, Statistics, Weighting
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 DEEPEST = 100  # greatest nesting of groups
 MOST_WEIGHT = 1e30  # keeps scores within float32
 SPANS = 10  # greatest number of places that an explanation lists
+RARE = 4096  # documents that numpy adds up in the time of building lists for the compiled search
 Mask = NDArray[np.bool_]
 Results: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores, best first
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A clause that scores.
 
     Args:
@@ -129,16 +129,41 @@ class StructuredQuery:
             return search_topic(self._index, weighting, bag, k, where)
         if where is None and is_loaded() and self._is_conjunction:
             return self._search_all(weighting, k)
-        if is_loaded() or not affordable(self._steps):
+        if (clause := self._alone) is not None and counts_of(self._index, clause).df <= RARE:
+            return self._search_one(clause, weighting, k, where)
+        if not self._is_rare and (is_loaded() or not affordable(self._steps)):
             plan = None if any(part.guards for part in self.parts) else Plan.of(self.query)
             if plan is not None:
                 return self._planned(plan, weighting, k, where)
-        matching, sums = self._summed(weighting, where)
+        return self._best(*self._summed(weighting, where), k)
+
+    def _best(self, matching: NDArray[np.int32], sums: NDArray[np.float64], k: int) -> Results:
+        """The best documents of those that match, by the sums of their clauses."""
         scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
         keys = order_keys(scores, self._index.ids.rank[matching])
-        best = np.argpartition(keys, -k)[-k:] if k < len(keys) else np.arange(len(keys))
-        best = best[np.argsort(keys[best])[::-1]]
+        if k < len(keys):
+            best = np.argpartition(keys, -k)[-k:]
+            best = best[keys[best].argsort()[::-1]]
+        else:
+            best = keys.argsort()[::-1]
         return matching[best], scores[best]
+
+    @property
+    def _alone(self) -> Leaf | None:
+        """The only clause of the query, if it is one that counts as a term."""
+        query = self.query
+        if len(self.parts) > 1 or query.must_not or len(query.must) + len(query.should) > 1:
+            return None
+        return next((part.clause for part in self.parts if part.number < 0 and not part.guards), None)
+
+    def _search_one(self, clause: Leaf, weighting: Weighting, k: int, where: Filter | None) -> Results:
+        """`search` for a single clause."""
+        docs, weights = counts_of(self._index, clause).docs, ClauseImpacts.of(self._index, weighting).weights(clause)
+        sums = self.weights(weighting)[:1] * weights if len(docs) else np.zeros(0, dtype=np.float64)
+        if where is not None:
+            kept = where.mask[docs]
+            docs, sums = docs[kept], sums[kept]
+        return self._best(docs, sums, k)
 
     @property
     def _is_conjunction(self) -> bool:
@@ -164,6 +189,12 @@ class StructuredQuery:
         docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
         best_first(keys[None], np.array([len(keys)]), ids[1], docs, scores)
         return docs, scores
+
+    @property
+    def _is_rare(self) -> bool:
+        """Whether a document must have a clause that few documents match, whose scores are added up in less time."""
+        of_clauses = [counts_of(self._index, part.clause).df for part in self.known if part.number < 0]
+        return sum(of_clauses) <= RARE and any(len(self.docs(clause)) <= RARE for clause in self._required())
 
     @cached_property
     def _steps(self) -> int:
@@ -289,7 +320,7 @@ class StructuredQuery:
         lists: list[List] = []
         for part in self.known:
             if part.number < 0:
-                lists.append((counts_of(index, part.clause).docs, weights_of(index, weighting, part.clause)))
+                lists.append((counts_of(index, part.clause).docs, ClauseImpacts.of(index, weighting).weights(part.clause)))
             elif impacts is None:
                 lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
@@ -420,7 +451,7 @@ def _collect(
 def _weight(clause: Leaf | Group) -> float:
     if not isinstance(clause, (Term, AnyOf, Phrase, Window, Group)):
         raise _QueryError(f"{clause!r} is no clause of a query")
-    if not isinstance(clause.weight, Real) or not math.isfinite(clause.weight):
+    if not (type(clause.weight) is float or isinstance(clause.weight, Real)) or not math.isfinite(clause.weight):
         raise _QueryError(f"the weight {clause.weight!r} in its query is not a finite number")
     return float(clause.weight)
 

@@ -148,6 +148,7 @@ class Statistics:
         """Return statistics of the same collection for other texts with these lengths."""
         others = copy(self)
         others.lengths, others._norms = lengths, Cached(NORMS)
+        vars(others).pop("lengths_in_one_byte", None)
         return others
 
     def df_of(self, terms: NDArray[Any]) -> Floats:
@@ -192,6 +193,11 @@ class Statistics:
     def cf(self) -> Floats:
         """Collection frequency of each term, float64."""
         return self._whole.cf.astype(np.float64)
+
+    @cached_property
+    def lengths_in_one_byte(self) -> NDArray[Any]:
+        """dl of each document, rounded as Lucene does."""
+        return in_one_byte(self.lengths)
 
     @cached_property
     def mean_length(self) -> float:
@@ -318,6 +324,10 @@ def check_lengths(lengths: str) -> None:
 
 def lengths_of(statistics: Statistics, docs: NDArray[Any], lengths: str) -> NDArray[Any]:
     """Return dl of each document, counted as one of LENGTHS."""
+    whole = statistics.vocabulary
+    if lengths == "lucene" and statistics.lengths is whole.lengths:
+        rounded: NDArray[Any] = whole.lengths_in_one_byte[docs]
+        return rounded
     exact = statistics.lengths[docs]
     return in_one_byte(exact) if lengths == "lucene" else exact
 

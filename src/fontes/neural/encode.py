@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..core.errors import ParameterError
 from ..core.precision import settled
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.work import resources, work
 from ..index.embeddings.encoded import EncodingJob
 from ..index.embeddings.encoding import VECTORS
@@ -29,7 +29,7 @@ def encode(
     *,
     dtype: str | None = None,
     overwrite: bool = False,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
     ray: bool | str | None = None,
 ) -> None:
     """Store the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.

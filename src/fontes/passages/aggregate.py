@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Stage, Strings, Topics
 from ..core.checks import check_whole
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.values import Documents
 from ..text.sentences import Spans
 
@@ -164,7 +164,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         if self.separator is not None:
             check_separator(self.separator)
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         names, parents, numbers = parents_of(run, self.separator, self.split_at)
         topics = run.topic_numbers
@@ -258,7 +258,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value)):
             raise ParameterError(f"best_passages: the threshold is a number, not {value!r}")
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         names, parents, _ = parents_of(run, self.separator)
         mask = np.ones(run.rows, dtype=np.bool_) if self.threshold is None else run.scores >= np.float32(self.threshold)

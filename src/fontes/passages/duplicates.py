@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Strings
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..formats import read_corpus
 from ..storage.files import reading
 
@@ -108,7 +108,7 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         if self.prefix and isinstance(self.duplicates, Duplicates):
             raise ParameterError("Deduplicate takes a prefix with the path of a file; give it to read_duplicates")
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         duplicates = self._listed
         names = run.ids.take(np.arange(len(run.ids)))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
@@ -52,7 +52,7 @@ class TextScorer(Reranker, name="text_scorer"):
     def fingerprint(self) -> str:
         return f"bm25 {self.model.weighting!r} {self.model.index.fingerprint}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         self.check()
         index, weighting = self.model.index.state, self.model.weighting
         texts = list(dict.fromkeys(text for _, text in pairs))
@@ -133,7 +133,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         self._splitter.check_needs()
         super().check_needs()
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         return with_rationales(run, self._picker(self._scored(run, progress)))
 
@@ -162,7 +162,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         lexical = self.reranker is None and self.threshold is None
         return BestPassages(self.n, ABOVE_ZERO if lexical else self.threshold, SENTENCE)
 
-    def _scored(self, run: Run, progress: Report) -> Run:
+    def _scored(self, run: Run, progress: ProgressCallback) -> Run:
         reranker = self.reranker
         if reranker is None:
             if not isinstance(run.documents, Index | State):

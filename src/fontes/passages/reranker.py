@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, text_of
@@ -163,7 +163,7 @@ class Reranker(Stage[Run, Run]):
     cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
 
     @abstractmethod
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Return the scores of (query, document) pairs, float32, in order; calls `progress` after each batch."""
 
     @property
@@ -185,7 +185,7 @@ class Reranker(Stage[Run, Run]):
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         scores, facts = self.rescored(run, progress)
         return run.with_scores(scores, {**run.provenance, "reranked": facts})
 
@@ -194,7 +194,7 @@ class Reranker(Stage[Run, Run]):
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # those that can explain take documents
 
-    def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Return the new score of each row, float32, in the run's order; and facts for its provenance."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
@@ -221,7 +221,7 @@ class Reranker(Stage[Run, Run]):
         """Return a stage with `weight` times this reranker's scores plus 1 - `weight` times the run's."""
         return Interpolated(self, weight)
 
-    def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Return the scores of pairs as `scores` does, using the cache."""
         scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
         for first in range(0, len(pairs), TOGETHER):
@@ -229,7 +229,7 @@ class Reranker(Stage[Run, Run]):
             scores[first : first + len(some)], _ = self._scored(some, _of_run(progress, first, len(some), len(pairs), start))
         return scores
 
-    def _scored(self, pairs: list[tuple[str, str]], progress: Report) -> tuple[NDArray[np.float32], int]:
+    def _scored(self, pairs: list[tuple[str, str]], progress: ProgressCallback) -> tuple[NDArray[np.float32], int]:
         """Return the scores of pairs, and the number found in the cache."""
         if not self.cache:
             return self.scores(pairs, progress), 0
@@ -257,7 +257,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
     reranker: Reranker
     weight: float
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         scores, facts = self.reranker.rescored(run, progress)
         new, old = min_max(run, scores), min_max(run, run.scores)
@@ -300,7 +300,7 @@ def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _of_run(progress: Report, before: int, pairs: int, rows: int, start: float) -> Report:
+def _of_run(progress: ProgressCallback, before: int, pairs: int, rows: int, start: float) -> ProgressCallback:
     """Report the progress of one group of pairs as that of all rows."""
 
     def report(part: Progress) -> None:

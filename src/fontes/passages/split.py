@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import Doc, ParameterError, Run, Stage, Strings
 from ..core.checks import check_whole
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.registry import provided
 from ..core.values import Documents
 from ..formats import read_corpus
@@ -61,7 +61,7 @@ class Splitter(Stage[Run, Run]):
             sentences(self.sentence_finder)
         super().check_needs()
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         passages = self.over(run.documents_for(type(self).__name__))
         used = np.unique(run.codes)
         counts = np.zeros(len(run.ids), dtype=np.int64)

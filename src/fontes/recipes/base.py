@@ -14,7 +14,7 @@ from ..core import FontesError, InputError, ParameterError, Qrels, Run, Stage, T
 from ..core.expression import part, pipeline
 from ..core.parameters import Parameter, parameters
 from ..core.part import Part
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.registry import Registry, nearest
 from ..datasets import named
 from ..experiments import Collection
@@ -183,7 +183,11 @@ class Recipe(Part, ABC):
             raise type(error)(f"recipe {self.name}: {parameter}: {error}") from None
 
     def build(
-        self, collection: object, folder: str | Path, progress: Report = silent, learning: RecipeTraining | None = None
+        self,
+        collection: object,
+        folder: str | Path,
+        progress: ProgressCallback = silent,
+        learning: RecipeTraining | None = None,
     ) -> Systems:
         """Return the systems over a collection, ready to search or to `compare`.
 
@@ -216,7 +220,7 @@ class Recipe(Part, ABC):
         runs: object = (),
         measures: Iterable[str | Measure] | None = None,
         leaks: str = LEAKS[0],
-        progress: Report = silent,
+        progress: ProgressCallback = silent,
     ) -> RecipeResult:
         """Run all systems and, given judgments, measure and compare them.
 

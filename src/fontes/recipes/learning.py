@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import walk
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
 from ..experiments.systems import Cache, Searches
@@ -58,7 +58,7 @@ class RecipeTraining:
     train: Side = NOBODY
     dev: Side = NOBODY
     folder: Path | None = None
-    progress: Report = silent
+    progress: ProgressCallback = silent
     notes: list[dict[str, Any]] = field(default_factory=list)
 
     @property

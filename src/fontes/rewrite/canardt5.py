@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
@@ -135,7 +135,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     max_length: int = field(default=512, metadata={"least": 8})
     max_new_tokens: int = field(default=63, metadata={"least": 1})
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         parts = {topic.id: context_parts(topic, self.answers) for topic in topics.values() if utterance(topic).strip()}
         texts = self._generated(list(dict.fromkeys(parts.values())), progress) if parts else {}
@@ -157,7 +157,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     def _load(self, folder: Path, device: str) -> T5:
         return T5(folder, self.precision, device)
 
-    def _generated(self, contexts: list[tuple[str, ...]], progress: Report) -> dict[tuple[str, ...], str]:
+    def _generated(self, contexts: list[tuple[str, ...]], progress: ProgressCallback) -> dict[tuple[str, ...], str]:
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
@@ -65,7 +65,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     tagger: str = "en_core_web_sm"
     scaled: bool = True
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         from ..lexical.bm25 import idf_lucene
 
         self.check()
@@ -112,7 +112,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         key = super().key()
         return None if key is None else f"{key} {version_of(self.tagger)}"
 
-    def _best(self, queries: Iterable[str], progress: Report = silent) -> dict[str, float]:
+    def _best(self, queries: Iterable[str], progress: ProgressCallback = silent) -> dict[str, float]:
         numbered = {str(number): query for number, query in enumerate(sorted(queries))}
         run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
         return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.models.base import Pretrained
@@ -140,7 +140,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
     threshold: float | None = None
     max_length: int = field(default=300, metadata={"least": 8})
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         terms = self.terms(topics, progress)
         return rewritten(topics, lambda topic: join_texts(utterance(topic), *terms[topic.id]))
 
@@ -149,7 +149,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise ParameterError(f"threshold must be a probability from 0 to 1, not {self.threshold!r}")
 
-    def terms(self, topics: object, progress: Report = silent) -> dict[str, list[str]]:
+    def terms(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[str]]:
         """Terms added to each topic, by the topic's id.
 
         Args:
@@ -169,7 +169,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
             terms[topic_id] = list(gained.values())
         return terms
 
-    def probabilities(self, topics: object, progress: Report = silent) -> dict[str, list[tuple[str, float]]]:
+    def probabilities(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[tuple[str, float]]]:
         """Words of each topic's history that the model read, in order, with probabilities from 0 to 1.
 
         Args:

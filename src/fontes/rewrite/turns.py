@@ -18,7 +18,7 @@ from ..core.errors import InputError, ParameterError
 from ..core.expression import pipeline
 from ..core.parameters import tuned
 from ..core.part import walk
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics, Turn
@@ -37,7 +37,7 @@ class Raw(Stage[Topics, Topics], name="raw"):
     Undoes earlier rewriting. A topic without turns gets its text before any rewriting.
     """
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         return rewritten(topics, utterance)
 
 
@@ -48,7 +48,7 @@ class AsTyped(Stage[Run, Run], name="as_typed"):
     Documents and scores stay: `plain_posts() >> bm25() % 20 >> as_typed() >> cross_encoder("MODEL")`.
     """
 
-    def apply(self, run: Run, progress: Report, /) -> Run:
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return run.with_(topics=Topics(original(topic) for topic in run.topics.values()))
 
 
@@ -65,7 +65,7 @@ class Carried(Stage[Topics, Topics]):
     """The attribute of a turn that has the rewrite."""
     missing: str = "error"
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         return rewritten(topics, self._rewrite)
 
@@ -111,7 +111,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
     k: int = 3
     first: bool = False
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         return rewritten(topics, self._joined)
 
@@ -203,7 +203,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     weight: float = tuned(0.3, (0.1, 0.9, 0.1))
     first: bool = True
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         joined = LastTurns(self.k, self.first)(topics)
         return Topics(dataclasses.replace(topic, weights=self._weights(topic)) for topic in joined.values())
@@ -255,7 +255,7 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
     emoji: str = "drop"
     signature: str = "author"
 
-    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         return rewritten(topics, lambda topic: self.plain(topic.text) or topic.text)
 

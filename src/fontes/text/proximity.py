@@ -9,6 +9,8 @@ terms follow within the width. Equal terms of a clause stand at different positi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ Spans = NDArray[np.int32]
 def spans_among(
     clause: Phrase | Window,
     positions: list[NDArray[np.int32]],
-    slots: NDArray[np.int64],
+    slots: Sequence[int],
     limits: NDArray[np.int32] | None = None,
 ) -> Spans:
     """Return the matches of a clause in one text.
@@ -36,31 +38,23 @@ def spans_among(
         slots: For each term of the clause its place in `positions`.
         limits: First position of the field and the one after its last; None: everywhere.
     """
-    bounds, flat = end_to_end([(np.array([0, len(own)]), own) for own in positions])
+    bounds = np.array([0, *accumulate(map(len, positions))], dtype=np.int64)
+    flat = np.concatenate(positions).astype(np.int32)
     spans, tf = np.zeros((len(flat), 2), dtype=np.int32), np.zeros(1, dtype=np.int32)
     of_field = np.zeros((0, 2), dtype=np.int32) if limits is None else limits[None]
     count_clause(clause, slots, bounds, flat, of_field, tf, spans)
     return spans[: tf[0]][np.argsort(spans[: tf[0], 0], kind="stable")]
 
 
-def end_to_end(lists: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Positions of several terms as one array, and the bounds of each document in it, int64 (terms, documents + 1)."""
-    firsts = np.cumsum([0, *(len(positions) for _, positions in lists)])
-    bounds = np.stack([own + first for (own, _), first in zip(lists, firsts.tolist(), strict=False)])
-    return bounds.astype(np.int64), np.concatenate([positions for _, positions in lists]).astype(np.int32)
-
-
 def count_clause(
-    clause: Phrase | Window, slots: NDArray[Any], bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any
+    clause: Phrase | Window, slots: Sequence[int], bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any
 ) -> None:
     """Fill in the frequency of a clause in each document, and the matches in the last one as far as `spans` has room."""
     if isinstance(clause, Window):
         needs = np.bincount(slots)
         count_windows(needs, clause.width, bounds, positions, limits, tf, spans)
         return
-    offsets = np.array(clause.offsets, dtype=np.int64)
-    order = np.lexsort((offsets, slots))
-    slots, offsets = slots[order], offsets[order]
+    slots, offsets = np.array(sorted(zip(slots, clause.offsets, strict=True)), dtype=np.int64).T.copy()
     if clause.slop:
         count_sloppy(slots, offsets, clause.slop, bounds, positions, limits, tf, spans)
     else:
@@ -78,7 +72,8 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
     Args:
         slots: Term of each word of the phrase.
         offsets: Its offset; words are ordered by terms, equal terms by offsets.
-        bounds: int64, (terms, documents + 1): the positions of each term in each document.
+        bounds: int64, (terms x documents + 1,): where the positions of the first term in each document start, then those of
+            the next term; and the end of the last.
         positions: int32, ascending in a document.
         limits: int32, (documents, 2): first position of a field and the one after its last; none: everywhere.
         tf: Output: frequency in each document.
@@ -88,7 +83,7 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
     low, high = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     first, last = np.min(offsets), np.max(offsets)
     for doc in range(len(tf)):
-        rarest = _narrowed(slots, bounds, positions, limits, doc, low, high)
+        rarest = _narrowed(slots, bounds, positions, limits, doc, len(tf), low, high)
         count = 0
         for at in range(low[rarest], high[rarest]):
             start = positions[at] - offsets[rarest]
@@ -120,7 +115,7 @@ def count_sloppy(slots: Any, offsets: Any, slop: int, bounds: Any, positions: An
     words = len(slots)
     low, high = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     for doc in range(len(tf)):
-        _narrowed(slots, bounds, positions, limits, doc, low, high)
+        _narrowed(slots, bounds, positions, limits, doc, len(tf), low, high)
         size = 0
         for word in range(words):
             size += high[word] - low[word]
@@ -171,7 +166,7 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
     slots = np.arange(terms)
     low, high = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.int64)
     for doc in range(len(tf)):
-        _narrowed(slots, bounds, positions, limits, doc, low, high)
+        _narrowed(slots, bounds, positions, limits, doc, len(tf), low, high)
         count, complete = 0, True
         while complete:
             start, last = ENDLESS, -1
@@ -192,11 +187,12 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
 
 
 @inner()
-def _narrowed(slots: Any, bounds: Any, positions: Any, limits: Any, doc: int, low: Any, high: Any) -> int:
+def _narrowed(slots: Any, bounds: Any, positions: Any, limits: Any, doc: int, docs: int, low: Any, high: Any) -> int:
     """Fill in where the positions of each word begin and end, and return the word with the fewest."""
     rarest = 0
     for word in range(len(slots)):
-        low[word], high[word] = bounds[slots[word], doc], bounds[slots[word], doc + 1]
+        place = slots[word] * docs + doc
+        low[word], high[word] = bounds[place], bounds[place + 1]
         if len(limits):
             end = high[word]
             low[word] = _first_from(positions, low[word], end, limits[doc, 0])

@@ -111,7 +111,7 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
             positions.setdefault(term, []).append(position)
     for clause in near:
         words = sorted(set(clause.terms))
-        slots = np.array([words.index(term) for term in clause.terms])
+        slots = [words.index(term) for term in clause.terms]
         term_positions = [np.array(positions.get(word, ()), dtype=np.int32) for word in words]
         for first, last in spans_among(clause, term_positions, slots).tolist():
             for position in range(first, last + 1):

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.values import Doc, Topic, Topics, text_of
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
@@ -81,7 +81,7 @@ def train_bi_encoder(
     settings: BiEncoderSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Training:
     """Train an encoder and write it to the folder `output`, which `SentenceEncoder(output)` loads.
 
@@ -146,7 +146,7 @@ def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettin
     return sides
 
 
-def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: Report) -> TrainingSplit[Any]:
+def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
     if isinstance(sides.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
 
@@ -218,7 +218,7 @@ def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics
     return unlearned, documents, Qrels(judgments)
 
 
-def windowed(examples: Examples, encoder: ChunkedEncoder, progress: Report = silent) -> Examples:
+def windowed(examples: Examples, encoder: ChunkedEncoder, progress: ProgressCallback = silent) -> Examples:
     """Return the examples with the best window of each document in place of its text.
 
     Args:

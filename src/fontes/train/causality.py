@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..causal.evidence import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..formats.records import json_rows
 from ..neural.models.hub import library
 from ..storage.files import reading
@@ -89,7 +89,7 @@ def train_causality(
     seed: int = 0,
     strengths: Sequence[float] = STRENGTHS,
     name: str | None = None,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> CausalHead:
     """Fit a logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
 

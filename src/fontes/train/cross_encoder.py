@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..core.errors import ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
@@ -43,7 +43,7 @@ def train_cross_encoder(
     settings: CrossEncoderSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Training:
     """Train a cross-encoder and write it to the folder `output`, which `CrossEncoder(output)` loads.
 

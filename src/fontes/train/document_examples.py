@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..formats import read_corpus
@@ -53,7 +53,7 @@ def document_examples(
     keep: float = 0.1,
     limit: int | None = None,
     seed: int = 0,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Mined:
     """Make examples whose queries are taken out of the documents that answer them.
 

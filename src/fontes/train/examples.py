@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.checks import check_whole, string_of
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.stage import Stage
@@ -275,7 +275,7 @@ class Examples(TrainingSet[Example]):
                 f"{first} to {last}: no example has negatives, so there is one label only; mine some with `fontes mine`"
             )
 
-    def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Examples:
+    def scored(self, reranker: Stage[Run, Run], progress: ProgressCallback = silent) -> Examples:
         """Return the examples with a teacher's scores, of positives and negatives, in place of those of the run.
 
         Args:

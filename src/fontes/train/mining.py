@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, Report, silent
+from ..core.progress import Progress, ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
@@ -97,7 +97,7 @@ def mine_negatives(
     gold_last: bool = False,
     seed: int = 0,
     preset: str | None = None,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Mined:
     """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
 
@@ -169,7 +169,7 @@ def chosen(settings: Mining, preset: str | None) -> Mining:
     return replace(PRESETS[preset], seed=settings.seed)
 
 
-def run_of(candidates: object, topics: Topics, settings: Mining, progress: Report) -> Run:
+def run_of(candidates: object, topics: Topics, settings: Mining, progress: ProgressCallback) -> Run:
     """Return the run to mine: as it is, or of a stage on these topics, as deep as needed."""
     if not isinstance(candidates, Stage):
         return Run.of(candidates)
@@ -348,7 +348,7 @@ class Mined:
         """Write the examples, as `Examples.write`."""
         self.examples.write(path)
 
-    def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Mined:
+    def scored(self, reranker: Stage[Run, Run], progress: ProgressCallback = silent) -> Mined:
         """Return a copy with a teacher's scores, as `Examples.scored`."""
         return replace(self, examples=self.examples.scored(reranker, progress))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss
 
 from ..core.errors import InputError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..measures import evaluate
@@ -198,7 +198,7 @@ class _DistanceLoss(torch.nn.Module):
 class _InTraining(Reranker):
     network: Any = field(repr=False)
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         tokenizer = self.network.tokenizer
         queries, documents = map(list, zip(*pairs, strict=True))
         lengths = [len(ids) for ids in tokenizer(queries, documents, truncation="longest_first")["input_ids"]]

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.values import Topics
 from ..neural.models.base import token_ids
 from ..neural.models.compute import set_dropout
@@ -33,7 +33,7 @@ def train_rewriter(
     settings: RewriterSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
 ) -> Training:
     """Train a T5 on manual rewrites and write it to the folder `output`, which `CanardT5(output)` loads.
 

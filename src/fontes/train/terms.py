@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import ProgressCallback, silent
 from ..core.values import Topic, Topics
 from ..neural.models.compute import candidates
 from ..neural.models.hub import NO_CODE, device, fingerprint, library, located, quiet, readable, without_warnings
@@ -127,7 +127,7 @@ def train_terms(
     base: str | Path = BASE,
     settings: TermSettings | None = None,
     overwrite: bool = False,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
     checkpoints: str | Path | None = None,
 ) -> TermTraining:
     """Train a term classifier and write it to the folder `output`, which `QuReTeC(output)` loads.

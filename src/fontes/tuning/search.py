@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
 from ..core.precision import precisions_of, settled
-from ..core.progress import Report
+from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
 from ..measures.evaluation import check_agreement, judgments_of, measured
 from ..measures.measure import Measure
@@ -175,7 +175,7 @@ class MemoizedStage(Stage[Topics, Run]):
     stage: Stage[Topics, Run]
     memory: RunMemory = field(repr=False)
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         return self.memory.run(self.stage) if topics is self.memory.topics else self.stage(topics)
 
 

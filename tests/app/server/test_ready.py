@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.serving import serving, springs
 
-from fontes.core.progress import Progress, Report
+from fontes.core.progress import Progress, ProgressCallback
 from fontes.core.run import Run
 from fontes.core.stage import Stage
 from fontes.core.values import Topics
@@ -63,7 +63,7 @@ def test_nothing_is_compiled_any_more_when_a_server_is_ready(tmp_path: Path) -> 
 class Endless(Stage[Topics, Run]):
     """A stage that never ends, and tells how far it is."""
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         for done in self.steps():
             progress(Progress("waiting", done, None, 0.0))
         raise AssertionError

@@ -20,7 +20,12 @@ from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
 from fontes.core import expression
 
-PIPELINES = {"bm25": "bm25()", "rm3": "bm25() >> rm3() >> bm25()", "two words": "0.5 * bm25() + 0.5 * tfidf()"}
+PIPELINES = {
+    "bm25": "bm25()",
+    "rm3": "bm25() >> rm3() >> bm25()",
+    "two words": "0.5 * bm25() + 0.5 * tfidf()",
+    "language": "query() >> bm25()",
+}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +67,7 @@ def test_a_query_in_the_language_says_what_was_understood(server: Running, index
 
 def test_a_plain_query_says_whether_it_has_operators(server: Running) -> None:
     assert server.get("/search", params={"q": "+water -geyser"})["operators"] is True
-    assert "operators" not in server.get("/search", params={"q": "+water -geyser", "pipeline": "query() >> bm25()"})
+    assert "operators" not in server.get("/search", params={"q": "+water -geyser", "pipeline": "language"})
     assert "operators" not in server.get("/search", params={"q": "water (geyser) C++?"})
     assert "understood" not in server.get("/search", params={"q": "+water -geyser"})
 

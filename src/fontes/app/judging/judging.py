@@ -12,7 +12,7 @@ from typing import Any
 
 from ...comparison.statistics import kappa
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.qrels import Qrels
 from ...core.values import Topic
 from ...formats.folder import QRELS, QUERIES
@@ -213,7 +213,7 @@ def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
 BATCH = 32  # topics that are searched together, and whose pools are stored together
 
 
-def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Report = silent) -> None:
+def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: ProgressCallback = silent) -> None:
     """Add the `depth` best documents of each pipeline to the pool of each topic."""
     fingerprint = state.index.fingerprint
     for name, pipeline in state.pipelines.items():

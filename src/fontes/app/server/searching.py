@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking
 from ...core.stage import Stage
 from ...core.values import Topic, Topics
@@ -167,7 +167,7 @@ class BatchSearch:
         return [result for request in requests for result in self(options, [request])]  # so that each gets its own error
 
 
-def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: Report = silent) -> list[Ranking]:
+def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback = silent) -> list[Ranking]:
     """Rankings of topics, whose ids may be equal, in order."""
     if len(topics) == 1 and isinstance(stage, Lexical):
         return [stage.search(topics[0], k)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ...core.errors import IndexFormatError
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ...storage.artifact import Artifact, ArtifactKind, check_folder
 from ...storage.hashes import hash_text
@@ -47,7 +47,7 @@ class EncodingJob:
     """
 
     settings: str | None
-    vectors: Callable[[Sequence[Doc], Report], Any]
+    vectors: Callable[[Sequence[Doc], ProgressCallback], Any]
     precision: Callable[[], str | None]
 
 
@@ -127,7 +127,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
                     opened[name] = self.load(newer[name], segment)
         return opened
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
         """Carry over the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
         fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():

@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, InputError, ParameterError
-from ...core.progress import Report
+from ...core.progress import ProgressCallback
 from ...core.values import Doc
 from ...storage.arrays import sync, write_array
 from ...storage.artifact import commit, read_settings, seal, settings
@@ -59,7 +59,7 @@ class Job:
     dim: int
     dtype: str
     ids: Sequence[str]
-    vectors: Callable[[int, int, Report], VectorsOfDocuments]
+    vectors: Callable[[int, int, ProgressCallback], VectorsOfDocuments]
     precision: str | None = None
 
     @property
@@ -95,7 +95,7 @@ class VectorEncoding(Encoding[Embeddings]):
             return Embeddings(latest(segment)[self._job.name])
         return None
 
-    def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
+    def block(self, first: int, last: int, report: ProgressCallback) -> tuple[NDArray[Any], ...]:
         vectors, bounds = self._job.vectors(first, last, report)
         return quantized(vectors, bounds, self._job, first, last)
 
@@ -206,7 +206,7 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 
 
 def vector_encoding(
-    job: Callable[..., Job], vectors: Callable[[Sequence[Doc], Report], VectorsOfDocuments], segment: Segment
+    job: Callable[..., Job], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
 ) -> VectorEncoding:
     """The encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
     return VectorEncoding(
@@ -214,10 +214,10 @@ def vector_encoding(
     )
 
 
-def _decoded(full: Embeddings) -> Callable[[int, int, Report], VectorsOfDocuments]:
+def _decoded(full: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
     """Stored float32 vectors in place of an encoder's."""
 
-    def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
+    def vectors(first: int, last: int, report: ProgressCallback) -> VectorsOfDocuments:
         a, b = full.rows(first, last)
         bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
         return full.decoded(slice(a, b)), bounds

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError
-from ...core.progress import Progress, Report
+from ...core.progress import Progress, ProgressCallback
 from ...core.work import cluster
 from ...storage.arrays import sync
 from ...storage.artifact import drafting
@@ -81,7 +81,7 @@ class Encoding(ABC, Generic[T]):
         """Finished artifact, or None if missing or damaged."""
 
     @abstractmethod
-    def block(self, first: int, last: int, report: Report) -> Block:
+    def block(self, first: int, last: int, report: ProgressCallback) -> Block:
         """Arrays of the documents from `first` up to `last`, in the order of the columns."""
 
     @abstractmethod
@@ -102,7 +102,9 @@ Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
 """Yields the blocks of an encoding, with its draft, in the order of the spans."""
 
 
-def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report, remote_encoder: Blocks | None = None) -> T:
+def encode(
+    segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_encoder: Blocks | None = None
+) -> T:
     """Encode the documents of a segment, unless they are encoded.
 
     An encoding that was killed, or that filled the disk, resumes after the last block in its journal.
@@ -131,7 +133,7 @@ def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Repo
         return _encoded(segment, draft, encoding, progress, remote_encoder)
 
 
-def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report, remote_encoder: Blocks | None) -> T:
+def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_encoder: Blocks | None) -> T:
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
@@ -158,7 +160,7 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report
         journal.close()
 
 
-def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
+def _within(first: int, last: int, report: Callable[[float], None]) -> ProgressCallback:
     return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...storage.caches import Cached
 from ..component import components, folder_names
 from ..segment import Leaf, Segment
@@ -75,7 +75,7 @@ class VectorStore:
         job: EncodingJob,
         form: Any,
         overwrite: bool,
-        progress: Report,
+        progress: ProgressCallback,
         actors: RemoteEncoder | None = None,
     ) -> None:
         """Encode the documents of the segments that lack an encoder's artifact.
@@ -214,7 +214,7 @@ def encode_segment(
     segment: Segment,
     make: Callable[[Segment], Encoding[T]],
     overwrite: bool,
-    progress: Report,
+    progress: ProgressCallback,
     actors: RemoteEncoder | None,
 ) -> T:
     """Encode the documents of a segment and store the result with it, unless it is there; see `journal.encode`.
@@ -230,7 +230,9 @@ def encode_segment(
     return encode(segment.folder, make(segment), overwrite, progress, blocks)
 
 
-def in_turn(leaves: Sequence[Leaf], lacking: Sequence[bool], progress: Report) -> Iterator[tuple[int, Report]]:
+def in_turn(
+    leaves: Sequence[Leaf], lacking: Sequence[bool], progress: ProgressCallback
+) -> Iterator[tuple[int, ProgressCallback]]:
     """The numbers of the segments that lack something, and for each what reports its documents among those of all.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, InputError, ParameterError
-from ...core.progress import Report
+from ...core.progress import ProgressCallback
 from ...core.strings import Strings
 from ...core.values import Doc
 from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings
@@ -176,7 +176,7 @@ class WeightEncoding(Encoding[WeightLists]):
         settings: str | None,
         ids: Strings,
         vocabulary: Sequence[str],
-        vectors: Callable[[int, int, Report], TermVectors],
+        vectors: Callable[[int, int, ProgressCallback], TermVectors],
         precision: str | None,
     ) -> None:
         self.ids: Strings = ids
@@ -191,7 +191,7 @@ class WeightEncoding(Encoding[WeightLists]):
             return WeightLists(segment / self.place, self.ids) if (segment / self.place).is_dir() else None
         return None
 
-    def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
+    def block(self, first: int, last: int, report: ProgressCallback) -> tuple[NDArray[Any], ...]:
         vectors = self._vectors(first, last, report)
         self._check(vectors, first, last)
         stored = np.rint(vectors.weights.astype(np.float64) * SCALE).astype(np.int32)
@@ -334,10 +334,10 @@ def _weight_encoding(
     encoder: Any,
     settings: str | None,
     precision: str | None,
-    vectors: Callable[[Sequence[Doc], Report], TermVectors],
+    vectors: Callable[[Sequence[Doc], ProgressCallback], TermVectors],
     segment: Segment,
 ) -> WeightEncoding:
-    def own(first: int, last: int, report: Report) -> TermVectors:
+    def own(first: int, last: int, report: ProgressCallback) -> TermVectors:
         return vectors(segment.docs(first, last), report)
 
     return WeightEncoding(encoder.fingerprint, repr(encoder), settings, segment.ids, encoder.vocabulary, own, precision)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, ParameterError, PipelineError
 from ...core.expression import part
 from ...core.part import Part, walk
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, topic_of
 from ...core.values import Explanation, Topic, Topics, text_of
@@ -107,7 +107,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _encoder(self) -> Encoder:
         return encoder_in(self)
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         actors = self.index.actors
         if actors is not None and self.algorithm != "flat":
             raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards by 'flat' alone")
@@ -173,7 +173,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _ready_by_vectors(self) -> dict[tuple[int, str], Ready]:
         return {}
 
-    def prepare(self, progress: Report) -> None:
+    def prepare(self, progress: ProgressCallback) -> None:
         """Encode the documents if the index has no vectors of this encoder, and build the approximate index."""
         self.check()
         try:
@@ -251,7 +251,9 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _embeddings(self) -> JoinedEmbeddings:
         return self.index.embeddings(self._encoder, self.dtype)
 
-    def _queries(self, texts: list[str], embeddings: JoinedEmbeddings, progress: Report = silent) -> NDArray[np.float32]:
+    def _queries(
+        self, texts: list[str], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
+    ) -> NDArray[np.float32]:
         """The vectors of texts. Raises ParameterError if the encoder gives others than it should."""
         vectors, encoder = np.zeros((len(texts), embeddings.dim), np.float32), repr(self._encoder)
         start = time.perf_counter()

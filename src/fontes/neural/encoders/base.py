@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ..models.base import Loaded, Pretrained
 from ..models.tokens import Tokens
@@ -42,7 +42,7 @@ class Encoder(Protocol):
         """Meaning of the inner product: "cosine" if all vectors have length 1, else "dot"."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """The vectors of documents, (number of documents, dim), float32, in their order."""
         ...
 
@@ -56,7 +56,7 @@ class PartsEncoder(Encoder, Protocol):
     """An encoder that may return several vectors per document; the document's score is the greatest of theirs."""
 
     def encode_documents_parts(
-        self, docs: Sequence[Doc], progress: Report = silent
+        self, docs: Sequence[Doc], progress: ProgressCallback = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The vectors of documents.
 
@@ -134,7 +134,7 @@ class PretrainedEncoder(Pretrained[M]):
         self,
         lengths: Sequence[int],
         work: Callable[[NDArray[np.intp]], NDArray[np.float32]],
-        progress: Report,
+        progress: ProgressCallback,
     ) -> NDArray[np.float32]:
         """The vectors that `work` computes for batches of texts of these lengths, scaled with `normalize`."""
         if not len(lengths):
@@ -144,7 +144,7 @@ class PretrainedEncoder(Pretrained[M]):
 
 
 def document_vectors(
-    encoder: Encoder, docs: Sequence[Doc], progress: Report | None = None
+    encoder: Encoder, docs: Sequence[Doc], progress: ProgressCallback | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The vectors of documents by any encoder, as `PartsEncoder.encode_documents_parts` gives them."""
     if isinstance(encoder, PartsEncoder):

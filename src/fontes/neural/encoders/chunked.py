@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.values import Doc, text_of
 from ..models.base import check_fields, hexadecimal
 from .base import Encoder, encoder_in, unit
@@ -68,7 +68,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         """Meaning of the inner product: "cosine" or "dot", as of the encoder."""
         return self._encoder.similarity
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """One vector per document, float32 (number of documents, dim).
 
         Raises:
@@ -81,7 +81,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return self.encode_documents_parts(docs, progress)[0]
 
     def encode_documents_parts(
-        self, docs: Sequence[Doc], progress: Report = silent
+        self, docs: Sequence[Doc], progress: ProgressCallback = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The vectors of documents and where those of each start, as `PartsEncoder` has them; with "mean" one each."""
         self.check()
@@ -138,7 +138,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         super().check()
 
 
-def _of_documents(progress: Report, bounds: NDArray[np.int64]) -> Report:
+def _of_documents(progress: ProgressCallback, bounds: NDArray[np.int64]) -> ProgressCallback:
     """`progress` counting documents, where the encoder counts windows."""
     documents, windows = len(bounds) - 1, max(1, int(bounds[-1]))
 

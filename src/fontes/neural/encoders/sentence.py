@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
@@ -168,7 +168,7 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
         """Maximum number of tokens read of a text."""
         return self._model.length
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """The vectors of documents (title, a space, text), float32 (number of documents, dim), in their order."""
         return self._encode([text_of(doc) for doc in docs], self.document_prompt, DOCUMENT, progress)
 
@@ -186,7 +186,7 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
         return list(model.whole_lengths([before + text_of(doc) for doc in docs]))
 
     def _encode(
-        self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: Report
+        self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: ProgressCallback
     ) -> NDArray[np.float32]:
         model: Any = self._model
         before = own_prompt(model, names) if prompt is None else prompt

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
@@ -59,7 +59,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Maximum number of tokens read of a text, including special tokens. Loads the model."""
         return self._model.length(self.max_length)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """The vectors of documents (title, a space, text), float32 (number of documents, dim), in their order."""
         return self._encode([self.document_prompt + text_of(doc) for doc in docs], progress)
 
@@ -67,7 +67,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """The vectors of queries, float32 (number of queries, dim), in their order."""
         return self._encode([self.query_prompt + text for text in texts], silent)
 
-    def _encode(self, texts: Sequence[str], progress: Report) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str], progress: ProgressCallback) -> NDArray[np.float32]:
         model = self._model
         # A text without any token, with a tokenizer that adds none: the padding token stands for it.
         ids = [one or [model.padding] for one in token_ids(model.tokenizer, texts, model.length(self.max_length))]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc, text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
@@ -279,7 +279,9 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         alone = model.prepared.device == "cpu"
         return list(in_batches(lengths, 1, work) if alone else self._in_batches(lengths, work))
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def encode_documents(
+        self, docs: Sequence[Doc], progress: ProgressCallback = silent
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The token vectors of documents; what else is in a batch changes them by rounding alone.
 
         Returns:

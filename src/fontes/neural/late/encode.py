@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.precision import settled
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.values import Topics
 from ...core.work import work as working
 from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
@@ -61,7 +61,7 @@ def encode_late(
     centroids: int | None = None,
     topics: object = None,
     overwrite: bool = False,
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
     ray: bool | str | None = None,
 ) -> dict[str, Any]:
     """Store the documents' token vectors with the index, for `index.late(colbert)`, and measure what the search finds.
@@ -121,7 +121,7 @@ class _Work:
         self._name = TOKENS.name_of(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
-    def run(self, stack: contextlib.ExitStack, progress: Report, actors: RemoteEncoder | None) -> None:
+    def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: RemoteEncoder | None) -> None:
         """Encode the segments that lack vectors, fit missing centroids, compress, and put all in place."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
@@ -142,7 +142,9 @@ class _Work:
     def _lacking(self) -> list[int]:
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
-    def _encoded(self, numbers: Sequence[int], progress: Report, actors: RemoteEncoder | None) -> dict[int, Embeddings]:
+    def _encoded(
+        self, numbers: Sequence[int], progress: ProgressCallback, actors: RemoteEncoder | None
+    ) -> dict[int, Embeddings]:
         """Whole token vectors of segments; stored ones are used again."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}

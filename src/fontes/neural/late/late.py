@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
@@ -77,7 +77,7 @@ class Late(Stage[Topics, Run], name="late"):
     def _colbert(self) -> ColBERT:
         return colbert_in(self)
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
         actors = self.index.actors
         if actors is not None and self.algorithm != "exhaustive":
@@ -89,7 +89,7 @@ class Late(Stage[Topics, Run], name="late"):
         run = actors.run(self, "found", (topics, queries), progress)
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 
-    def found(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: Report = silent) -> Run:
+    def found(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: ProgressCallback = silent) -> Run:
         """The best documents for each topic, whose `queries` are the token vectors of the topics that have a text."""
         store = self._stored()
         numbers = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
@@ -110,7 +110,7 @@ class Late(Stage[Topics, Run], name="late"):
         recall = store.meta["recall"] if self.algorithm == "centroids" else None
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
-    def prepare(self, progress: Report) -> None:
+    def prepare(self, progress: ProgressCallback) -> None:
         """Encode the documents' tokens if the index has no token vectors of this model: in 4 bits by default."""
         self.check()
         try:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...core.checks import check_whole
 from ...core.errors import MissingExtraError, ParameterError
 from ...core.part import Part, fields
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, fingerprint, loaded, located
@@ -147,7 +147,7 @@ class Pretrained(Part, Generic[M]):
         return model
 
     def _in_batches(
-        self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: Report = silent
+        self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: ProgressCallback = silent
     ) -> NDArray[Any]:
         """The results of `work` on batches of items of like length, in the order of the items; see `compute.in_batches`.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
 from ...core.processor import cpuinfo, processor_features
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...storage.caches import Notes
 from .hub import library
 
@@ -106,7 +106,7 @@ def in_batches(
     lengths: Sequence[int] | NDArray[np.integer[Any]],
     tokens: int,
     work: Callable[[NDArray[np.intp]], NDArray[Any]],
-    progress: Report = silent,
+    progress: ProgressCallback = silent,
     *,
     task: str = "encoding",
     unit: str = "documents",

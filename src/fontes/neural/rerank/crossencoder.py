@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...passages.reranker import Reranker
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepared
@@ -36,7 +36,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
     unit = "pairs"
     cpu_tokens = 2048  # more is slower, since pairs are long
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         model: Any = self._model
@@ -109,7 +109,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     max_length: int | None = field(default=None, metadata={"least": 1})
     score: str = field(default="logit", metadata={"choices": FORMS})
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         logits = super().scores(pairs, progress)
         return sigmoid(logits) if self.score == "sigmoid" else logits
 

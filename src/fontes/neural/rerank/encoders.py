@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError, PipelineError
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
 from ...index import Index, State
@@ -51,7 +51,7 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
     def key(self) -> str | None:
         return f"{super().key()} {self.chosen_precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         encoder = encoder_in(self)
         queries = {query: place for place, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
         texts = {text: place for place, text in enumerate(dict.fromkeys(text for _, text in pairs))}
@@ -114,7 +114,7 @@ class LateReranker(Reranker, name="late_reranker"):
         """None if the scores depend on what is stored with the run's index."""
         return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         texts = list(dict.fromkeys(text for _, text in pairs))
         numbers = {text: i for i, text in enumerate(texts)}
         docs = np.array([numbers[text] for _, text in pairs], dtype=np.int64)
@@ -124,7 +124,7 @@ class LateReranker(Reranker, name="late_reranker"):
 
         return self._scores([query for query, _ in pairs], docs, vectors, progress)
 
-    def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         store = self._store(run)
         if store is None or any(not topic.text.strip() for topic in run.topics.values()):
             return super().rescored(run, progress)
@@ -159,7 +159,7 @@ class LateReranker(Reranker, name="late_reranker"):
             return None
 
     def _scores(
-        self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: Report
+        self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: ProgressCallback
     ) -> NDArray[np.float32]:
         """The score of each pair of a text and a document; each document's token vectors are made or read once."""
         unique = list(dict.fromkeys(texts))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, Report, silent
+from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.values import Doc, Topic, Topics, text_of
 from ...index.embeddings.weights import TermVectors
@@ -75,7 +75,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         """
         return self._length(self._model)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
         """The weights of documents (title, a space, text), in their order; the batch changes them by rounding alone."""
         model = self._model
         prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
@@ -158,7 +158,7 @@ class SparseEncoder(Protocol):
         """32 hexadecimal digits."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
+    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
         """The weights of documents, in their order."""
         ...
 
@@ -224,7 +224,7 @@ class SpladeRetriever(Lexical, name="splade"):
         self._filter  # noqa: B018  # which says what is wrong with it
         self._encoder  # noqa: B018  # which says where it is none
 
-    def apply(self, topics: Topics, progress: Report, /) -> Run:
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
         if self.index.actors is None:
             run = super().apply(topics, progress)
@@ -234,7 +234,7 @@ class SpladeRetriever(Lexical, name="splade"):
         facts = {"encoder": lists.meta["fingerprint"], "weights": lists.fingerprint}
         return run.with_(provenance={**run.provenance, **facts})
 
-    def prepare(self, progress: Report) -> None:
+    def prepare(self, progress: ProgressCallback) -> None:
         """Encode the documents if the index has no weights of this encoder."""
         self.check()
         try:
@@ -266,7 +266,7 @@ class SpladeRetriever(Lexical, name="splade"):
     def _query_label(self, count: float) -> str:
         return "weight in the query's vector"
 
-    def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
+    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
         """The numbers and weights of each topic's terms; each text is encoded by itself, as batches change weights."""
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[int, float]] = []

@@ -17,7 +17,7 @@ import transformers
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
-from ...core.progress import Progress, Report
+from ...core.progress import Progress, ProgressCallback
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable, without_warnings
 from .checkpoint_folder import CheckpointFolder
@@ -54,7 +54,7 @@ class TrainingHistory:
     seconds: float
 
 
-def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: Report) -> TrainingHistory:
+def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
     """Train a model from the last checkpoint of its working folder, and leave it in its best state.
 
     Raises:
@@ -229,7 +229,9 @@ class _PlainFitting(_Fitting):
 class _Watch(transformers.TrainerCallback):
     """Checks at each step that the loss is a number, and when to evaluate, save and report."""
 
-    def __init__(self, fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: Report, start: float) -> None:
+    def __init__(
+        self, fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: ProgressCallback, start: float
+    ) -> None:
         self._settings, self._place, self._progress = settings, place, progress
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
         self.earlier = float(place.facts.get("seconds", 0.0))  # seconds before the interruption

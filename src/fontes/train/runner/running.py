@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ...core.progress import Report, silent
+from ...core.progress import ProgressCallback, silent
 from ...neural.models.hub import fingerprint, library
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_place, workplace, writing
@@ -152,7 +152,9 @@ def check_training(purpose: str = "training") -> None:
         library(name, purpose, extra="train")
 
 
-def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: Report = silent) -> Training:
+def run(
+    fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: ProgressCallback = silent
+) -> Training:
     """Train a model and write it to the folder `output`.
 
     Checkpoints are in a folder beside it, OUTPUT.training. Restarted with the same data, base and settings, an interrupted
