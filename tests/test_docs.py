@@ -74,11 +74,14 @@ def blocks_of(page: Path) -> list[Block]:
 @contextlib.contextmanager
 def printed() -> Iterator[list[str]]:
     """Whatever is printed inside, to standard output or error, in one list when it ends."""
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     output: list[str] = []
-    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        yield output
-    shown = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    with tempfile.TemporaryFile(buffering=0) as file:  # with a number, for the processes that a block starts
+        stream = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+            yield output
+        stream.flush()
+        file.seek(0)
+        shown = file.read().decode()
     output += [line for line in shown.splitlines(keepends=True) if not line.startswith("Compiling the kernels")]
 
 
@@ -152,7 +155,7 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
+SLOW = ("agents", "causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
 SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 
 

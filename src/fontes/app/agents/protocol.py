@@ -174,8 +174,7 @@ def http_application(protocol: Protocol, tools: Tools) -> ASGIApp:
     """ASGI application: the protocol at /mcp, /health, /ready and /metrics, behind the guard of `fontes serve`."""
     service = tools.service
     manager = StreamableHTTPSessionManager(protocol.server(), max_request_body_size=service.settings.body)
-    app = plain_application(service, (health.router,), _running(manager))
-    app.openapi_url = None
+    app = plain_application(service, (health.router,), _running(manager), None)
     app.router.routes.append(
         Route(f"{service.settings.root_path}{PATH}", StreamableHTTPASGIApp(manager), methods=["POST", "DELETE"])
     )

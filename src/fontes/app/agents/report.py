@@ -130,7 +130,7 @@ def _figures(session: Session) -> dict[str, float]:
     return {
         "calls": len(calls),
         "tokens of answers": sum(call.tokens for call in calls),
-        "milliseconds of a call": sum(call.ms for call in calls) / len(calls),
+        "seconds of a call": sum(call.ms for call in calls) / len(calls) / 1000,
         "searches": len(searches),
         "documents read": len({own for call in calls for own in read_ids(call)}),
         "repeated calls, share": sum(_repeats(calls)) / len(calls),
@@ -155,8 +155,9 @@ def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
 def _line(mean: Mean) -> str:
     if not mean.sessions:
         return f"{mean.name:<32}{'-':>9}"
-    interval = "" if math.isnan(mean.low) else f"  {_number(mean.low)} to {_number(mean.high)}"
-    return f"{mean.name:<32}{_number(mean.mean):>9}{interval}"
+    unit = " s" if mean.name.startswith("seconds") else ""
+    interval = "" if math.isnan(mean.low) else f"  {_number(mean.low)}{unit} to {_number(mean.high)}{unit}"
+    return f"{mean.name:<32}{_number(mean.mean) + unit:>9}{interval}"
 
 
 def _number(value: float) -> str:

@@ -33,7 +33,10 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
 
 
 def plain_application(
-    service: Service, routers: Sequence[APIRouter], beside: AbstractAsyncContextManager[object] | None = None
+    service: Service,
+    routers: Sequence[APIRouter],
+    beside: AbstractAsyncContextManager[object] | None = None,
+    openapi_url: str | None = "/openapi.json",
 ) -> FastAPI:
     """Application of some routers, without the guard.
 
@@ -41,6 +44,7 @@ def plain_application(
         service: The service, which runs while the application does.
         routers: The routers.
         beside: What else is entered and left with the application.
+        openapi_url: Address of its OpenAPI document; None for none.
 
     Raises:
         ParameterError: The root path is an address of a router.
@@ -63,6 +67,7 @@ def plain_application(
         version=version("fontes"),
         description="Document retrieval: search, explanations, causes and conversations.",
         redirect_slashes=False,  # a redirect would need the scheme and host that a proxy hides
+        openapi_url=openapi_url,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

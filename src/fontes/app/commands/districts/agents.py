@@ -56,7 +56,9 @@ def mcp(
     except ImportError as error:
         if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
             raise
-        raise MissingExtraError.of((error.name or "mcp").partition(".")[0], "mcp", "fontes mcp") from None
+        raise MissingExtraError.of(
+            (error.name or "mcp").partition(".")[0].removesuffix("_types"), "mcp", "fontes mcp"
+        ) from None
 
     if not http and (needless := [name for name in ("port", "host", "hosts", "root_path", "proxies") if name in settings]):
         option = {"hosts": "name", "root_path": "root-path", "proxies": "proxy"}.get(needless[0], needless[0])
