@@ -266,13 +266,7 @@ class Report(Tabular):
             ParameterError: The form is unknown.
             InputError: The file cannot be written.
         """
-        from ..storage.files import plain_name, write
-
-        suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
-        if suffix not in SUFFIXES:
-            raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
-        text: str = getattr(self, SUFFIXES[suffix])()
-        write(path, [text.encode()])
+        save_as(self, path, form)
 
     @property
     def _first(self) -> Evaluation:
@@ -327,6 +321,17 @@ class Report(Tabular):
 
     def __repr__(self) -> str:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
+
+
+def save_as(report: Any, path: str | Path, form: str | None) -> None:
+    """Write a report by one of its methods `to_markdown`, `to_latex`, …; see `Report.save`."""
+    from ..storage.files import plain_name, write
+
+    suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
+    if suffix not in SUFFIXES:
+        raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
+    text: str = getattr(report, SUFFIXES[suffix])()
+    write(path, [text.encode()])
 
 
 def json_values(value: Any) -> Any:
