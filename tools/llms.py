@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 DIRECTIVE = re.compile(r"^::: (fontes[\w.]*)\n(?:    .*\n|\n(?=    ))*", re.MULTILINE)
+PLOT = re.compile(r'^<div class="output plot">.*\n', re.MULTILINE)
 ATTRIBUTES = re.compile(r"\{[:.#][^}\n]*\}")
 _texts: dict[str, str] = {}  # of pages, by their address
 
@@ -58,7 +59,7 @@ def llms(name: str, description: str, by_section: dict[str, list[str]], texts: d
             url = path.removesuffix(".md") + ".html"
             title, first = heading(texts[url])
             lines.append(f"- [{title}]({url}): {first}" if first else f"- [{title}]({url})")
-            text = DIRECTIVE.sub(lambda match: documented(match[1]), texts[url])
+            text = DIRECTIVE.sub(lambda match: documented(match[1]), PLOT.sub("", texts[url]))
             whole.append(f"\n<!-- {url} -->\n\n{text.strip()}\n")
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n", "".join(whole)

@@ -1,4 +1,4 @@
-"""Tables with a header, from files and pandas: topics, judgments and results by column name."""
+"""Tables with a header, from files and DataFrames: topics, judgments and results by column name."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ class Table:
 
     @classmethod
     def of_frame(cls, frame: Any) -> Table:
-        """Return the table of a pandas DataFrame."""
-        return cls("the DataFrame", frame.columns, enumerate(frame.itertuples(index=False, name=None), 1), "row")
+        """Return the table of a DataFrame of pandas or polars."""
+        rows = frame.iter_rows() if hasattr(frame, "iter_rows") else frame.itertuples(index=False, name=None)
+        return cls("the DataFrame", frame.columns, enumerate(rows, 1), "row")
 
     @property
     def where(self) -> str:

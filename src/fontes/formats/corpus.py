@@ -202,6 +202,8 @@ class IterableCorpus:
 
     def _items(self) -> Iterable[Any]:
         source: Any = self._source
+        if hasattr(source, "iter_rows"):  # polars
+            return source.iter_rows(named=True)  # type: ignore[no-any-return]
         if hasattr(source, "to_dict") and hasattr(source, "columns"):
             return source.astype(object).where(source.notna(), None).to_dict("records")  # type: ignore[no-any-return]
         return source.items() if isinstance(source, Mapping) else source
@@ -238,7 +240,7 @@ def read_corpus(
     Args:
         source: A file (.gz is decompressed) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for standard
             input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id, text) or
-            (id, title, text); a mapping from id to text; or a pandas DataFrame with such columns.
+            (id, title, text); a mapping from id to text; or a DataFrame of pandas or polars with such columns.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
             id the path inside the folder); by default detected from name and content.
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
