@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.util
 import inspect
 import io
 import os
@@ -169,6 +170,24 @@ def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monk
         if page.name not in SAMPLED or sys.version_info[:2] == WRITTEN_WITH:
             shown = comparable(block.inside, page)
             assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
+
+
+def test_the_lists_for_language_models_have_every_page_and_the_docstrings_of_the_reference() -> None:
+    specification = importlib.util.spec_from_file_location("llms", ROOT / "tools" / "llms.py")
+    assert specification
+    assert specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    pages = ["index.md", "guides/agents.md", "reference/values.md"]
+    texts = {path.replace(".md", ".html"): (DOCS / path).read_text(encoding="utf-8") for path in pages}
+    nav = [{"Fontes": pages[0]}, {"Guides": [{"Serve": [pages[1]]}]}, {"Reference": [pages[2]]}]
+    index, whole = module.llms("Fontes", "Retrieval.", module.sections(nav), texts)
+    assert index.startswith("# Fontes\n\n> Retrieval.\n\n- [Fontes](index.html): ")
+    assert "\n## Guides\n\n- [Agents](guides/agents.html): Give a language model search tools over an index" in index
+    assert index.count("\n- [") == len(pages)
+    assert "### `fontes.Topics(" in whole
+    assert "Topics by id, in their original order. Immutable." in whole
+    assert ":::" not in whole
 
 
 FRONT = (ROOT / "README.md", DOCS / "index.md")

@@ -10,6 +10,7 @@ from typing import Any
 
 DIRECTIVE = re.compile(r"^::: (fontes[\w.]*)\n(?:    .*\n|\n(?=    ))*", re.MULTILINE)
 PLOT = re.compile(r'^<div class="output plot">.*\n', re.MULTILINE)
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 ATTRIBUTES = re.compile(r"\{[:.#][^}\n]*\}")
 _texts: dict[str, str] = {}  # of pages, by their address
 
@@ -68,10 +69,10 @@ def llms(name: str, description: str, by_section: dict[str, list[str]], texts: d
 def heading(text: str) -> tuple[str, str]:
     """Title of a page, and its first sentence."""
     title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    paragraphs = [part.strip() for part in text[title.end() if title else 0 :].split("\n\n") if part.strip()]
-    first = next((part for part in paragraphs if re.match(r"[\w*`\[]", part)), "")
+    paragraphs = [part.strip() for part in BLOCK.sub("", text[title.end() if title else 0 :]).split("\n\n")]
+    first = next((part for part in paragraphs if re.match(r"[\w*`\[]", part) and not part.startswith("* ")), "")
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
-    sentence = re.split(r"(?<=[.:!?]) (?=[A-Z])", plain)[0]
+    sentence = re.split(r"(?<=[.:!?]) (?=[A-Z`])", plain)[0]
     return ATTRIBUTES.sub("", title[1]).strip() if title else "", sentence
 
 
