@@ -266,3 +266,37 @@ def test_every_call_of_a_connection_is_in_its_log(tools: Any, tmp_path: Path) ->
     ]
     assert (mine.id, named.id, named.calls[0].documents) == ("mine", "named", ("h150",))
     assert mine.calls[0].client.startswith("mcp ")
+
+
+def test_a_call_whose_log_cannot_be_written_is_not_answered(
+    tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp import Client
+
+    from fontes.app.agents.protocol import Protocol
+
+    log = CallLog(tmp_path)
+
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def call() -> Any:
+        async with Client(Protocol(tools, log).server()) as client:
+            monkeypatch.setattr(log, "write", full)
+            return await client.call_tool("read", {"id": "h150"})
+
+    answer = asyncio.run(call())
+    assert (answer.is_error, answer.content[0].text) == (
+        *(True,),
+        "no answer, since its log cannot be written (No space left on device): tell the owner",
+    )
+
+
+def test_long_arguments_are_cut_in_the_log(tmp_path: Path) -> None:
+    log = CallLog(tmp_path)
+    log.write("s", "c", "search", {"query": "a" * 100_000, "k": 3}, None)
+    log.close()
+    assert {name: len(str(value)) for name, value in read_log(tmp_path)[0].calls[0].arguments.items()} == {
+        "query": 4_000,
+        "k": 1,
+    }

@@ -285,3 +285,49 @@ def test_an_index_without_texts_ranks_and_says_what_it_cannot_do(tmp_path: Path)
         assert "failed" not in answer.text
     assert tools.card("s")["examples"] == []
     service.close()
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Tools over documents whose titles, texts, values and columns are long or odd."""
+    columns = {f"column {number}": f"value {number} " * 9 for number in range(60)}
+    docs = [
+        ft.Doc("i" * 300, 'storm \x01\x02\x03"\\' * 400, 'title "' * 300, columns),
+        ft.Doc("b", "storm " + "東京" * 900, "t", {"tags": [f"tag {number} of many" for number in range(40)]}),
+        ft.Doc("c", "storm" + "x" * 9_000 + " sea", "", {"link": "https://example.org/" + "p" * 3_000}),
+    ]
+    service = Service([ft.Index.build(docs, tmp_path_factory.mktemp("odd") / "odd.index", threads=1).path], ServerSettings())
+    yield Tools(service)
+    service.close()
+
+
+@pytest.mark.parametrize("tokens", [200, 600])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {"query": "storm"}),
+        ("search", {"query": "storm " * 300, "syntax": "query"}),
+        ("search", {"query": "zeppelin " * 200}),
+        *(("read", {"id": doc_id}) for doc_id in ("i" * 300, "b", "c")),
+        ("read", {"id": "none" * 400}),
+        ("similar", {"id": "b"}),
+        ("facets", {}),
+        ("facets", {"columns": ["link", "tags"]}),
+        ("facets", {"columns": ["no such column " * 100]}),
+        ("why", {"event": "storm " * 300}),
+        ("explain", {"query": "storm sea " * 100, "id": "i" * 300}),
+        ("evidence", {"claim": "storm sea " * 100}),
+        ("search", {"x" * 3_000: 1}),
+        ("z" * 3_000, {}),
+    ],
+)
+def test_answers_about_odd_documents_keep_to_the_budget(odd: Tools, tool: str, arguments: Any, tokens: int) -> None:
+    answer = asyncio.run(odd.call(tool, {**arguments, "tokens": tokens}))
+    assert answer.tokens <= tokens, answer.text
+    assert answer.text
+    assert odd.service.names  # paths that answers must not show
+    assert not any(path in answer.text for path in odd.service.names)
+
+
+def test_the_card_of_an_odd_index_is_short(odd: Tools) -> None:
+    assert tokens_of_values(odd.card("odd")) < 5_000

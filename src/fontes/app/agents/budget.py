@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 BYTES = 4  # of a token
@@ -96,7 +97,7 @@ def fit(
         cost = tokens_of(as_json(item) + ",")
         if cost > left:
             if not chosen:
-                chosen.append(_shortened(item, left))
+                chosen.append(shortened(item, left))
             break
         chosen.append(item)
         left -= cost
@@ -106,16 +107,18 @@ def fit(
     return result
 
 
-def _shortened(item: dict[str, Any], tokens: int) -> dict[str, Any]:
-    """An item whose longest texts are cut until it fits."""
+def shortened(item: dict[str, Any], tokens: int) -> dict[str, Any]:
+    """Return an item whose longest values are halved until it fits; its id stays whole."""
     item = dict(item)
-    for key in ("metadata", "also"):
-        if tokens_of_values(item) > tokens:
-            item.pop(key, None)
     while tokens_of_values(item) > tokens:
-        texts = {key: value for key, value in item.items() if isinstance(value, str) and key != "id" and len(value) > 8}
-        if not texts:
+        sizes = {
+            key: len(as_json(value)) for key, value in item.items() if key != "id" and isinstance(value, (str, list, dict))
+        }
+        key = max(sizes, key=lambda name: sizes[name], default="")
+        if not key:
             break
-        longest = max(texts, key=lambda key: len(texts[key]))
-        item[longest] = texts[longest][: len(texts[longest]) // 2].rstrip() + "…"
+        value = item.pop(key)
+        if len(value) > 1:
+            half = len(value) // 2
+            item[key] = dict(islice(value.items(), half)) if isinstance(value, dict) else value[:half]
     return item

@@ -27,14 +27,15 @@ from ..server.answers import RefusedError, busy, problem_of
 from ..server.searching import BINS, SearchRequest, topics_read
 from ..server.served import ServedState
 from ..server.service import Service
-from .budget import Answer, as_json, cut, fit, tokens_of
+from .budget import Answer, as_json, cut, fit, shortened, tokens_of
 from .likeness import groups_of, reason
-from .tools import TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
+from .tools import LEAST, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
 SENTENCES = 3  # of a document
 VALUES = 12  # of a column
 ROOM_OF_EXPLANATION = 40  # tokens beside the tree
+COLUMNS = 50  # of a card
 SHORT = 80  # characters of a value of metadata that is shown with a hit
 
 
@@ -90,6 +91,8 @@ class Tools:
                 text = "the server failed at this call, and its owner can read why; try other arguments"
         else:
             text, is_error = as_json(reply.values), False
+        if is_error:
+            text = cut(text, LEAST if checked is None else checked.tokens)
         index = "" if checked is None else checked.index or next(iter(self.service.indexes))
         seconds = time.perf_counter() - start
         return Answer(text, is_error, reply.documents, index, reply.pipeline, reply.state, seconds)
@@ -119,8 +122,11 @@ class Tools:
             "fingerprint": index.fingerprint,
             "fields": known["fields"],
             "columns": {
-                column: {"type": kind, **({"values": list(values[column])[:5]} if column in values else {})}
-                for column, kind in known["columns"].items()
+                column: {
+                    "type": kind,
+                    **({"values": [str(value)[:SHORT] for value in list(values[column])[:5]]} if column in values else {}),
+                }
+                for column, kind in list(known["columns"].items())[:COLUMNS]
             },
             "pipelines": known["pipelines"],
             "examples": [{"id": doc.id, "title": doc.title[:SHORT] or doc.text[:SHORT]} for doc in index.docs(some)],
@@ -187,8 +193,8 @@ class Tools:
             return f"offset={after}" if shown < len(places) or len(hits) >= offset + call.k else None
 
         head: dict[str, Any] = {"index": answer["index"], "pipeline": answer["pipeline"], "state": state.generation}
-        if understood := answer.get("understood"):
-            head["understood"] = understood
+        if "understood" in answer:
+            head["understood"] = shortened(answer["understood"], call.tokens // 4)
         if not hits:
             head["hint"] = self._hint(state.index, query, call.where)
         values = fit(head, "hits", items(), call.tokens, more)
@@ -214,6 +220,7 @@ class Tools:
             values: dict[str, Any] = {"id": doc.id, "title": doc.title}
             if metadata and not call.start:
                 values["metadata"] = metadata
+            values = shortened(values, call.tokens // 2)
             left = call.tokens - tokens_of(as_json(values)) - 24
             text = cut(doc.text[call.start :], max(left, 1))
             while tokens_of(as_json(text)) > max(left, 8):  # with what JSON escapes
@@ -247,7 +254,7 @@ class Tools:
             {
                 "column": column,
                 "type": state.index.columns[column],
-                "values": dict(list(own.items())[:most]),
+                "values": {str(value)[:SHORT]: count for value, count in list(own.items())[:most]},
                 **({"others": len(own) - most} if len(own) > most else {}),
             }
             for column, own in sorted(counts.items(), key=lambda item: columns.index(item[0]))
@@ -279,7 +286,7 @@ class Tools:
                 )
                 waiting += [(below, cause.text) for below in reversed(cause.causes)]
             items = [{key: value for key, value in item.items() if value} for item in items]
-            head: dict[str, Any] = {"event": call.event}
+            head: dict[str, Any] = {"pipeline": options.pipeline}
             if not items:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
             values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)

@@ -19,6 +19,7 @@ from ...core.errors import InputError
 from .budget import Answer
 
 PAUSE = timedelta(minutes=30)  # after which the same client begins a new session
+LONGEST = 4_000  # characters of an argument
 NAME = re.compile(r"[^\w.-]+")
 
 
@@ -87,7 +88,9 @@ class CallLog:
             session=session,
             client=client,
             tool=tool[:100],
-            arguments=dict(arguments),
+            arguments={
+                name[:100]: value if len(str(value)) <= LONGEST else str(value)[:LONGEST] for name, value in arguments.items()
+            },
             documents=own.documents,
             index=own.index,
             pipeline=own.pipeline,

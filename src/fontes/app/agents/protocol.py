@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -27,6 +27,7 @@ from ..server.answers import RefusedError
 from ..server.application import plain_application
 from ..server.guard import Guard
 from ..server.settings import KEY, ServerSettings
+from .budget import Answer
 from .calls import Tools
 from .log import CallLog
 from .tools import INSTRUCTIONS, PROMPT, described_tools
@@ -81,12 +82,18 @@ class Protocol:
         try:
             answer = await self._tools.call(params.name, arguments)
         except asyncio.CancelledError:
-            if self._log is not None:
-                self._log.write(self._session_of(context), _client(context), params.name, arguments, None)
+            with contextlib.suppress(OSError):
+                self._logged(context, params.name, arguments, None)
             raise
-        if self._log is not None:
-            self._log.write(self._session_of(context), _client(context), params.name, arguments, answer)
+        try:
+            self._logged(context, params.name, arguments, answer)
+        except OSError as error:
+            answer = Answer(f"no answer, since its log cannot be written ({error.strerror or error}): tell the owner", True)
         return types.CallToolResult(content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error)
+
+    def _logged(self, context: Context, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
+        if self._log is not None:
+            self._log.write(self._session_of(context), _client(context), tool, arguments, answer)
 
     def _session_of(self, context: Context) -> str:
         """Name of a call's session: its own, that of the connection, or the client with its address."""

@@ -60,9 +60,13 @@ def mcp(
             (error.name or "mcp").partition(".")[0].removesuffix("_types"), "mcp", "fontes mcp"
         ) from None
 
-    if not http and (needless := [name for name in ("port", "host", "hosts", "root_path", "proxies") if name in settings]):
-        option = {"hosts": "name", "root_path": "root-path", "proxies": "proxy"}.get(needless[0], needless[0])
-        raise ParameterError(f"--{option} is of a server over HTTP: add --http")
+    over_http = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
+    over_http |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
+    typed = {*settings, *(["key_file"] if key_file is not None else [])}
+    if not http and (needless := next((option for name, option in over_http.items() if name in typed), None)):
+        raise ParameterError(f"--{needless} is of a server over HTTP: add --http")
+    if http and session is not None:
+        raise ParameterError("--session names the session of standard input and output; over HTTP each client has its own")
     for index in indexes:
         refuse_misspelt(index)
     settings["root_path"] = settings.get("root_path", "").rstrip("/")
