@@ -36,6 +36,7 @@ SENTENCES = 3  # of a document
 VALUES = 12  # of a column
 ROOM_OF_EXPLANATION = 40  # tokens beside the tree
 COLUMNS = 50  # of a card
+COUNTED = 100  # hits of a vector pipeline, for facets
 SHORT = 80  # characters of a value of metadata that is shown with a hit
 
 
@@ -244,8 +245,9 @@ class Tools:
             counts = await self.service.work(_counted, state, call.where, plain, ordered)
         else:
             self.service.check_query(call.query)
+            counted = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all that match
             more_options = {"facets": plain, "histograms": ordered, "snippets": False}
-            options = self.service.options(call.index, None, 1, where=call.where or None, **more_options)
+            options = self.service.options(call.index, None, counted, where=call.where or None, **more_options)
             answer = json.loads(await self.service.search(options, SearchRequest((Topic("1", call.query),))))
             counts = {column: {one["value"]: one["count"] for one in own} for column, own in answer.get("facets", {}).items()}
             for column, bins in answer.get("histograms", {}).items():
@@ -279,7 +281,7 @@ class Tools:
             while waiting:
                 cause, effect = waiting.pop()
                 source = cause.sources[0]
-                stated = "nobody says so: an earlier document" if cause.lead else f"stated ({source.cue})"
+                stated = "a lead: no document states it" if cause.lead else f"stated ({source.cue})"
                 items.append(
                     {"cause": cause.text, "of": effect, "why": stated, "id": source.doc_id, "title": source.title}
                     | {"date": source.date, "sentence": source.sentence, "also": [one.doc_id for one in cause.sources[1:]]}
@@ -341,6 +343,11 @@ class Tools:
                     for one in own
                 ]
             items.sort(key=lambda item: -item["score"])
+            titled: set[str] = set()
+            for item in items:
+                if item["id"] in titled or not item["title"]:
+                    del item["title"]
+                titled.add(item["id"])
             head: dict[str, Any] = {"index": options.served.name, "pipeline": options.pipeline}
             if not items:
                 head["hint"] = "no sentence has a word of the claim; use other words, or read the document"
