@@ -119,10 +119,10 @@ def ready(client: httpx.Client) -> None:
 
 @contextlib.contextmanager
 def process(
-    *arguments: str | Path, command: str = "serve", **variables: str
+    *arguments: str | Path, command: str = "serve", program: Sequence[str] = ("-m", "fontes"), **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], Running]]:
-    """`fontes serve`, or another server's command, in a process of its own."""
-    words = [sys.executable, "-m", "fontes", command, *map(str, arguments), "--port", "0"]
+    """`fontes serve`, or another server's command, in a process of its own; `program` are Python's arguments."""
+    words = [sys.executable, *program, command, *map(str, arguments), "--port", "0"]
     environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:

@@ -173,6 +173,28 @@ def test_a_cancelled_call_ends_and_others_go_on(folder: Path, tmp_path: Path, mo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_over_http_ends_when_its_client_cancels_it(folder: Path, tmp_path: Path, mode: str) -> None:
+    index, log = folder / "harbour.index", tmp_path
+    with process(index, "--http", "--log", log, command="mcp", program=("-c", SLOW)) as (_, running):
+
+        async def use() -> None:
+            async with client(running.address, mode=mode) as connected:
+                for _ in range(12):
+                    with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+                        async with asyncio.timeout(0.5):
+                            await connected.call_tool("why", {"event": "slow flood"})
+                start = time.monotonic()
+                await connected.call_tool("why", {"event": "Flood at Marram Flats"})
+                assert time.monotonic() - start < 20
+
+        asyncio.run(use())
+    calls = [(call.tool, call.error) for session in read_log(log) for call in session.calls]
+    assert calls.count(("why", "cancelled")) == 12
+    assert calls[-1] == ("why", "")
+
+
+@pytest.mark.slow
 def test_a_call_beyond_the_time_limit_is_answered_and_the_connection_lives(folder: Path, tmp_path: Path) -> None:
     async def use() -> str:
         async with Client(slowly(folder, tmp_path, "--seconds", "2")) as connected:
