@@ -67,9 +67,11 @@ def llms(name: str, description: str, by_section: dict[str, list[str]], texts: d
 
 
 def heading(text: str) -> tuple[str, str]:
-    """Title of a page, and its first sentence."""
+    """Title of a page, and the first sentence before its first section."""
     title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    paragraphs = [part.strip() for part in BLOCK.sub("", text[title.end() if title else 0 :]).split("\n\n")]
+    paragraphs = [
+        part.strip() for part in BLOCK.sub("", text[title.end() if title else 0 :]).partition("\n## ")[0].split("\n\n")
+    ]
     first = next((part for part in paragraphs if re.match(r"[\w*`\[]", part) and not part.startswith("* ")), "")
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
     sentence = re.split(r"(?<=[.:!?]) (?=[A-Z`])", plain)[0]

@@ -79,7 +79,8 @@ def log(tmp_path: Path) -> Callable[..., Path]:
         with (place / name).open("a", encoding="utf-8") as file:
             for minute, (session, tool, arguments, documents) in enumerate(calls):
                 values = {"time": f"2026-01-01T10:{minute:02}:00+00:00", "session": session, "client": "c 1", "tool": tool}
-                values |= {"arguments": arguments, "documents": documents, "index": "harbour", "pipeline": "bm25", "state": 0}
+                values |= {"arguments": arguments, "documents": documents, "index": "harbour", "pipeline": "bm25"}
+                values |= {"fingerprint": "f", "expression": "bm25()"}
                 values |= {"tokens": 100, "ms": 2.0, "error": "", **more}
                 file.write(json.dumps(values) + "\n")
         return place

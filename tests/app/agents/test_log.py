@@ -266,6 +266,8 @@ def test_every_call_of_a_connection_is_in_its_log(tools: Any, tmp_path: Path) ->
     ]
     assert (mine.id, named.id, named.calls[0].documents) == ("mine", "named", ("h150",))
     assert mine.calls[0].client.startswith("mcp ")
+    assert mine.calls[0].fingerprint == tools.service.served(None).state.index.fingerprint
+    assert mine.calls[0].expression == "bm25(k1=0.9, b=0.4)"
 
 
 def test_a_call_whose_log_cannot_be_written_is_not_answered(

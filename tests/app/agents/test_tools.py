@@ -200,7 +200,11 @@ def test_evidence_is_sentences_of_the_documents(call: Any, folder: Path) -> None
             {"query": "a", "where": "yeer > 3"},
             "where, character 1: there is no column 'yeer'; there are date, section",
         ),
-        ("search", {"query": "a", "offset": 996}, "offset and k reach beyond hit 1,000, the last of this server; search with"),
+        (
+            "search",
+            {"query": "a", "offset": 1_000},
+            "offset is 1,000; this server gives the first 1,000 hits: search with other",
+        ),
         ("read", {"id": "h999"}, "there is no document 'h999' in harbour now; take ids from a new search"),
         ("read", {"id": "h150", "start": 632}, "start is 632, and document 'h150' has 632 characters"),
         ("similar", {"id": "../x"}, "there is no document '../x' in harbour now; take ids from a new search"),
@@ -268,6 +272,16 @@ def test_an_index_that_changes_between_calls_answers_from_its_new_state(tmp_path
     assert [hit["id"] for hit in after["hits"]] == ["b"]
     assert (before["state"], after["state"]) == (0, 1)
     assert asyncio.run(tools.call("read", {"id": "a"})).text.startswith("there is no document 'a' in s now")
+    service.close()
+
+
+def test_a_server_of_few_hits_takes_calls_without_k(folder: Path) -> None:
+    service = Service([folder / "harbour.index"], ServerSettings(k=3))
+    tools = Tools(service)
+    for name, arguments in (("search", {"query": "cannery"}), ("similar", {"id": "h150"})):
+        assert 2 <= len(json.loads(asyncio.run(tools.call(name, arguments)).text)["hits"]) <= 3
+    for name, arguments in (("why", {"event": "Flood at Marram Flats"}), ("evidence", {"claim": "cannery"})):
+        assert not asyncio.run(tools.call(name, arguments)).is_error
     service.close()
 
 

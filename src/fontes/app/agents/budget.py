@@ -27,8 +27,9 @@ class Answer:
         is_error: Whether the call failed.
         documents: Ids of the documents in the answer, in order.
         index: Name of the index.
+        fingerprint: Of the state of the index that answered.
         pipeline: Name of the pipeline.
-        state: Number of the state of the index that answered.
+        expression: Its text.
         seconds: Duration.
     """
 
@@ -36,8 +37,9 @@ class Answer:
     is_error: bool = False
     documents: tuple[str, ...] = ()
     index: str = ""
+    fingerprint: str = ""
     pipeline: str = ""
-    state: int = 0
+    expression: str = ""
     seconds: float = 0.0
 
     @property

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,12 +42,12 @@ SHORT = 80  # characters of a value of metadata that is shown with a hit
 
 @dataclass(frozen=True)
 class Reply:
-    """Values of an answer, with its documents; `pipeline` and `state` as in `Answer`."""
+    """Values of an answer, its documents in order, the name of its pipeline, and the state of the index that gave it."""
 
     values: dict[str, Any]
     documents: tuple[str, ...] = ()
     pipeline: str = ""
-    state: int = field(default=0)
+    state: ServedState | None = None
 
 
 class Tools:
@@ -95,8 +95,17 @@ class Tools:
         if is_error:
             text = cut(text, LEAST if checked is None else checked.tokens)
         index = "" if checked is None else checked.index or next(iter(self.service.indexes))
-        seconds = time.perf_counter() - start
-        return Answer(text, is_error, reply.documents, index, reply.pipeline, reply.state, seconds)
+        stage = reply.state.pipelines.get(reply.pipeline) if reply.state else None
+        return Answer(
+            text,
+            is_error,
+            documents=reply.documents,
+            index=index,
+            fingerprint=reply.state.index.fingerprint if reply.state else "",
+            pipeline=reply.pipeline,
+            expression=repr(stage) if stage else reply.pipeline,
+            seconds=time.perf_counter() - start,
+        )
 
     async def _loaded(self) -> None:
         """Wait until everything is loaded, without a share of the time of the call."""
@@ -119,6 +128,7 @@ class Tools:
             "name": name,
             "documents": len(index),
             "tokens": int(index.state.tokens),
+            "bytes": index.info()["bytes"],
             "state": state.generation,
             "fingerprint": index.fingerprint,
             "fields": known["fields"],
@@ -150,9 +160,14 @@ class Tools:
         return await self.service.work(self._hits, call, text, answer, state, call.id)
 
     async def _ranked(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
-        if k > (most := self.service.settings.k):
-            raise RefusedError(422, f"offset and k reach beyond hit {most:,}, the last of this server; search with other words")
-        options = self.service.options(call.index, call.pipeline, k, syntax=syntax, where=call.where or None, text=True)
+        most = self.service.settings.k
+        if isinstance(call, Search) and call.offset >= most:
+            raise RefusedError(
+                422, f"offset is {call.offset:,}; this server gives the first {most:,} hits: search with other words"
+            )
+        options = self.service.options(
+            call.index, call.pipeline, min(k, most), syntax=syntax, where=call.where or None, text=True
+        )
         state = options.served.state
         return json.loads(await self.service.search(options, SearchRequest((topic,)))), state
 
@@ -200,7 +215,7 @@ class Tools:
             head["hint"] = self._hint(state.index, query, call.where)
         values = fit(head, "hits", items(), call.tokens, more)
         ids = [name for hit in values["hits"] for name in (hit["id"], *hit.get("also", ()))]
-        return Reply(values, tuple(ids), answer["pipeline"], state.generation)
+        return Reply(values, tuple(ids), answer["pipeline"], state)
 
     def _hint(self, index: Index, query: str, where: str | None) -> str:
         correction = index.suggest(query).correction
@@ -230,7 +245,7 @@ class Tools:
             values |= {"characters": [call.start, end, len(doc.text)], "text": text}
             if end < len(doc.text):
                 values["more"] = f"start={end}"
-            return Reply(values, (doc.id,), state=state.generation)
+            return Reply(values, (doc.id,), state=state)
 
         return await self.service.work(part)
 
@@ -267,11 +282,11 @@ class Tools:
             return f"columns={json.dumps([one['column'] for one in items[shown:]])}" if shown < len(items) else None
 
         values = fit({"index": served.name, "documents": len(state.index)}, "columns", items, call.tokens, more)
-        return Reply(values, state=state.generation)
+        return Reply(values, state=state)
 
     async def _why(self, call: Why) -> Reply:
         self.service.check_query(call.event)
-        options = self.service.options(call.index, call.pipeline, 20)
+        options = self.service.options(call.index, call.pipeline, min(20, self.service.settings.k))
 
         def tree(report: ProgressCallback) -> Reply:
             stage = self.service.stage(options)
@@ -293,7 +308,7 @@ class Tools:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
             values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)
             ids = [name for item in values["causes"] for name in (item["id"], *item.get("also", ()))]
-            return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state.generation)
+            return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state)
 
         return await self._worked(tree, self.service.has_model(options))
 
@@ -315,13 +330,15 @@ class Tools:
             values: dict[str, Any] = {"id": call.id, "pipeline": options.pipeline, "score": text.rstrip("\n")}
             if shown < len(lines):
                 values["more"] = f"{len(lines) - shown} further lines: raise tokens"
-            return Reply(values, (call.id,), options.pipeline, options.served.state.generation)
+            return Reply(values, (call.id,), options.pipeline, options.served.state)
 
         return await self.service.work(account, model=self.service.has_model(options))
 
     async def _evidence(self, call: Evidence) -> Reply:
         self.service.check_query(call.claim)
-        options = self.service.options(call.index, call.pipeline, call.k, where=call.where or None)
+        options = self.service.options(
+            call.index, call.pipeline, min(call.k, self.service.settings.k), where=call.where or None
+        )
         if call.id is not None:
             self._check_document(options.served.state, call.id, options.served.name)
 
@@ -354,7 +371,7 @@ class Tools:
             head["note"] = "sentences about the claim, for or against it: read them"
             values = fit(head, "sentences", items, call.tokens, lambda n: "raise tokens" if n < len(items) else None)
             ids = dict.fromkeys(item["id"] for item in values["sentences"])
-            return Reply(values, tuple(ids), options.pipeline, options.served.state.generation)
+            return Reply(values, tuple(ids), options.pipeline, options.served.state)
 
         return await self._worked(sentences, self.service.has_model(options))
 

@@ -35,8 +35,9 @@ class LoggedCall:
         arguments: Arguments as they came.
         documents: Ids of the documents in the answer, in order.
         index: Name of the index.
+        fingerprint: Of the state of the index that answered.
         pipeline: Name of the pipeline.
-        state: Number of the index's state.
+        expression: Its text.
         tokens: Estimated tokens of the answer.
         ms: Duration in milliseconds.
         error: The sentence of a failed call, "cancelled", or "".
@@ -49,8 +50,9 @@ class LoggedCall:
     arguments: dict[str, Any]
     documents: tuple[str, ...]
     index: str
+    fingerprint: str
     pipeline: str
-    state: int
+    expression: str
     tokens: int
     ms: float
     error: str
@@ -93,8 +95,9 @@ class CallLog:
             },
             documents=own.documents,
             index=own.index,
+            fingerprint=own.fingerprint,
             pipeline=own.pipeline,
-            state=own.state,
+            expression=own.expression,
             tokens=own.tokens if answer else 0,
             ms=round(1000 * own.seconds, 1),
             error=own.text if own.is_error else "",
