@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from fontes.app.agents.budget import Answer
 from fontes.app.agents.log import CallLog, read_log
-from fontes.app.agents.report import report_of
+from fontes.app.agents.report import _repeats, report_of
 from fontes.app.agents.sessions import cited_ids, export, read_answers, shown_run, topics_of_log, weak_qrels
 from fontes.core import FontesError, InputError
 from fontes.datasets import qrels_of, topics_of
@@ -130,6 +132,9 @@ def test_a_report_counts_each_session_once(log: Any) -> None:
     assert (means["calls"].mean, means["calls"].low, means["calls"].high) == (2.5, 1.0, 4.0)
     assert means["tokens of answers"].mean == 250
     assert means["repeated calls, share"].mean == 0.125
+    same = [call for session in sessions for call in session.calls if call.tool == "search"]
+    other = replace(same[0], arguments={"query": " FLOOD", "k": 3, "tokens": 500})
+    assert _repeats([same[0], other, replace(same[0], arguments={"query": "flood", "k": 4})]) == 1
     assert means["searches without hits, share"].mean == 0.5
     assert [(mean.name, mean.mean, mean.sessions) for mean in report.evidence] == [
         *(("by call 1", 1.0, 1), ("by call 2", 1.0, 1), ("by call 3", 1.0, 1))
@@ -142,6 +147,20 @@ def test_evidence_is_counted_by_the_call_that_first_showed_it(log: Any) -> None:
     sessions = read_log(log(READ, FLOOD, PUMPS))
     evidence = report_of(sessions, {"f": {"d2": 1, "d4": 2, "d9": 0}}, "judged").evidence
     assert [mean.mean for mean in evidence] == [0.0, 0.5, 1.0]  # a document that is read by its id was not shown by that
+
+
+def test_a_long_session_is_read_in_linear_time(log: Any) -> None:
+    pairs = [
+        (("s", "search", {"query": f"word {n}"}, [f"d{n}"]), ("s", "read", {"id": f"d{n}"}, [f"d{n}"])) for n in range(3_000)
+    ]
+    sessions = read_log(log(*(call for pair in pairs for call in pair), time="2026-01-01T10:00:00+00:00"))
+    start = time.process_time()
+    qrels = weak_qrels(sessions)
+    report = report_of(sessions, qrels, "read")
+    assert len(shown_run(sessions)) == len(qrels) == 3_000
+    assert report.evidence[0].mean == 1 / 3_000
+    assert len(topics_of_log(sessions)[-1].topic.turns) == 50
+    assert time.process_time() - start < 5  # quadratic: minutes
 
 
 def test_a_log_without_searches_has_a_report(log: Any) -> None:

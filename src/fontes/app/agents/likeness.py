@@ -11,7 +11,7 @@ from ...index import Index
 
 WORD = re.compile(r"\w+")
 SHINGLE = 3  # words
-COMPARED = 4_000  # characters of a text
+COMPARED = 2_000  # characters of a text
 NEAR = 0.7  # Jaccard similarity of near-duplicates
 WORDS = 12  # of a reason
 
@@ -37,11 +37,11 @@ def groups_of(texts: Sequence[str]) -> list[int]:
     return leaders
 
 
-@lru_cache(4_096)
-def _shingles(text: str) -> frozenset[tuple[str, ...]]:
+@lru_cache(512)
+def _shingles(text: str) -> frozenset[int]:
     words = WORD.findall(text.casefold())
     places = range(max(1, len(words) - SHINGLE + 1)) if words else ()
-    return frozenset(tuple(words[at : at + SHINGLE]) for at in places)
+    return frozenset(hash(tuple(words[at : at + SHINGLE])) for at in places)
 
 
 def reason(index: Index, query: str, hit: Mapping[str, Any]) -> str:

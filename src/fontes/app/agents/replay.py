@@ -119,12 +119,14 @@ async def _answers(
     answers: Answers = {system: {} for system in systems}
     for number, logged in enumerate(topics, 1):
         for tool, pipeline in systems:
-            shared = {name: own for name in ("where", "k", "tokens") if (own := logged.call.arguments.get(name)) is not None}
+            shared = {
+                name: own for name in ("where", "k", "tokens") if (own := logged.calls[0].arguments.get(name)) is not None
+            }
             arguments: dict[str, Any] = {**shared, QUERY[tool]: logged.topic.text, "pipeline": pipeline}
             if tokens is not None:
                 arguments["tokens"] = tokens
-            if tool == "search" and logged.call.arguments.get("syntax"):
-                arguments["syntax"] = logged.call.arguments["syntax"]
+            if tool == "search" and logged.calls[0].arguments.get("syntax"):
+                arguments["syntax"] = logged.calls[0].arguments["syntax"]
             answer = await tools.call(tool, arguments)
             if answer.is_error:
                 raise InputError(f"topic '{logged.topic.id}' cannot be replayed: {answer.text}")

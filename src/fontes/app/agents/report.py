@@ -12,7 +12,7 @@ import numpy as np
 
 from ...comparison.statistics import bootstrap
 from .log import LoggedCall, Session
-from .sessions import TOPICS, by_session, query_of, read_ids, shown_by
+from .sessions import QUERY, TOPICS, by_session, first_shown, query_of, read_ids
 
 CALLS = (1, 2, 3, 5, 10, 20)  # after which evidence is counted
 
@@ -103,13 +103,14 @@ def report_of(
             figures.setdefault(name, []).append(value)
     relevant = by_session(sessions, qrels)
     longest = max(len(session.calls) for session in sessions)
+    first = {session.id: first_shown(session) for session in sessions}
     evidence: list[Mean] = []
     for number in [call for call in CALLS if call <= longest] or [1]:
-        shares = []
-        for session in sessions:
-            if own := relevant[session.id]:
-                shown = list(shown_by(session))
-                shares.append(len(own & shown[min(number, len(shown)) - 1]) / len(own))
+        shares = [
+            sum(first[session].get(doc_id, longest + 1) <= number for doc_id in own) / len(own)
+            for session, own in relevant.items()
+            if own
+        ]
         if shares:
             evidence.append(_mean(f"by call {number}", shares, confidence))
     failed = Counter(call.error for session in sessions for call in session.calls if call.error)
@@ -133,15 +134,19 @@ def _figures(session: Session) -> dict[str, float]:
         "seconds of a call": sum(call.ms for call in calls) / len(calls) / 1000,
         "searches": len(searches),
         "documents read": len({own for call in calls for own in read_ids(call)}),
-        "repeated calls, share": sum(_repeats(calls)) / len(calls),
+        "repeated calls, share": _repeats(calls) / len(calls),
         "failed calls, share": sum(bool(call.error) for call in calls) / len(calls),
         "searches without hits, share": sum(not call.documents for call in searches) / len(searches) if searches else math.nan,
     }
 
 
-def _repeats(calls: Sequence[LoggedCall]) -> list[bool]:
-    keys = [repr((call.tool, sorted({**call.arguments, "tokens": 0}.items()), query_of(call).casefold())) for call in calls]
-    return [key in keys[:place] for place, key in enumerate(keys)]
+def _repeats(calls: Sequence[LoggedCall]) -> int:
+    """Number of calls with the tool, the query and the other arguments of an earlier one; case and budget do not count."""
+    keys = set()
+    for call in calls:
+        others = {name: value for name, value in call.arguments.items() if name not in ("tokens", QUERY.get(call.tool))}
+        keys.add((call.tool, query_of(call).casefold(), repr(sorted(others.items()))))
+    return len(calls) - len(keys)
 
 
 def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:

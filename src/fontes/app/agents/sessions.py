@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,27 +21,28 @@ from .log import LoggedCall, Session
 QUERY = {"search": "query", "evidence": "claim", "facets": "query", "why": "event", "explain": "query"}
 TOPICS = ("search", "evidence")  # tools whose calls become topics
 READ, CITED = 1, 2  # grades
+TURNS = 50  # of a topic
 SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class LoggedTopic:
-    """A topic with the call that it came from.
+    """A topic with the calls that it came from.
 
     Args:
-        topic: The topic; its turns are the queries of the session so far.
+        topic: The topic; its turns are the last queries of the session up to it.
         session: The session.
-        place: Place of the call in the session.
+        places: Places of its calls in the session.
     """
 
     topic: Topic
     session: Session
-    place: int
+    places: tuple[int, ...]
 
     @property
-    def call(self) -> LoggedCall:
-        """The call."""
-        return self.session.calls[self.place]
+    def calls(self) -> list[LoggedCall]:
+        """The calls, the first of which made the topic."""
+        return [self.session.calls[place] for place in self.places]
 
 
 def query_of(call: LoggedCall) -> str:
@@ -50,17 +51,17 @@ def query_of(call: LoggedCall) -> str:
 
 
 def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
-    """Return a topic for each distinct query of a session, with the id SESSION.NUMBER."""
+    """Return a topic for each distinct query of a session, with the id SESSION.NUMBER and the last queries as its turns."""
     topics = []
     for session in sessions:
-        texts: dict[str, int] = {}
+        places: dict[str, list[int]] = {}
         for place, call in enumerate(session.calls):
-            text = query_of(call)
-            if call.tool not in TOPICS or not text or text in texts:
-                continue
-            texts[text] = place
-            turns = tuple(Turn(own) for own in texts)
-            topics.append(LoggedTopic(Topic(f"{session.id}.{len(texts)}", text, turns=turns), session, place))
+            if call.tool in TOPICS and (text := query_of(call)):
+                places.setdefault(text, []).append(place)
+        turns = [Turn(text) for text in places]
+        for number, (text, own) in enumerate(places.items(), 1):
+            topic = Topic(f"{session.id}.{number}", text, turns=tuple(turns[max(0, number - TURNS) : number]))
+            topics.append(LoggedTopic(topic, session, tuple(own)))
     return topics
 
 
@@ -81,15 +82,15 @@ def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = 
         answers: Texts of the answers by session id, in which cited ids occur.
     """
     rows: dict[tuple[str, str], int] = {}
-    for logged in topics_of_log(sessions):
-        calls, text = logged.session.calls, logged.topic.text
-        cited = cited_ids(logged.session, (answers or {}).get(logged.session.id, ""))
-        for place, call in enumerate(calls):
-            if call.tool not in TOPICS or query_of(call) != text or "id" in call.arguments:
-                continue
-            read = {own for later in calls[place + 1 :] for own in read_ids(later)}
-            for doc_id in call.documents:
-                if grade := CITED if doc_id in cited else READ if doc_id in read else 0:
+    topics = topics_of_log(sessions)
+    cited = {session.id: cited_ids(session, (answers or {}).get(session.id, "")) for session in sessions}
+    last_read = {s.id: {own: place for place, call in enumerate(s.calls) for own in read_ids(call)} for s in sessions}
+    for logged in topics:
+        session = logged.session.id
+        for place, call in zip(logged.places, logged.calls, strict=True):
+            for doc_id in call.documents if "id" not in call.arguments else ():
+                grade = CITED if doc_id in cited[session] else READ if last_read[session].get(doc_id, -1) > place else 0
+                if grade:
                     rows[logged.topic.id, doc_id] = max(grade, rows.get((logged.topic.id, doc_id), 0))
     return Qrels((topic, "0", doc_id, grade) for (topic, doc_id), grade in rows.items())
 
@@ -105,12 +106,7 @@ def shown_run(sessions: Sequence[Session]) -> Run:
     topics = topics_of_log(sessions)
     rankings: dict[str, dict[str, float]] = {}
     for logged in topics:
-        ids = dict.fromkeys(
-            doc_id
-            for call in logged.session.calls
-            if call.tool in TOPICS and query_of(call) == logged.topic.text and "id" not in call.arguments
-            for doc_id in call.documents
-        )
+        ids = dict.fromkeys(doc_id for call in logged.calls if "id" not in call.arguments for doc_id in call.documents)
         rankings[logged.topic.id] = {doc_id: float(len(ids) - rank) for rank, doc_id in enumerate(ids)}
     return Run.of(rankings, Topics(logged.topic for logged in topics))
 
@@ -177,9 +173,11 @@ def by_session(sessions: Sequence[Session], qrels: Mapping[str, Mapping[str, int
     return relevant
 
 
-def shown_by(session: Session) -> Iterator[set[str]]:
-    """Yield the documents that a session has been shown after each of its calls, those that it named itself left out."""
-    shown: set[str] = set()
-    for call in session.calls:
-        shown |= {*call.documents} - {*read_ids(call)}
-        yield set(shown)
+def first_shown(session: Session) -> dict[str, int]:
+    """Return the number of the call, from 1, that first showed each document; one that names the document does not."""
+    first: dict[str, int] = {}
+    for number, call in enumerate(session.calls, 1):
+        for doc_id in call.documents:
+            if doc_id not in read_ids(call):
+                first.setdefault(doc_id, number)
+    return first
