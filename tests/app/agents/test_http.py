@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -226,6 +227,21 @@ def test_an_index_that_changes_is_searched_in_its_new_state(tmp_path: Path) -> N
             assert "take ids from a new search" in gone.content[0].text
 
     asyncio.run(use())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_whose_input_stays_open_ends_on_a_signal(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
+    words = [sys.executable, "-m", "fontes", "mcp", str(folder / "harbour.index"), "--log", str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"nope"}\n')
+        server.stdin.flush()
+        assert b'"id":1' in server.stdout.readline()
+        server.send_signal(number)
+        assert server.wait(30) == 128 + number
+    assert not list(tmp_path.iterdir())  # a log without calls is removed
 
 
 @pytest.mark.slow

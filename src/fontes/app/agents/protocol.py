@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote, unquote
 
 import mcp_types as types
@@ -69,6 +71,12 @@ class Protocol:
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
+
+    def end(self, code: int) -> NoReturn:
+        """End the process at once: the thread that waits for standard input cannot be ended."""
+        if self._log is not None:
+            self._log.close()
+        os._exit(code)
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         tools = [
@@ -164,8 +172,10 @@ def _client(context: Context) -> str:
 
 
 async def serve_stdio(protocol: Protocol, tools: Tools) -> None:
-    """Serve one client over standard input and output, until its end."""
-    server = protocol.server()
+    """Serve one client over standard input and output, until its end, SIGINT or SIGTERM."""
+    server, loop = protocol.server(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, protocol.end, 128 + number)
     loading = asyncio.create_task(tools.service.run())
     try:
         async with stdio_server() as (read, write):
