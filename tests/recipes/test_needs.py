@@ -162,6 +162,7 @@ def test_the_command_says_it_and_ends_with_1(fontes: Any) -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_the_command_that_a_recipe_without_its_models_names_runs(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("annoy", "torch", "transformers", "sentence_transformers"):
         monkeypatch.setitem(sys.modules, library, None)
