@@ -19,6 +19,7 @@ DRIVERS = {  # by the beginning of an address: the library that reads it, and th
     "gcs": ("gcsfs", "gcs"),
     "http": ("aiohttp", "http"),
     "https": ("aiohttp", "http"),
+    "hf": ("huggingface_hub", "hf"),
 }
 OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # what `Path` makes of an address
 BLOCK = 1 << 23  # bytes that are fetched at a time
@@ -59,7 +60,7 @@ def stored_at(address: str) -> Stored:
     with reaching(address):
         facts = system.info(place)
         is_folder = facts["type"] == "directory"
-        stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "size")]
+        stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "blob_id", "size")]
         return Stored(None if is_folder else facts.get("size"), is_folder, repr([str(fact) for fact in stamp if fact]))
 
 
