@@ -9,6 +9,7 @@ and the others are what they print. Blocks with other marks (`py`, `sh`, `json`)
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import importlib
@@ -35,6 +36,7 @@ import typer
 import fontes
 from fontes.app import cli
 from fontes.app.pipelines import OWN
+from fontes.core import MissingExtraError
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -291,8 +293,14 @@ def exists(name: str) -> bool:
     """Whether there is such a name below fontes; "a.b" may be a name in a room, or a module."""
     value: Any = fontes
     for number, part in enumerate(name.split("."), 1):
-        with contextlib.suppress(ImportError):
+        try:
             importlib.import_module(".".join(["fontes", *name.split(".")[:number]]))
+        except MissingExtraError:  # a socket, whose package is elsewhere
+            source = Path(fontes.__file__).parent.joinpath(*name.split(".")[:number]).with_suffix(".py")
+            defined = [getattr(node, "name", "") for node in ast.parse(source.read_text(encoding="utf-8")).body]
+            return name.split(".")[number:] in [[], *([one] for one in defined)]
+        except ImportError:
+            pass
         if not hasattr(value, part):
             return False
         value = getattr(value, part)

@@ -47,6 +47,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "train",
     "recipes",
     "cluster",
+    "integrations",
     "app",
 )
 ROOMS = KERNEL + DISTRICTS

@@ -254,6 +254,7 @@ def test_damaged_vectors_are_no_part_of_a_merge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["hnsw", "annoy:20"])
+@pytest.mark.slow
 def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_path: Path, algorithm: str) -> None:
     pytest.importorskip("faiss" if algorithm == "hnsw" else "annoy")
     index = Index.build(DOCS[:200], tmp_path / "x")

@@ -281,6 +281,7 @@ def test_annoy_refuses_vectors_that_have_not_length_1(index):
         index.dense(Hashed(length=None), algorithm="annoy:5").search("w1")
 
 
+@pytest.mark.slow
 def test_an_approximate_search_of_several_vectors_a_document_gives_documents_once(index):
     encoder = Parts(dim=24)
     index.encode(encoder)
@@ -309,6 +310,7 @@ def test_an_ivf_index_visits_enough_lists_for_k(index):
     assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95
 
 
+@pytest.mark.slow
 def test_effort_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path, own_cache):
     index = Index.build(made_docs(900, longest=20), tmp_path / "x")
     index.encode(Hashed())

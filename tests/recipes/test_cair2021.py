@@ -123,6 +123,7 @@ def okapi(bags: list[Counter[str]], query: list[str], k1: float = 1.5, b: float 
     return total
 
 
+@pytest.mark.slow
 def test_annoy_finds_what_exact_search_finds_among_few_documents(result: ft.recipes.RecipeResult, folder: Path) -> None:
     pytest.importorskip("annoy", reason="Annoy is built with a C++ compiler")
     systems = recipe(trees=1000).build(STORIES, folder / "indexes")

@@ -83,6 +83,7 @@ def assert_same(run: ft.Run, expected: ft.Run) -> None:
     np.testing.assert_allclose(run.scores, expected.scores, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_give() -> None:
     result = Evidence().run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out")
     assert [name for name in result.runs if name != "bm25-simplemma"] == LEXICAL

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from support.reordered import candidates
 
-from fontes.app.pipelines import filtered
 from fontes.core import InputError, ParameterError, Run
 from fontes.core.expression import pipeline, tunable
+from fontes.core.stage import filtered
 from fontes.index import Index
 
 

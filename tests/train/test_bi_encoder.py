@@ -274,6 +274,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: P
 
 
 @pytest.mark.parametrize("told", [True, False])
+@pytest.mark.slow
 def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not told:
         monkeypatch.setattr(towers, "tokens_of", lambda *_: None)
@@ -334,6 +335,7 @@ def test_the_best_state_is_that_of_a_measure_of_a_search(tmp_path: Path) -> None
     assert search(best, others) == pytest.approx(max(measured.values()), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_an_index_is_searched_for_topics_that_are_not_learned_from(tmp_path: Path) -> None:
     data, others = examples(32, 1, longest=8), examples(12, 5, longest=8)
     docs = [Doc(one.positive.id, one.positive.text) for one in (*data, *others)]

@@ -175,6 +175,7 @@ def test_the_same_seed_gives_the_same_model_and_another_gives_another(base: Path
     assert made[0] == fingerprint(tmp_path / "0")
 
 
+@pytest.mark.slow
 def test_an_encoder_without_a_head_gets_one_and_a_cross_encoder_keeps_its_own(base: Path, tmp_path: Path) -> None:
     settings = SETTINGS.with_(epochs=1)
     first = train_cross_encoder(DATA, tmp_path / "a", base, settings)
@@ -253,6 +254,7 @@ def test_nothing_is_asked_of_the_network_and_no_library_prints(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_progress_tells_the_loss_what_was_validated_and_the_time_left(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +283,7 @@ def test_the_card_says_what_was_trained_on_what(base: Path, tmp_path: Path) -> N
     assert "curves.svg" not in card  # as there is no matplotlib in these tests
 
 
+@pytest.mark.slow
 def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> None:
     measured = [{"step": 100.0, "loss": 0.5, "RR@5": 0.4}, {"step": 200.0, "loss": 0.6, "RR@5": 0.7}]
     losses = np.linspace(1, 0.1, 200).tolist()

@@ -13,14 +13,13 @@ from ..core.parameters import parameters
 from ..core.part import Part, stages, walk
 from ..core.precision import settled
 from ..core.progress import ProgressCallback
-from ..core.values import Topics
-from ..core.where import both
+from ..core.stage import filtered
 from ..core.work import cluster, work
 from ..lexical.retriever import Lexical
 from .options import ray_of
 
 if TYPE_CHECKING:
-    from ..core import Run, Stage
+    from ..core import Run, Stage, Topics
     from ..index import Index
 
 LEXICAL: dict[str, type[Part]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
@@ -53,7 +52,7 @@ def retriever(
         ParameterError: The expression is invalid, options conflict, or the model is unknown.
         PipelineError: The expression is no stage from topics to a run.
     """
-    from ..core import Run, expression
+    from ..core import Run, Topics, expression
 
     if pipeline is not None:
         others = [
@@ -76,28 +75,6 @@ def retriever(
     if options:
         raise ParameterError(f"--{next(iter(options))} is no option of {model}")
     return filtered(_dense(index, model, encoder), where)
-
-
-def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]:
-    """Return the stage with a filter on each of its retrievers, and check them."""
-    if where is None:
-        return stage
-
-    def with_filter(part: Part) -> Part:
-        return part.with_(where=both(getattr(part, "where"), where)) if is_filtered(part) else part  # noqa: B009
-
-    filtered: Any = stage.map(with_filter)
-    if filtered is stage:
-        raise ParameterError(f"--where: there is nothing in {stage!r} that searches an index")
-    for part in walk(filtered):
-        if is_filtered(part):
-            part.check()
-    return filtered  # type: ignore[no-any-return]
-
-
-def is_filtered(part: Part) -> bool:
-    """Whether a part is a retriever that takes a filter."""
-    return "where" in part.params() and getattr(part, "takes", Topics) is Topics
 
 
 def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> Stage[Topics, Run]:
@@ -140,7 +117,7 @@ def hint_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence
 
 def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics]:
     """Build a stage from topics to topics; `doing` names it in messages. Raises as `retriever` does."""
-    from ..core import expression
+    from ..core import Topics, expression
 
     stage = expression.pipeline(text, index)
     stage.require(Topics, Topics, doing)
@@ -149,6 +126,7 @@ def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics
 
 def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
     """Default rewriter of turns for a stage, as text; None if the stage begins with a rewriter."""
+    from ..core import Topics
     from ..core.stage import steps
     from ..lexical import Lexical
 

@@ -19,6 +19,7 @@ from .part import Names, Part, fields, indexes_of, walk
 from .progress import ProgressCallback, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
+from .where import both
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -106,14 +107,16 @@ class Stage(Part, ABC, Generic[A, B]):
         """
         self.require(Topics, Run, "search")
         topic = topic_of(query)
-        if k not in self._cuts:
+        cut = self._cuts.get(k)
+        if cut is None:
             self._cuts.clear()
-            self._cuts[k] = self % k
-        ranking: Ranking = self._cuts[k](topic)[topic.id]
+            self._cuts[k] = cut = self % k
+        run: Any = cut(topic)  # of a local name: another thread may search with another k
+        ranking: Ranking = run[topic.id]
         return ranking
 
     @cached_property
-    def _cuts(self) -> dict[int, Stage[A, Any]]:
+    def _cuts(self) -> dict[int, Stage[Any, Any]]:
         """Last stage cut by `search`, by k, whose cached values serve the next query."""
         return {}
 
@@ -352,6 +355,32 @@ class Sum(Stage[Any, Run]):
     @property
     def _label(self) -> str:
         return repr(self)
+
+
+def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
+    """Return the stage with a filter on each of its retrievers, beside their own; the stage itself for None.
+
+    Raises:
+        ParameterError: The filter is wrong, or nothing in the stage searches an index.
+    """
+    if where is None:
+        return stage
+
+    def with_filter(part: Part) -> Part:
+        return part.with_(where=both(getattr(part, "where"), where)) if _is_retriever(part) else part  # noqa: B009
+
+    filtered: Any = stage.map(with_filter)
+    if filtered is stage:
+        raise ParameterError(f"where: there is nothing in {stage!r} that searches an index")
+    for part in walk(filtered):
+        if _is_retriever(part):
+            part.check()
+    return filtered  # type: ignore[no-any-return]
+
+
+def _is_retriever(part: Part) -> bool:
+    """Whether a part takes a filter on what it returns; the condition of a boost is none."""
+    return "where" in part.params() and getattr(part, "takes", Topics) is Topics
 
 
 def topic_of(query: Any) -> Topic:

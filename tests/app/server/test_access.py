@@ -178,6 +178,7 @@ def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert not guard.has_secret({}, "", "")
 
 
+@pytest.mark.slow
 def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Path, tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "key"
     file.write_text(f"{SECRET}\n")
