@@ -145,7 +145,8 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
         error = _cause(caught)
         if isinstance(error, FileNotFoundError):
             raise InputError(f"{address}: there is no such file or folder") from None
-        kind, status = type(error).__name__, getattr(error, "status", None)
+        response = getattr(error, "response", None)
+        kind, status = type(error).__name__, getattr(error, "status", getattr(response, "status_code", None))
         said = " ".join(str(error).split()) or kind
         if isinstance(error, PermissionError) or "Credentials" in kind or status in REFUSED:
             scheme = address.partition(":")[0]
