@@ -112,7 +112,7 @@ class Boost(Reordering, name="boost"):
         boosts, values = self._boosts(run)
         boost, score = float(boosts[row]), float(run.scores[row])
         new = float(np.float32(score * (1 + boost) if self.multiply else score + boost))
-        part = Explanation(boost, self._label(values[row]))
+        part = Explanation(boost, self._of_value(values[row]))
         label = f"{self!r}: score {'times 1 + boost' if self.multiply else 'plus boost'}"
         return Explanation(new, label, (score_before(run, row), part))
 
@@ -137,7 +137,7 @@ class Boost(Reordering, name="boost"):
             f = np.log1p(values) if self.log else values
         return np.where(own.present, self.by * f, 0.0), values
 
-    def _label(self, value: Any) -> str:
+    def _of_value(self, value: Any) -> str:
         """Explain the boost of a document by its value."""
         if self.where is not None:
             return f"{self.where} {'holds' if value else 'does not hold'}: {self.by:g} · {int(value)}"
