@@ -34,6 +34,7 @@ KERNEL = (  # from top to bottom: a room imports from those above it
     "lexical",
     "passages",
     "fusion",
+    "reorder",
     "plots",
     "comparison",
     "tuning",
