@@ -36,7 +36,9 @@ def to_ranx(value: Run | Qrels, name: str | None = None) -> Any:
 
 
 def from_ranx(value: Any) -> Run | Qrels:
-    """Return a run or judgments of ranx as Fontes' own, in the one order; a run's name becomes its "system".
+    """Return a run or judgments of ranx as Fontes' own; a run's name becomes its "system".
+
+    Topics come in the order of ranx, which sorts their ids; documents of a topic in the one order.
 
     Raises:
         InputError: The value is neither.

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import resource
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ...core.errors import FontesError
+from ...storage.system import WINDOWS
 from ..flags import flags
 from .answers import PROBLEM, problem_bytes
 from .application import application
@@ -46,8 +46,10 @@ def serve(
     Raises:
         FontesError: The address cannot be used.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource  # Windows has none
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection is an open file
     return_large_arrays()
     server = server_of(service, routers, started, app)
@@ -79,7 +81,7 @@ def server_of(service: Service, routers: Sequence[APIRouter], started: Started, 
             app or application(service, routers),
             host=settings.host,
             port=settings.port,
-            loop="uvloop",
+            loop="asyncio" if WINDOWS else "uvloop",
             http=LimitedConnection,
             ws="none",
             lifespan="on",
