@@ -125,7 +125,8 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         relevant = self.lambda_ * relevance[first:last]
         greatest, nearest = np.zeros(size), np.full(size, -1, dtype=np.int64)
         left = np.ones(size, dtype=bool)
-        rows, values, before = (np.zeros(steps, dtype=dtype) for dtype in (np.int64, np.float32, np.int64))
+        rows, before = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+        values = np.zeros(steps, dtype=np.float32)
         for step in range(steps):
             # In float32, as runs have them: values only fall as more is chosen, so that choices are in the one order.
             marginal = (relevant - (1 - self.lambda_) * greatest).astype(np.float32)
@@ -171,6 +172,6 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         def similar(row: int) -> NDArray[np.float64]:
             own, dense = slice(starts[row], starts[row + 1]), np.zeros(len(numbers))
             dense[columns[own]] = weights[own]
-            return np.bincount(rows, weights * dense[columns], minlength=len(docs))
+            return np.bincount(rows, weights * dense[columns], minlength=len(docs)).astype(np.float64)
 
         return similar
