@@ -93,3 +93,9 @@ def test_what_does_not_fit_is_one_sentence(shop: Index, stage: str, parameters: 
     with pytest.raises(ParameterError) as error:
         getattr(shop, stage)(**parameters)
     assert message in str(error.value)
+
+
+def test_an_index_without_columns_says_so(tmp_path: Path) -> None:
+    index = Index.build([("a", "tea")], tmp_path / "x.index")
+    with pytest.raises(ParameterError, match="there is no column 'date'; the index has no columns"):
+        index.sort("date")

@@ -278,7 +278,11 @@ def test_expressions_of_requests_have_the_parts_of_the_server_alone(path: Path) 
     with serving(path, pipelines={"last": "last_turns(1) >> bm25()"}, any_pipeline=True) as running:
         answer = running.get("/search", params={"q": "hot water", "pipeline": "tfidf() % 2"})
         assert len(answer["hits"]) == 2
-        for text in ('bm25() >> cross_encoder("owner/model")', 'bm25() >> text_scorer("/etc/passwd")', 'dense("x")'):
+        status, sentence = running.problem("GET", "/search", params={"q": "x", "pipeline": 'bm25() >> boost("price")'})
+        assert (status, "boost: there is no column 'price'" in sentence) == (422, True), sentence
+        # What sorts all matches, or compares many documents, is for the server's own pipelines.
+        costly = ('bm25() >> sort("price")', "bm25() >> mmr()")
+        for text in ('bm25() >> cross_encoder("owner/model")', 'bm25() >> text_scorer("/etc/passwd")', 'dense("x")', *costly):
             status, sentence = running.problem("GET", "/search", params={"q": "x", "pipeline": text})
             assert (status, sentence.endswith("is not among what this server has loaded")) == (403, True), sentence
         status, sentence = running.problem("GET", "/search", params={"q": "x", "pipeline": "bm25(k=100000000)"})

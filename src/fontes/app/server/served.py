@@ -34,9 +34,9 @@ CACHED_STAGES = 256  # pipelines with filters, or of requests, that a state keep
 PAUSE = 2  # after a change of state, in units of the time that it took
 FREE = frozenset(
     {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
-    | {"query", "rm3", "weighted_turns"}
+    | {"query", "rm3", "weighted_turns", "boost", "collapse"}
 )
-"""Parts without a model or a file, which every expression may have."""
+"""Parts without a model or a file, of bounded work, which every expression may have."""
 
 Retriever = Stage[Topics, Run]
 Rewriter = Stage[Topics, Topics]

@@ -29,7 +29,8 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
     if kind is None:
-        raise ParameterError(f"{user}: there is no column '{column}'; {nearest(column, reader.schema.columns)}")
+        known = nearest(column, reader.schema.columns) if reader.schema.columns else "the index has no columns"
+        raise ParameterError(f"{user}: there is no column '{column}'; {known}")
     if kind not in allowed:
         nouns = dict.fromkeys(NOUNS.get(name, "numbers") for name in allowed)
         raise ParameterError(
