@@ -45,6 +45,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "causal",
     "train",
     "recipes",
+    "tasks",
     "cluster",
     "app",
 )
