@@ -273,13 +273,14 @@ def read_toml(path: Path) -> dict[str, Any]:
 def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, whole: type[TomlTable] | None = None) -> InputError:
     """Return the error for the first problem of a file, with table and key; `whole` is the class of its content."""
     whole = whole or FileTable
-    first = error.errors()[0]
+    first = next((one for one in error.errors() if one["type"] == "extra_forbidden"), error.errors()[0])
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
     if tables[:1] == ["systems"]:
         name = [*tables, key][1]
         kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
         return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
-    where = f"{path}{f', [{tables[0]}]' if tables else ''}"
+    table = ".".join(tables)
+    where = f"{path}{f', [{table}]' if table else ''}"
     if first["type"] == "extra_forbidden":
         owner = whole.model_fields[tables[0]].annotation if tables else whole
         owner = get_args(owner)[-1] if get_args(owner) else owner  # of a table of tables
@@ -289,6 +290,8 @@ def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, whol
     value: Any = raw
     for name in (*tables, key):
         value = value.get(name) if isinstance(value, Mapping) else value
+    if first["type"] == "missing":
+        return InputError(f"{where}: there is no key '{key}', which is needed")
     kind = KINDS.get(first["type"])
     if kind is None:
         return InputError(f"{where}: '{key}': {first['msg']}")

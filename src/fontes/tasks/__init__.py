@@ -4,13 +4,13 @@ from . import checkthat, evidence, runs
 from .base import Roles, Task, TaskData, TaskSide, registry
 from .checks import DataCheck, check_data
 from .choosing import TaskOptions
-from .given import GivenFiles
 from .project import TaskProject, new_project
+from .release import ReleasedFiles
 from .running import TaskResult, check_submission, run_task
 
 __all__ = [
     "DataCheck",
-    "GivenFiles",
+    "ReleasedFiles",
     "Roles",
     "Task",
     "TaskData",

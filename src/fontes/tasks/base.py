@@ -13,7 +13,7 @@ from ..core import Doc, InputError, Qrels, Run, Topics
 from ..core.registry import Registry
 from ..datasets import Dataset, dataset
 from ..formats import write_corpus
-from .given import GivenFiles
+from .release import ReleasedFiles
 
 DEV = ("dev", "validation", "valid", "val")
 ORDER = ("train", *DEV, "test")
@@ -72,7 +72,7 @@ class Task(ABC):
     Attributes:
         name: Its name.
         title: Its full name.
-        gives: The files that the organisers give.
+        organisers: The files that the organisers give.
         submits: The form of a submission.
         measures: The measures of its report.
         measure: The measure to choose by.
@@ -84,7 +84,7 @@ class Task(ABC):
 
     name: ClassVar[str] = ""
     title: ClassVar[str]
-    gives: ClassVar[str]
+    organisers: ClassVar[str]
     submits: ClassVar[str]
     measures: ClassVar[tuple[str, ...]] = ("nDCG@10", "AP", "R@100")
     measure: ClassVar[str] = "nDCG@10"
@@ -98,21 +98,21 @@ class Task(ABC):
             cls.name = name
             registry.add(name, cls)
 
-    def read(self, given: GivenFiles, folder: Path) -> TaskData:
+    def read(self, release: ReleasedFiles, folder: Path) -> TaskData:
         """Return what the files hold: a folder in BEIR's form, or the organisers' own form.
 
         Args:
-            given: The files.
+            release: The files.
             folder: A folder for documents that must be converted.
 
         Raises:
             InputError: A file is missing or cannot be read.
         """
-        beir = given.beir()
-        return self.read_own(given, folder) if beir is None else data_of(dataset(beir), beir)
+        beir = release.beir()
+        return self.read_own(release, folder) if beir is None else data_of(dataset(beir), beir)
 
     @abstractmethod
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
         """Return what the files hold in the organisers' own form."""
 
     def roles(self, sides: Iterable[TaskSide]) -> Roles:

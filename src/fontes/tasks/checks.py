@@ -71,9 +71,19 @@ def check_data(project: TaskProject, progress: ProgressCallback = silent) -> Dat
         remarks += _remarks(project, name, side, known.get(project.corpora.get(name, ""), set()))
     for first, second in combinations(sides.values(), 2):
         remarks += _shared(first, second)
+    remarks += _roles(project)
     if project.roles.choose is None:
         faults.append("no side is judged: nothing can be tuned or measured; 'fontes search' makes runs")
     return DataCheck(tuple(facts), tuple(remarks), tuple(faults))
+
+
+def _roles(project: TaskProject) -> Iterator[str]:
+    """What is done without a dev side."""
+    roles = project.roles
+    if roles.choose is not None and not roles.measure:
+        yield f"{roles.choose} is the only judged side: parameters and weights are chosen and measured on it, by nested folds"
+    elif roles.choose is not None and roles.choose == roles.train:
+        yield f"there is no dev side: parameters and weights are chosen on {roles.choose}, by nested folds"
 
 
 def _ids(
@@ -135,8 +145,8 @@ def _remarks(project: TaskProject, name: str, side: TaskSide, ids: set[str]) -> 
 
 def _shared(first: TaskSide, second: TaskSide) -> Iterator[str]:
     large = len(first.topics) + len(second.topics) > MAX_NEAR
-    sides = [(side.topics, side.qrels) if side.qrels else (side.topics, None) for side in (first, second)]
-    shared = leakage(*(topics if qrels is None else (topics, qrels) for topics, qrels in sides), near=None if large else NEAR)
+    one, other = ((side.topics, side.qrels) if side.qrels else side.topics for side in (first, second))
+    shared = leakage(one, other, None if large else NEAR)
     names = f"{second.name} shares with {first.name}"
     for what, pairs in (("the same text", shared.same), (f"a text at {NEAR:g} or more", shared.near)):
         topics = {pair.id for pair in pairs}

@@ -6,12 +6,13 @@ import re
 import zipfile
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
 from ..formats import read_corpus, read_qrels, read_topics
 from ..storage.files import plain_name, reading
 from .base import DEV, Task, TaskData, TaskSide, write_documents
-from .given import GivenFiles
+from .release import ReleasedFiles
 from .submission import check_rows, table_rows, write_table
 
 TABLES = r"\.(tsv|csv|jsonl|json|parquet)(\.gz)?$"
@@ -23,26 +24,26 @@ class CheckThat2025(Task, name="checkthat2025-4b"):
     """CheckThat! at CLEF 2025, task 4b: tweets and papers of CORD-19."""
 
     title = "CheckThat! 2025, task 4b (scientific claim source retrieval)"
-    gives = "the papers (a pickle, to be converted to JSON lines) and subtask4b_query_tweets_{train,dev,test}.tsv"
+    organisers = "the papers (a pickle, to be converted to JSON lines) and subtask4b_query_tweets_{train,dev,test}.tsv"
     submits = "predictions.tsv: post_id and a list of five papers for each post"
     measures = ("RR@5", "RR@1", "R@5", "R@100")
     measure = "RR@5"
-    counts: Mapping[str, int] = {"documents": 7718, "train": 12853, "dev": 1400, "test": 1446}
+    counts: ClassVar[Mapping[str, int]] = {"documents": 7718, "train": 12853, "dev": 1400, "test": 1446}
     rows = POSTS
     depth = DEPTH
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
         sides = []
         for split in ("train", "dev", "test"):
-            files = given.matching(rf"(quer|tweet|post)[^/]*{split}[^/]*{TABLES}", "pred")
+            files = release.matching(rf"(quer|tweet|post)[^/]*{split}[^/]*{TABLES}", "pred")
             if files:
                 path = _preferred(files)
                 qrels = read_qrels(path) if _has_column(path, "cord_uid") else None
                 sides.append(TaskSide(split, read_topics(path), qrels))
         if not sides:
-            raise given.lacks("posts (subtask4b_query_tweets_train.tsv, …)", self.name)
-        papers = given.matching(rf"(collection|papers|corpus)[^/]*{TABLES}")
-        pickles = given.matching(r"\.(pkl|pickle)$")
+            raise release.lacks("posts (subtask4b_query_tweets_train.tsv, …)", self.name)
+        papers = release.matching(rf"(collection|papers|corpus)[^/]*{TABLES}")
+        pickles = release.matching(r"\.(pkl|pickle)$")
         if not papers and pickles:
             read_corpus(next(iter(pickles.values())))  # raises, and says how to convert it
         return TaskData(tuple(sides), next(iter(papers.values()), None))
@@ -62,23 +63,23 @@ class CheckThat2026(Task, name="checkthat2026-1"):
     """CheckThat! at CLEF 2026, task 1: posts in English, German and French, and papers."""
 
     title = "CheckThat! 2026, task 1 (source retrieval for scientific web claims)"
-    gives = "the files of the data set on the Hugging Face hub: collection, and en, de and fr with train, dev and test"
+    organisers = "the files of the data set on the Hugging Face hub: collection, and en, de and fr with train, dev and test"
     submits = "predictions.zip: predictions_{en,de,fr}.tsv with index and a list of five papers for each post"
     measures = ("RR@5", "RR@1", "R@5", "R@100")
     measure = "RR@5"
-    counts: Mapping[str, int] = {"documents": 10000}
+    counts: ClassVar[Mapping[str, int]] = {"documents": 10000}
     rows = POSTS
     depth = DEPTH
     languages = ("en", "de", "fr")
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
         topics: dict[str, list[Topic]] = {}
         judgments: dict[str, list[tuple[str, str, str, int]]] = {}
-        papers = given.matching(rf"collection.*{TABLES}")
+        papers = release.matching(rf"collection.*{TABLES}")
         for split in ("train", *DEV, "test"):
             for language in self.languages:
                 parts = rf"(?=.*(^|[/_.-]){language}([/_.-]))(?=.*(^|[/_.-]){split}([/_.-]))(?!.*collection).*{TABLES}"
-                for path in given.matching(f"^{parts}").values():
+                for path in release.matching(f"^{parts}").values():
                     for post in read_corpus(path, fields={"id": "index", "text": "text"}):
                         topic = Topic(f"{language}-{post.id}", post.text)
                         topics.setdefault(split, []).append(topic)
@@ -86,7 +87,7 @@ class CheckThat2026(Task, name="checkthat2026-1"):
                         if paper not in (None, ""):
                             judgments.setdefault(split, []).append((topic.id, "0", str(paper), 1))
         if not topics:
-            raise given.lacks("posts (en/train…, de/dev…, test/fr…, with the columns index and text)", self.name)
+            raise release.lacks("posts (en/train…, de/dev…, test/fr…, with the columns index and text)", self.name)
         sides = tuple(
             TaskSide(split, Topics(posts), Qrels(judgments[split]) if split in judgments else None)
             for split, posts in topics.items()
@@ -114,7 +115,7 @@ class CheckThat2026(Task, name="checkthat2026-1"):
         side = next((name for name in topics if path.name == f"predictions_{name}.zip"), next(iter(topics)))
         remarks = []
         with tempfile.TemporaryDirectory(prefix="fontes-submission-") as place:
-            given = GivenFiles([path], Path(place))
+            release = ReleasedFiles([path], Path(place))
             for language in self.languages:
                 own = Topics(
                     Topic(topic.id.removeprefix(f"{language}-"), topic.text)
@@ -124,13 +125,13 @@ class CheckThat2026(Task, name="checkthat2026-1"):
                 if not own:
                     continue
                 name = f"predictions_{language}.tsv"
-                if name not in given.files:
-                    raise InputError(f"{path}: no {name} at its top; there are {', '.join(given.files) or 'no files'}")
-                rows = table_rows(given.files[name], "index")
+                if name not in release.files:
+                    raise InputError(f"{path}: no {name} at its top; there are {', '.join(release.files) or 'no files'}")
+                rows = table_rows(release.files[name], "index")
                 try:
                     remarks += check_rows(Path(name), rows, own, documents, self.depth, all_topics=True)
                 except InputError as error:
-                    raise InputError.of_lines(str(error).replace(f"{given.files[name]}", name).split("\n")) from None
+                    raise InputError.of_lines(str(error).replace(f"{release.files[name]}", name).split("\n")) from None
         return remarks
 
 

@@ -24,7 +24,7 @@ from .base import relative
 if TYPE_CHECKING:
     from ..index import Index
 
-K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0)
+K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0, 4.5)
 B = (0.2, 0.4, 0.6, 0.75, 0.9)
 FOLDS = 5
 MIN_TOPICS = 4  # two for each part of two folds

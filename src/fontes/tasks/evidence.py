@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from ..core import Doc, InputError, Run, Topics
 from ..formats import read_qrels, read_topics
 from ..formats.records import json_rows
 from ..storage.files import reading
 from .base import Task, TaskData, TaskSide, write_documents
-from .given import GivenFiles
+from .release import ReleasedFiles
 from .submission import as_number, check_rows, line_rows, write_lines
 
 LINES = r"\.jsonl(\.gz)?$"
@@ -20,17 +21,17 @@ class SciFact(Task, name="scifact"):
     """SciFact (Wadden et al. 2020): scientific claims and abstracts."""
 
     title = "SciFact (abstract retrieval)"
-    gives = "corpus.jsonl and claims_{train,dev,test}.jsonl, or a folder in BEIR's form"
+    organisers = "corpus.jsonl and claims_{train,dev,test}.jsonl, or a folder in BEIR's form"
     submits = "abstract_retrieval.jsonl: claim_id and three doc_ids for each claim, the input of the next step"
     measures = ("nDCG@10", "AP", "R@3", "R@100")
-    counts: Mapping[str, int] = {"documents": 5183, "train": 809, "dev": 300, "test": 300}
+    counts: ClassVar[Mapping[str, int]] = {"documents": 5183, "train": 809, "dev": 300, "test": 300}
     depth = 3
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
-        sides = _sides(given, {split: rf"claims_{split}{LINES}" for split in ("train", "dev", "test")})
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        sides = _sides(release, {split: rf"claims_{split}{LINES}" for split in ("train", "dev", "test")})
         if not sides:
-            raise given.lacks("claims (claims_train.jsonl, …)", self.name)
-        corpora = list(given.matching(rf"(^|/)corpus{LINES}").values())
+            raise release.lacks("claims (claims_train.jsonl, …)", self.name)
+        corpora = list(release.matching(rf"(^|/)corpus{LINES}").values())
         return TaskData(sides, write_documents(_abstracts(corpora[0]), folder) if corpora else None)
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
@@ -49,19 +50,19 @@ class Fever(Task, name="fever"):
     """FEVER (Thorne et al. 2018): claims and pages of Wikipedia."""
 
     title = "FEVER (document retrieval)"
-    gives = "wiki-pages/*.jsonl, train.jsonl, shared_task_dev.jsonl and shared_task_test.jsonl, or a folder in BEIR's form"
+    organisers = "wiki-pages/*.jsonl, train.jsonl, shared_task_dev.jsonl and shared_task_test.jsonl, or a folder in BEIR's form"
     submits = "predicted_pages.jsonl: five pages for each claim, the input of the next step; labels and sentences are not made"
     measures = ("nDCG@10", "R@5", "R@100")
     measure = "R@5"
-    counts: Mapping[str, int] = {"train": 145449, "dev": 19998, "test": 19998}
+    counts: ClassVar[Mapping[str, int]] = {"train": 145449, "dev": 19998, "test": 19998}
     depth = 5
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
         names = {"train": rf"(^|/)train{LINES}", "dev": rf"dev{LINES}", "test": rf"test{LINES}"}
-        sides = _sides(given, names)
+        sides = _sides(release, names)
         if not sides:
-            raise given.lacks("claims (train.jsonl, shared_task_dev.jsonl, …)", self.name)
-        pages = list(given.matching(rf"wiki[^/]*{LINES}|wiki-pages/.*{LINES}").values())
+            raise release.lacks("claims (train.jsonl, shared_task_dev.jsonl, …)", self.name)
+        pages = list(release.matching(rf"wiki[^/]*{LINES}|wiki-pages/.*{LINES}").values())
         return TaskData(sides, write_documents(_pages(pages), folder) if pages else None)
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
@@ -83,10 +84,10 @@ class Fever(Task, name="fever"):
         return check_rows(path, rows, _side(path, topics), documents, self.depth, all_topics=True)
 
 
-def _sides(given: GivenFiles, patterns: Mapping[str, str]) -> tuple[TaskSide, ...]:
+def _sides(release: ReleasedFiles, patterns: Mapping[str, str]) -> tuple[TaskSide, ...]:
     sides = []
     for split, pattern in patterns.items():
-        for path in list(given.matching(pattern, "corpus").values())[:1]:
+        for path in list(release.matching(pattern, "corpus").values())[:1]:
             with reading(path) as source:
                 judged = any(one.get("evidence") or one.get("cited_doc_ids") for _, one in json_rows(source))
             sides.append(TaskSide(split, read_topics(path), read_qrels(path) if judged else None))

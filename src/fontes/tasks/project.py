@@ -19,7 +19,7 @@ from ..formats import read_qrels, read_topics, write_qrels, write_topics
 from ..measures import parse
 from ..storage.files import write
 from .base import Roles, Task, TaskData, TaskSide, data_of, registry, relative
-from .given import GivenFiles
+from .release import ReleasedFiles
 
 FILE, EXPERIMENT, README = "task.toml", "experiment.toml", "README.md"
 DATA, GIVEN = "data", "given"
@@ -165,8 +165,8 @@ def _laid_out(task: Task, folder: Path, sources: list[str | Path]) -> TaskProjec
     if collection is not None:
         contents = data_of(collection, str(sources[0]))
     else:
-        given = GivenFiles(sources, folder / GIVEN)
-        contents = task.read(given, folder / DATA)
+        release = ReleasedFiles(sources, folder / GIVEN)
+        contents = task.read(release, folder / DATA)
     roles = task.roles(contents.sides)
     table = _table(task, contents, roles, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -228,7 +228,7 @@ def collection_of(project: TaskProject, side: str) -> dict[str, str]:
 
 def toml(values: Mapping[str, Any], comment: str = "") -> str:
     """Return TOML of strings, numbers, lists and nested tables, after a comment."""
-    lines = [comment] if comment else []
+    lines = [comment.rstrip("\n"), ""] if comment else []
     lines += [f"{_key(key)} = {_value(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
     _tables(values, (), lines)
     return "\n".join(lines).strip("\n") + "\n"
@@ -286,7 +286,7 @@ Documents: {corpus}. Submission: {task.submits}.
 | `{FILE}` | the data, and what each side is for; edit it |
 | `{EXPERIMENT}` | the baselines; add systems of your own |
 | `{DATA}/` | topics and judgments in BEIR's form; `{GIVEN}/` is what archives held |
-| `held-out.toml`, `chosen.toml` | written by `run`: what was chosen; `fontes experiment FILE --check` runs it again |
+| `held-out.toml`, `chosen-SIDE.toml` | written by `run`: what was chosen; `fontes experiment FILE --check` runs it again |
 | `results/SIDE/` | runs, reports and `experiment.lock` |
 | `paper/` | table and paragraph for the working notes, every figure from the locks |
 | `submission/` | what to hand in |

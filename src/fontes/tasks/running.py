@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from ..index import Index
 
 RESULTS, PAPER, SUBMISSION, HELD_OUT = "results", "paper", "submission", "held-out"
-CHOSEN = "chosen.toml"
-CHOSEN_COMMENT = """\
-# Written by `fontes task run`: what was chosen, for all sides that chose nothing. `fontes experiment FILE --check` runs it again.
-"""
-HELD_OUT_COMMENT = """\
-# Written by `fontes task run`: systems with choices are the runs in which no topic had a part in what was chosen for it.
-"""
+CHOSEN = "chosen"
+COMMENTS = {
+    "held-out": "systems with choices are runs in which no topic had a part in what was chosen for it.",
+    "chosen": "what was chosen on another side.",
+    "unmeasured": "what was chosen on these very topics: it is for searching other topics, and measures too well on these.",
+}
 
 
 @dataclass(frozen=True)
@@ -115,12 +114,13 @@ def run_task(
         raise ParameterError(f"there is no system '{options.submit}' to submit; {nearest(options.submit, chosen.systems)}")
     reports = {}
     for side in (roles.choose, *roles.measure):
-        held_out = side == roles.choose
-        file = _written(project, base, chosen, side, held_out=held_out, alone=len(roles.measure) < 2)
-        reports[side] = Experiment(file, place / RESULTS / side).run(progress)
-    final = place / CHOSEN
-    if not roles.measure or not final.exists():
-        _written(project, base, chosen, roles.measure[0] if roles.measure else roles.choose, held_out=False, alone=True)
+        kind = "held-out" if side == roles.choose else "chosen"
+        reports[side] = Experiment(_written(project, base, chosen, side, kind)).run(progress)
+    final = (
+        place / f"{CHOSEN}-{roles.measure[0]}.toml"
+        if roles.measure
+        else _written(project, base, chosen, roles.choose, "unmeasured")
+    )
     submitted = options.submit or chosen.best
     notes = [*chosen.notes, _why(project, chosen, submitted, options)]
     submission, remarks = _submitted(project, final, submitted, chosen.systems, progress)
@@ -156,8 +156,8 @@ def _chosen(project: TaskProject, base: ExperimentFile, options: TaskOptions, pr
     assert roles.choose is not None
     side = _side(sides[roles.choose])
     index = _index(project, base, roles.choose, progress)
-    made = Expressions(base).made(index)
-    stages = {name: made[name] for name in base.expressions if isinstance(made[name], Stage)}
+    systems = Expressions(base).made(index)
+    stages = {name: systems[name] for name in base.expressions if isinstance(systems[name], Stage)}
     train = None
     if roles.train is not None:
         train = side if roles.train == roles.choose else _side(sides[roles.train])
@@ -185,12 +185,12 @@ def _index(project: TaskProject, base: ExperimentFile, side: str, progress: Prog
     )
 
 
-def _written(project: TaskProject, base: ExperimentFile, chosen: Chosen, side: str, *, held_out: bool, alone: bool) -> Path:
-    """Write the experiment file of a side, with the held-out runs or the chosen systems."""
+def _written(project: TaskProject, base: ExperimentFile, chosen: Chosen, side: str, kind: str) -> Path:
+    """Write the experiment file of a side; `kind` is one of COMMENTS."""
     place = project.folder
     systems: dict[str, Any] = dict(chosen.systems)
     collection = collection_of(project, side)
-    if held_out:
+    if kind == "held-out":
         for name, run in chosen.held_out.items():
             path = place / HELD_OUT / f"{name}.run"
             path.parent.mkdir(exist_ok=True)
@@ -207,10 +207,12 @@ def _written(project: TaskProject, base: ExperimentFile, chosen: Chosen, side: s
     measures = list(report.get("measures", project.task.measures))
     if project.table.measure not in measures:
         measures = [project.table.measure, *measures]
-    values = {**raw, "collection": collection, "index": index, "systems": systems, "report": {**report, "measures": measures}}
-    name = "held-out.toml" if held_out else CHOSEN if alone else f"chosen-{side}.toml"
-    write(place / name, [toml(values, HELD_OUT_COMMENT if held_out else CHOSEN_COMMENT).encode()])
-    return place / name
+    output = {} if kind == "unmeasured" else {"output": f"{RESULTS}/{side}"}
+    tables = {"collection": collection, "index": index, "systems": systems, "report": {**report, "measures": measures}}
+    path = place / (f"{HELD_OUT}.toml" if kind == HELD_OUT else f"{CHOSEN}-{side}.toml")
+    comment = f"# Written by `fontes task run`: {COMMENTS[kind]}\n"
+    write(path, [toml({**output, **raw, **tables}, comment).encode()])
+    return path
 
 
 def _why(project: TaskProject, chosen: Chosen, submitted: str, options: TaskOptions) -> str:

@@ -12,7 +12,7 @@ from ..core import InputError, Qrels, Run, Topics
 from ..formats import read_qrels, read_topics, write_run
 from ..storage.files import write
 from .base import Task, TaskData, TaskSide
-from .given import GivenFiles
+from .release import ReleasedFiles
 from .submission import check_rows, run_rows
 
 SNAPSHOT = re.compile(r"(?<!\d)(20\d\d-(?:0[1-9]|1[0-2]))(?!\d)")
@@ -39,29 +39,29 @@ class Beir(RunTask, name="beir"):
     """Any collection in BEIR's form: `beir:FOLDER`."""
 
     title = "a collection in BEIR's form"
-    gives = "corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv"
+    organisers = "corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv"
     submits = "run.txt: a run in TREC's form"
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
-        raise given.lacks("folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv)", "such a collection")
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        raise release.lacks("folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv)", "such a collection")
 
 
 class Touche(RunTask, name="touche"):
     """Touché: arguments for a controversial or comparative question."""
 
     title = "Touché (argument retrieval)"
-    gives = (
+    organisers = (
         "topics (XML), judgments of earlier years (qrels), and the arguments or passages as JSON lines or CSV; or BEIR's form"
     )
     submits = "run.txt: qid Q0 doc rank score tag; the second column would hold a stance, which is not predicted"
     measures = ("nDCG@5", "nDCG@10", "AP", "R@100")
     measure = "nDCG@5"
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
-        topics = given.matching(r"(topic|quer|title)[^/]*\.(xml|txt|tsv|csv|jsonl)(\.gz)?$", "qrel|run|judg")
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        topics = release.matching(r"(topic|quer|title)[^/]*\.(xml|txt|tsv|csv|jsonl)(\.gz)?$", "qrel|run|judg")
         if not topics:
-            raise given.lacks("topics (topics.xml)", self.name)
-        qrels = given.matching(r"qrel|judg|relevance", r"quality|stance|\.(zip|md)$")
+            raise release.lacks("topics (topics.xml)", self.name)
+        qrels = release.matching(r"qrel|judg|relevance", r"quality|stance|\.(zip|md)$")
         sides = []
         for inside, path in topics.items():
             year = _year(inside)
@@ -71,7 +71,7 @@ class Touche(RunTask, name="touche"):
         if len(set(names)) < len(names):
             raise InputError(f"{', '.join(topics)}: several files of topics of one year; give one for each year")
         known = {*topics.values(), *qrels.values()}
-        corpora = [path for path in given.matching(r"\.(jsonl|csv|tsv|parquet)(\.gz)?$").values() if path not in known]
+        corpora = [path for path in release.matching(r"\.(jsonl|csv|tsv|parquet)(\.gz)?$").values() if path not in known]
         corpora.sort(key=lambda path: -path.stat().st_size)
         return TaskData(tuple(sorted(sides, key=lambda side: side.name)), corpora[0] if corpora else None)
 
@@ -80,23 +80,23 @@ class LongEval(Task, name="longeval"):
     """LongEval: one system over snapshots of a collection."""
 
     title = "LongEval (retrieval over time)"
-    gives = "for each snapshot such as 2025-01: documents, queries and, where released, qrels; as the archives hold them"
+    organisers = "for each snapshot such as 2025-01: documents, queries and, where released, qrels; as the archives hold them"
     submits = "a folder SNAPSHOT/run.txt.gz for each snapshot, and ir-metadata.yml"
     measures = ("nDCG@10", "nDCG", "R@100")
     over_time = True
 
-    def read_own(self, given: GivenFiles, folder: Path) -> TaskData:
-        queries = given.matching(r"quer[^/]*\.(txt|tsv|jsonl|csv)(\.gz)?$", "qrel")
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        queries = release.matching(r"quer[^/]*\.(txt|tsv|jsonl|csv)(\.gz)?$", "qrel")
         if not queries:
-            raise given.lacks("queries (queries.txt, queries_2025-01_test.txt, …)", self.name)
-        judgments = given.matching(r"qrel", r"\.(zip|md|py)$")
+            raise release.lacks("queries (queries.txt, queries_2025-01_test.txt, …)", self.name)
+        judgments = release.matching(r"qrel", r"\.(zip|md|py)$")
         sides: dict[str, TaskSide] = {}
         for inside, path in queries.items():
             topics = read_topics(path)
             own = _snapshot(inside)
             named = {own: None} if own else {_snapshot(name): None for name in judgments if _beside(name, inside)}
             for name in named or {None: None}:
-                side = self._side(name, inside, topics, judgments, given)
+                side = self._side(name, inside, topics, judgments, release)
                 if side.name in sides:
                     raise InputError(f"{inside}: the snapshot '{side.name}' has queries already; give each snapshot once")
                 sides[side.name] = side
@@ -104,7 +104,7 @@ class LongEval(Task, name="longeval"):
         return TaskData(tuple(ordered))
 
     def _side(
-        self, snapshot: str | None, inside: str, topics: Topics, judgments: Mapping[str, Path], given: GivenFiles
+        self, snapshot: str | None, inside: str, topics: Topics, judgments: Mapping[str, Path], release: ReleasedFiles
     ) -> TaskSide:
         files = [
             path for name, path in judgments.items() if _snapshot(name) == snapshot and (snapshot or _beside(name, inside))
@@ -112,8 +112,8 @@ class LongEval(Task, name="longeval"):
         # The second column of LongEval's judgments is the snapshot, and no group.
         qrels = Qrels((t, "0", d, g) for path in files for t, _, d, g in read_qrels(path).rows()) if files else None
         shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
-        asked = topics.judged(qrels) if shared and qrels is not None else topics
-        return TaskSide(snapshot or "train", asked, qrels, _documents(given, snapshot, inside))
+        own = topics.judged(qrels) if shared and qrels is not None else topics
+        return TaskSide(snapshot or "train", own, qrels, _documents(release, snapshot, inside))
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
         for side, run in runs.items():
@@ -143,14 +143,14 @@ def _beside(name: str, inside: str) -> bool:
     return name.startswith(f"{parent}/") if parent else True
 
 
-def _documents(given: GivenFiles, snapshot: str | None, inside: str) -> Path:
+def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Path:
     """Folder of the documents of a snapshot: one named by it, or else the one beside the queries."""
     kinds = r"\.(jsonl|json|trec|txt)(\.gz)?$"
-    files = given.matching(rf"(doc|json|trec|corpus|collection).*{kinds}", "qrel|quer")
+    files = release.matching(rf"(doc|json|trec|corpus|collection).*{kinds}", "qrel|quer")
     own = {name: path for name, path in files.items() if snapshot and _snapshot(name) == snapshot}
     near = own or {name: path for name, path in files.items() if _beside(name, inside)} or files
     if not near:
-        raise given.lacks(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
+        raise release.lacks(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
     folders = {path.parent for path in near.values()}
     if len(folders) > 1:
         trec = {folder for folder in folders if "trec" in str(folder).lower()}

@@ -26,10 +26,12 @@ def list_(json: Json = False) -> None:
 
     tasks = {name if name != "beir" else "beir:FOLDER": task for name, task in registry.items()}
     if json:
-        print_json([{"name": name, "title": t.title, "gives": t.gives, "submits": t.submits} for name, t in tasks.items()])
+        print_json(
+            [{"name": name, "title": t.title, "given": t.organisers, "submitted": t.submits} for name, t in tasks.items()]
+        )
         return
     for name, task in tasks.items():
-        say(f"{name}: {task.title}\n    given:     {task.gives}\n    submitted: {task.submits}")
+        say(f"{name}: {task.title}\n    given:     {task.organisers}\n    submitted: {task.submits}")
 
 
 @group.command()
@@ -54,7 +56,8 @@ def new(
         print_json({"folder": str(folder), **result.to_dict()})
     else:
         say(str(result))
-        note(f"{folder}: laid out; 'fontes task run {folder}' runs it, {folder}/README.md tells more")
+        next_step = f"'fontes task run {folder}' runs it" if result else "mend the faults, then run it"
+        note(f"{folder}: laid out; {next_step}; {folder}/README.md tells more")
 
 
 @group.command()

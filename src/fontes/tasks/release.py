@@ -15,7 +15,7 @@ TARS = (".tar", ".tar.gz", ".tgz")
 SHOWN = 8  # names of files in a message
 
 
-class GivenFiles:
+class ReleasedFiles:
     """Files by their paths inside what was given.
 
     Args:
