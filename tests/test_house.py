@@ -34,6 +34,7 @@ KERNEL = (  # from top to bottom: a room imports from those above it
     "lexical",
     "passages",
     "fusion",
+    "reorder",
     "plots",
     "comparison",
     "tuning",
@@ -47,6 +48,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "recipes",
     "tasks",
     "cluster",
+    "integrations",
     "app",
 )
 ROOMS = KERNEL + DISTRICTS

@@ -11,7 +11,7 @@ from .checks import grade_of, string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .table import Table
-from .tabular import Tabular
+from .tabular import Tabular, is_frame
 
 NO_GROUP = ("0", "Q0", "")
 GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
@@ -54,7 +54,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         """Convert a value to Qrels.
 
         Args:
-            value: Qrels, a mapping from topic id to a mapping from document id to grade, a DataFrame (columns such as
+            value: Qrels, a mapping from topic id to a mapping from document id to grade, a table (columns such as
                 query_id or qid, doc_id, docno or cord_uid, and relevance or label, by default 1), an iterable of (topic id,
                 document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id stands for its
                 digits.
@@ -73,7 +73,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         if isinstance(value, Qrels):
             return value
         rows: Iterable[tuple[Any, Any, Any]]
-        if hasattr(value, "columns"):
+        if is_frame(value):
             return cls(Table.of_frame(value).judgments())
         if isinstance(value, Mapping):
             rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())

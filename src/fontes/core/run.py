@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import real, string_of
-from .edge import read
+from .edge import read, write
 from .errors import InputError, ParameterError
 from .html import of_run
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .strings import Strings
 from .table import Table
-from .tabular import Tabular
+from .tabular import Tabular, is_frame
 from .values import Documents, Topic, Topics
 
 LINES = 25  # a run of more topics and documents is printed by its head
@@ -91,7 +91,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
         Args:
             value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
-                DataFrame (columns such as query_id or qid, doc_id or docno, and score), an iterable of (topic id,
+                DataFrame, Arrow table or the like (columns such as query_id, doc_id and score), an iterable of (topic id,
                 document id, score), or the path of a file. A whole number as an id stands for its digits.
             topics: The run's topics, if known; else a topic has its id alone.
 
@@ -104,15 +104,16 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         if isinstance(value, (str, os.PathLike)):
             run: Run = read("run", value)
             return run
-        if isinstance(value, Mapping):
-            rows: Iterable[tuple[Any, Any, Any]] = (
+        rows: Iterable[tuple[Any, Any, Any]]
+        if is_frame(value):
+            rows = Table.of_frame(value).results()
+        elif isinstance(value, Mapping):
+            rows = (
                 (t, d, s)
                 for t, ranking in value.items()
                 for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
             )
             topics = topics or Topics(Topic(string_of(t, "topic id", "the run"), "") for t in value)
-        elif hasattr(value, "columns"):
-            rows = Table.of_frame(value).results()
         elif isinstance(value, Iterable):
             rows = value
         else:
@@ -350,6 +351,15 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         return {
             t: dict(zip(names[a:b], values[a:b], strict=True)) for t, a, b in zip(self.topics, bounds, bounds[1:], strict=False)
         }
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the run as a Parquet file with the columns of `to_columns`, which `Run.of(path)` reads back.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            InputError: The file cannot be written.
+        """
+        write("run", self, path, format="parquet")
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns query_id, doc_id, score, rank (counted from 1)."""

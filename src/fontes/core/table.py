@@ -8,6 +8,7 @@ from typing import Any
 from .checks import grade_of, is_missing, string_of
 from .errors import InputError
 from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
+from .tabular import rows_of
 
 
 class Cell(str):
@@ -46,9 +47,9 @@ class Table:
 
     @classmethod
     def of_frame(cls, frame: Any) -> Table:
-        """Return the table of a DataFrame of pandas or polars."""
-        rows = frame.iter_rows() if hasattr(frame, "iter_rows") else frame.itertuples(index=False, name=None)
-        return cls("the DataFrame", frame.columns, enumerate(rows, 1), "row")
+        """Return the table of a frame, as `tabular.is_frame` knows them."""
+        names, rows = rows_of(frame)
+        return cls("the DataFrame", names, enumerate(rows, 1), "row")
 
     @property
     def where(self) -> str:

@@ -13,7 +13,7 @@ from .errors import InputError, ParameterError
 from .html import of_explanation
 from .query import Group
 from .table import Table
-from .tabular import Tabular
+from .tabular import Tabular, is_frame
 
 if TYPE_CHECKING:
     from .ranking import Ranking
@@ -164,9 +164,9 @@ class Topics(Tabular, Mapping[str, Topic]):
         """Convert a value to Topics.
 
         Args:
-            value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a DataFrame (columns
-                such as qid, query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of
-                strings (ids "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
+            value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a table (columns such as qid,
+                query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of strings (ids
+                "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
 
         Raises:
             InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice.
@@ -179,10 +179,10 @@ class Topics(Tabular, Mapping[str, Topic]):
             return cls([Topic("1", value)])
         if isinstance(value, os.PathLike):
             return cls.read(value)
+        if is_frame(value):
+            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
         if isinstance(value, Mapping):
             return cls(t if isinstance(t, Topic) else _topic((i, t), n) for n, (i, t) in enumerate(value.items(), 1))
-        if hasattr(value, "columns"):
-            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
         if isinstance(value, Iterable):
             return cls(_topic(item, number) for number, item in enumerate(value, 1))
         raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
