@@ -11,7 +11,8 @@ from support.naive_queries import frequency, phrase_spans, windows
 from support.small_collections import PROPERTY
 
 from fontes.core.query import Phrase, Window
-from fontes.lexical.proximity import intersect, meeting
+from fontes.lexical.kernel import intersect
+from fontes.lexical.proximity import meeting
 from fontes.text.proximity import spans_among
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", None]), max_size=12)
