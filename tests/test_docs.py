@@ -9,9 +9,11 @@ and the others are what they print. Blocks with other marks (`py`, `sh`, `json`)
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import importlib
+import importlib.util
 import inspect
 import io
 import os
@@ -34,6 +36,7 @@ import typer
 import fontes
 from fontes.app import cli
 from fontes.app.pipelines import OWN
+from fontes.core import MissingExtraError
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -74,11 +77,14 @@ def blocks_of(page: Path) -> list[Block]:
 @contextlib.contextmanager
 def printed() -> Iterator[list[str]]:
     """Whatever is printed inside, to standard output or error, in one list when it ends."""
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     output: list[str] = []
-    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        yield output
-    shown = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    with tempfile.TemporaryFile(buffering=0) as file:  # with a number, for the processes that a block starts
+        stream = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+            yield output
+        stream.flush()
+        file.seek(0)
+        shown = file.read().decode()
     output += [line for line in shown.splitlines(keepends=True) if not line.startswith("Compiling the kernels")]
 
 
@@ -152,8 +158,9 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
+SLOW = ("agents", "causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
 SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
+SLOW += ("dense", "cast2021", "index-a-collection", "rewriting", "late-interaction", "models")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +173,24 @@ def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monk
         if page.name not in SAMPLED or sys.version_info[:2] == WRITTEN_WITH:
             shown = comparable(block.inside, page)
             assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
+
+
+def test_the_lists_for_language_models_have_every_page_and_the_docstrings_of_the_reference() -> None:
+    specification = importlib.util.spec_from_file_location("llms", ROOT / "tools" / "llms.py")
+    assert specification
+    assert specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    pages = ["index.md", "guides/agents.md", "reference/values.md"]
+    texts = {path.replace(".md", ".html"): (DOCS / path).read_text(encoding="utf-8") for path in pages}
+    nav = [{"Fontes": pages[0]}, {"Guides": [{"Serve": [pages[1]]}]}, {"Reference": [pages[2]]}]
+    index, whole = module.llms("Fontes", "Retrieval.", module.sections(nav), texts)
+    assert index.startswith("# Fontes\n\n> Retrieval.\n\n- [Fontes](index.html): ")
+    assert "\n## Guides\n\n- [Agents](guides/agents.html): Give a language model search tools over an index" in index
+    assert index.count("\n- [") == len(pages)
+    assert "### `fontes.Topics(" in whole
+    assert "Topics by id, in their original order. Immutable." in whole
+    assert ":::" not in whole
 
 
 FRONT = (ROOT / "README.md", DOCS / "index.md")
@@ -268,8 +293,14 @@ def exists(name: str) -> bool:
     """Whether there is such a name below fontes; "a.b" may be a name in a room, or a module."""
     value: Any = fontes
     for number, part in enumerate(name.split("."), 1):
-        with contextlib.suppress(ImportError):
+        try:
             importlib.import_module(".".join(["fontes", *name.split(".")[:number]]))
+        except MissingExtraError:  # a socket, whose package is elsewhere
+            source = Path(fontes.__file__).parent.joinpath(*name.split(".")[:number]).with_suffix(".py")
+            defined = [getattr(node, "name", "") for node in ast.parse(source.read_text(encoding="utf-8")).body]
+            return name.split(".")[number:] in [[], *([one] for one in defined)]
+        except ImportError:
+            pass
         if not hasattr(value, part):
             return False
         value = getattr(value, part)

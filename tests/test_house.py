@@ -34,6 +34,7 @@ KERNEL = (  # from top to bottom: a room imports from those above it
     "lexical",
     "passages",
     "fusion",
+    "reorder",
     "plots",
     "comparison",
     "tuning",
@@ -46,6 +47,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "train",
     "recipes",
     "cluster",
+    "integrations",
     "app",
 )
 ROOMS = KERNEL + DISTRICTS

@@ -163,6 +163,7 @@ def test_its_format_is_recognised_and_known_by_name(site: Path, index: Path, tmp
     assert "3" in info
 
 
+@pytest.mark.slow
 def test_its_stage_is_part_of_pipelines(site: Path, index: Path) -> None:
     search = ["search", index, "rain", "--json", "--pipeline"]
     *found, described, listed = fontes(
@@ -189,6 +190,7 @@ def test_its_command_is_one_of_fontes(site: Path) -> None:
     assert "Wave a word." in described
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "broken_stranger.py").write_text(BROKEN + '\nclass X(Y, name="broken_stage"): pass\n')
     facts = tmp_path / "broken_stranger-1.0.dist-info"

@@ -68,7 +68,10 @@ def recorded(section: str, collection: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("section", "collection"), list(GROUPS))
+@pytest.mark.parametrize(
+    ("section", "collection"),
+    [pytest.param(*group, marks=[pytest.mark.slow] if group == ("neural", "harbour") else []) for group in GROUPS],
+)
 def test_what_is_written_is_what_was_recorded(section: str, collection: str) -> None:
     skip_elsewhere(section, collection)
     expected, found = recorded(section, collection), witness.sums(section, collection)

@@ -315,6 +315,7 @@ def test_a_name_that_is_empty_is_one_sentence(arguments, place, fontes, monkeypa
     assert fontes(*arguments) == (1, "", "fontes: the name of a file or collection is empty\n")
 
 
+@pytest.mark.slow
 def test_messages_go_nowhere_where_standard_error_is_closed(place):
     shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command("info", "missing")]
     done = subprocess.run(shell, cwd=place, capture_output=True, text=True, check=False)
@@ -333,6 +334,7 @@ def test_what_standard_output_cannot_encode_is_escaped(index, options):
         assert out.startswith("> povode\\u0148 \\U0001f30a\n")
 
 
+@pytest.mark.slow
 def test_a_list_that_is_not_read_to_its_end_succeeds(place):
     shell = ["bash", "-c", '"$@" | true; exit ${PIPESTATUS[0]}', "bash", *command("recipe", "list")]
     done = subprocess.run(shell, cwd=place, capture_output=True, text=True, check=False)

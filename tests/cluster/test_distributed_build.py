@@ -102,6 +102,7 @@ def test_term_weights_of_documents_give_the_bytes_of_one_machine(tmp_path, monke
     assert digests(tmp_path / "many") == digests(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_several_files_of_several_formats_packed_ones_and_folders_give_the_bytes_of_one_machine(tmp_path, monkeypatch):
     docs = collection(90)
     (tmp_path / "a.jsonl").write_bytes(lines(docs[:30]))
@@ -119,6 +120,7 @@ def test_several_files_of_several_formats_packed_ones_and_folders_give_the_bytes
     assert digests(tmp_path / "many") == digests(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_names_of_metadata_beyond_those_that_become_columns_are_the_same(tmp_path, monkeypatch):
     def doc(n: int) -> dict[str, Any]:
         return {"_id": str(n), "text": "t", **{f"c{(n * 40 + i * 7) % 300}": i for i in range(40)}, "none": None}
@@ -199,6 +201,7 @@ def test_progress_tells_rate_and_time_left_of_segments_and_then_of_merges(tmp_pa
     assert 0.2 < (told[0].fraction or 0) < 0.3
 
 
+@pytest.mark.slow
 def test_real_documents_give_the_bytes_of_one_machine(tmp_path, monkeypatch, shared):
     source = next((shared / "scifact").glob("corpus.jsonl*"))
     path = tmp_path / "corpus.jsonl"

@@ -57,6 +57,7 @@ def test_actors_find_what_one_index_finds_after_additions_and_deletions_too(inde
     assert ranking.facets("year") == one.bm25(k=3)(TOPICS)["1"].facets("year")
 
 
+@pytest.mark.slow
 def test_actors_search_vectors_that_this_process_made_of_the_queries(indexes: tuple[Index, Index]) -> None:
     encoder = Hashed()
     for each in indexes:

@@ -73,6 +73,7 @@ def test_an_experiment_spreads_the_topics_of_each_step(index: Index, ray: str) -
     assert columns(there) == columns(here)
 
 
+@pytest.mark.slow
 def test_the_vectors_that_an_experiment_lacks_are_made_on_the_cluster(ray: str, tmp_path: Path) -> None:
     index, encoder = Index.build(made_docs(40), tmp_path / "x"), NotHere(process=os.getpid())
     with work(ray=ray):

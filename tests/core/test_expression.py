@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 from support.toys import Ask, Find, Join, Model, Read, Shelf, toys
 
 from fontes.core import Cut, FontesError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
@@ -71,7 +72,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(TREES)
 def test_whatever_is_built_with_operators_is_read_back_as_the_same(made: Stage) -> None:
     again = pipeline(made.text, SHELF)
@@ -135,7 +136,7 @@ def test_what_is_wrong_in_a_text_is_one_sentence_with_its_place(text: str, said:
     assert isinstance(caught.value, (ParameterError, PipelineError))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 @given(st.one_of(st.text(max_size=60), st.text("toy_find()>%*+-.,='\"[]{}0123456789 \n", max_size=60)))
 def test_any_text_is_a_stage_or_a_sentence(text: str) -> None:
     with contextlib.suppress(FontesError):

@@ -40,6 +40,7 @@ ft.Index.open("some.index").search(["flu", "cold"])
 """
 
 
+@pytest.mark.slow
 def test_mypy_accepts_what_is_documented_and_refuses_each_wrong_call(tmp_path):
     pytest.importorskip("mypy")
     files = tmp_path / "accepted.py", tmp_path / "refused.py"

@@ -6,6 +6,7 @@ import contextlib
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.core import ParameterError
 from fontes.core.dates import date_of, date_text
@@ -123,7 +124,7 @@ def test_a_filter_of_an_index_without_columns_is_refused() -> None:
         condition("year > 3", {})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=up_to(300), deadline=None)
 @given(st.text(st.sampled_from("yeartgslno ()[]'\"<>=!,.0129-+*&|\\\n\0é{}:@_"), max_size=40) | st.text(max_size=20))
 def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
     with contextlib.suppress(ParameterError):

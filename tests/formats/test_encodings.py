@@ -90,7 +90,7 @@ def test_a_broken_byte_stops_with_its_line_and_the_options(tmp_path: Path, fonte
     path = put(tmp_path / "b.jsonl", BROKEN)
     code, _, error = fontes("index", path, "-o", tmp_path / "b.index")
     assert (code, error.startswith(f"fontes: {path}, line 4: not UTF-8 (byte ")) == (1, True)
-    assert "--encoding NAME reads another encoding, such as cp1252, and --errors replace goes on" in error
+    assert "such as cp1252, and --errors replace puts U+FFFD in place of such bytes" in error
     code, _, error = fontes("index", path, "-o", tmp_path / "b.index", "--errors", "replace")
     assert (code, error) == (0, f"fontes: {path}: U+FFFD is in place of bytes that are not utf-8 in 2 lines, first in line 4\n")
     index = ft.Index.open(tmp_path / "b.index")

@@ -53,13 +53,13 @@ def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> N
         "corpus": ["jsonl", "ciff", "claims", "csv", "json", "kilt", "parquet", "text", "trec", "tsv", "wapo", "xlsx"],
         "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "parquet", "trec", "tsv", "xlsx", "xml"],
         "qrels": ["trec", "beir", "claims", "csv", "parquet", "tsv", "xlsx"],
-        "run": ["trec", "checkthat", "msmarco"],
+        "run": ["trec", "checkthat", "msmarco", "parquet"],
     }
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
         "corpus": ["jsonl"],
         "topics": ["jsonl", "cast"],
         "qrels": ["trec", "beir"],
-        "run": ["trec", "checkthat", "msmarco"],
+        "run": ["trec", "checkthat", "msmarco", "parquet"],
     }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.core import InputError, ParameterError, Qrels, Run, Topic, Topics
 from fontes.formats import columns, read_qrels, read_run, write_qrels, write_run
@@ -83,7 +84,7 @@ def test_a_written_run_has_the_shortest_digits_that_read_back_the_same(tmp_path:
     assert (tmp_path / "a.run").read_text() == "q1 Q0 b 1 199.0 t\nq1 Q0 a 2 0.1 t\nq1 Q0 d 3 1e-07 t\nq1 Q0 c 4 -2.5 t\n"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=up_to(50), deadline=None)
 @given(st.dictionaries(st.text("abž", min_size=1), st.floats(width=32, allow_nan=False), min_size=1, max_size=20))
 def test_any_run_reads_back_the_same_and_is_written_the_same(tmp_path_factory: pytest.TempPathFactory, ranking: dict) -> None:
     folder = tmp_path_factory.mktemp("run")

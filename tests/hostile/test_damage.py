@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.trials import build, outcomes
 
-SOME = 60
+SOME = 25
 MANY = int(os.environ.get("FONTES_TRIALS", 5_000))
 CACHES = ("impacts", "runs", "approximate")
 

@@ -28,7 +28,7 @@ from fontes.storage.arrays import write_array
 from fontes.storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from fontes.storage.files import write
 
-SOME = 2  # operations of each work that `make test` takes
+SOME = 1  # operations of each work that `make test` takes
 KIND = ArtifactKind("test-numbers", 1, "numbers", "count again")
 UNCHANGED = "interrupted; what was there before is unchanged"
 

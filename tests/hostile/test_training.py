@@ -63,6 +63,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
+@pytest.mark.slow
 def test_before_whichever_operation_it_is_killed_the_same_command_ends_with_the_same_weights(
     base: Path, whole: Training, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -180,7 +180,7 @@ def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monk
     index = lived(tmp_path / "x", every=False)
     with pytest.raises(ParameterError, match="vectors of the shape"):
         index.encode(Counting(wrong=lambda rows: rows[:, :3] if len(rows) < 8 else rows))
-    with pytest.raises(FontesError, match="an encoding of its documents is under way or was stopped; fontes encode goes on"):
+    with pytest.raises(FontesError, match="an encoding of its documents is under way or was stopped; fontes encode resumes it"):
         index.merge()
     index.encode(Counting())
     index.merge()
@@ -254,6 +254,7 @@ def test_damaged_vectors_are_no_part_of_a_merge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["hnsw", "annoy:20"])
+@pytest.mark.slow
 def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_path: Path, algorithm: str) -> None:
     pytest.importorskip("faiss" if algorithm == "hnsw" else "annoy")
     index = Index.build(DOCS[:200], tmp_path / "x")
@@ -284,7 +285,7 @@ def test_a_state_that_has_been_merged_away_goes_on_with_what_it_has_open_and_say
         lambda: old.embeddings(Hashed(salt="another")),
         lambda: old.encode(Hashed(salt="another")),
     ):
-        with pytest.raises(FontesError, match=r"has changed since it was opened; index.refresh\(\) goes on"):
+        with pytest.raises(FontesError, match=r"has changed since it was opened; index.refresh\(\) reads its newest state"):
             fails()
     assert old.refresh()
     assert [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected

@@ -84,6 +84,7 @@ def test_threads_change_nothing(tmp_path, monkeypatch, threads):
 
 
 @pytest.mark.parametrize("name", ["cranfield", "ctkfacts_cs"])
+@pytest.mark.slow
 def test_a_real_collection_has_the_same_bytes_with_any_threads_and_memory(shared, tmp_path, monkeypatch, name):
     monkeypatch.setattr(build, "BATCH", 100_000)
     corpus = shared / name / "corpus.jsonl"

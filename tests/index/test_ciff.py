@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.ciff import TOOLKIT, ciff, parsed, postings_list, record
+from support.examples import up_to
 from support.living import answers
 from support.small_collections import PROPERTY, agrees, inverted, postings
 
@@ -72,7 +73,7 @@ def test_any_file_gives_its_postings_and_is_written_again_byte_for_byte(tmp_path
     assert (tmp_path / "again.ciff").read_bytes() == content
 
 
-@settings(PROPERTY, max_examples=20)
+@settings(PROPERTY, max_examples=up_to(20))
 @given(st.lists(WORDS.map(" ".join), min_size=1, max_size=12))
 def test_an_index_comes_back_with_the_same_files_and_answers_alike(tmp_path, texts):
     index = of_texts(texts, tmp_path)
@@ -337,6 +338,7 @@ def test_an_index_of_a_file_opens_again_and_in_other_processes(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cranfield", "scifact"])
+@pytest.mark.slow
 def test_real_collections_come_back_as_they_were(shared, tmp_path, name):
     index = Index.build(shared / name / "corpus.jsonl", tmp_path / "texts.index")
     index.export(tmp_path / "x.ciff")

@@ -103,7 +103,7 @@ def _small_batches_and_no_waiting_for_the_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
-every = pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+every = pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
 
 
 @every
@@ -199,6 +199,7 @@ def test_a_large_build_killed_at_any_time_leaves_the_index_before_it(tmp_path):
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_large_build_killed_where_there_was_nothing_leaves_nothing_to_open(tmp_path):
     child = start(LARGE, tmp_path / "x")
     time.sleep(0.3)
@@ -211,6 +212,7 @@ def test_a_large_build_killed_where_there_was_nothing_leaves_nothing_to_open(tmp
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_build_ends_and_leaves_nothing_behind(tmp_path):
     Index.build(OLD, tmp_path / "x")
     before = files(tmp_path / "x")

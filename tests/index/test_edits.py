@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.core.strings import Strings
 from fontes.index import edits as walk
@@ -49,7 +50,7 @@ def test_the_first_letters_can_be_fixed(terms: list[str], word: str, prefix: int
     assert found(terms, word, 2, prefix=prefix) == expected
 
 
-@settings(max_examples=20)
+@settings(max_examples=up_to(20))
 @given(WORDS, st.text(LETTERS, max_size=7), st.integers(0, 2), st.booleans())
 def test_compiled_and_plain_walks_agree(terms: list[str], word: str, edits: int, complete: bool) -> None:
     plain = walk._walk.py_func if hasattr(walk._walk, "py_func") else walk._walk

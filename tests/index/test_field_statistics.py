@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.damage import forge
+from support.examples import up_to
 from support.forged import forged_manifest
 from support.histories import some_docs
 from support.occurrences import agrees
@@ -48,7 +49,7 @@ def test_after_a_history_fields_and_positions_are_those_of_what_is_left(
 
 
 @pytest.mark.slow
-@settings(PROPERTY, max_examples=300)
+@settings(PROPERTY, max_examples=up_to(300))
 @given(*HISTORY)
 def test_after_any_history_fields_and_positions_are_those_of_what_is_left(
     tmp_path_factory: Any, steps: Any, seed: int, shards: int, memory: str
@@ -290,7 +291,7 @@ def test_rows_of_any_bytes_are_refused_and_never_read_or_written_beside_them(
         index.merge()
 
 
-@settings(PROPERTY, max_examples=25)
+@settings(PROPERTY, max_examples=up_to(25))
 @given(st.integers(0, 1 << 30))
 def test_rows_with_a_changed_byte_are_refused_or_other_numbers(sound: Path, tmp_path_factory: Any, chance: int) -> None:
     path = Path(shutil.copytree(sound, tmp_path_factory.mktemp("i") / "x.index"))

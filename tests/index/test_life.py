@@ -18,7 +18,7 @@ from fontes.core import Doc, FontesError
 from fontes.index import Change, Index, draft
 from fontes.lexical import impacts
 
-SOME = 3  # histories in `make test`
+SOME = 1  # histories in `make test`
 MANY = int(os.environ.get("FONTES_EXAMPLES", 300))  # in `make test-all`
 KS = st.sampled_from([1, 2, 3, 7, 10, 1000])
 SEEDS = st.integers(0, 2**20)

@@ -162,6 +162,7 @@ def searches(path: Path, name: str, expected: list[dict[str, Any]], numbers: tup
 
 @each_time
 @pytest.mark.usefixtures("_kept")
+@pytest.mark.slow
 def test_processes_that_search_while_one_changes_the_index_see_the_state_that_they_refreshed_to(
     tmp_path: Path, expected: list[dict[str, Any]], seconds: float
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 from support.occurrences import agrees
 from support.small_collections import PROPERTY, files
 
@@ -39,7 +40,7 @@ def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
-@settings(PROPERTY, max_examples=30)
+@settings(PROPERTY, max_examples=up_to(30))
 @given(DOCS, FIELDS, st.sampled_from(["standard", "english", "whitespace", "cjk", "simple"]), st.booleans())
 def test_positions_and_frequencies_by_field_are_those_of_a_plain_analysis(
     tmp_path_factory: Any, texts: Any, fields: Any, analyzer: str, separate: bool
@@ -60,7 +61,7 @@ def test_dropped_words_and_the_ends_of_fields_leave_gaps(tmp_path: Path) -> None
     assert index.separate == ()
 
 
-@settings(PROPERTY, max_examples=25)
+@settings(PROPERTY, max_examples=up_to(25))
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=150),
     st.lists(st.integers(0, 149), max_size=20, unique=True).map(sorted),
@@ -94,7 +95,7 @@ def test_positions_of_some_postings_are_read_alone(
             index.positions.of(number, np.array([len(bounds) - 1]))
 
 
-@settings(PROPERTY, max_examples=15)
+@settings(PROPERTY, max_examples=up_to(15))
 @given(DOCS, st.integers(1, 200), st.sampled_from([1, 24 * 3, 24 * 20]), st.integers(1, 9))
 def test_runs_that_were_spilled_and_merged_give_the_same_files(
     tmp_path_factory: Any, texts: Any, batch: int, memory: int, chunk: int

@@ -61,6 +61,7 @@ def test_a_file_a_packed_one_and_a_folder_at_an_address_are_read_as_those_here(t
     assert len(read_topics(f"{store}/queries.jsonl")) == 60
 
 
+@pytest.mark.slow
 def test_a_build_of_pieces_at_an_address_gives_the_bytes_of_one_machine(tmp_path, store, monkeypatch):
     (tmp_path / "c.jsonl").write_bytes(lines(collection(90)))
     upload(tmp_path / "c.jsonl", "c.jsonl")
@@ -161,6 +162,7 @@ def test_a_damaged_object_is_named_and_no_index_is_opened(index, place):
     assert not list(cache_folder().joinpath("indexes").rglob(".fetched"))
 
 
+@pytest.mark.slow
 def test_processes_that_open_the_same_address_at_once_both_get_it(index, place):
     copy_index(index.path, place)
     script = f"from fontes.index import Index; print(len(Index.open({place!r})))"

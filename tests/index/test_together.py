@@ -50,6 +50,7 @@ def test_a_build_that_was_not_to_overwrite_does_not_replace_one_that_was_finishe
     assert state(tmp_path / "x") == "new"
 
 
+@pytest.mark.slow
 def test_two_builds_at_the_same_time_both_succeed_and_readers_see_one_or_the_other(tmp_path):
     path = tmp_path / "x"
     Index.build(OLD, path)

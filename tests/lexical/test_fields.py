@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.examples import up_to
 from support.naive_queries import random_query
 
 from fontes.cluster.shards import PartOfIndex
@@ -26,7 +27,9 @@ from fontes.lexical.impacts import in_memory
 from fontes.lexical.weighting import in_one_byte
 from fontes.storage.compiled import load
 
-PROPERTY = settings(deadline=None, max_examples=25, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PROPERTY = settings(
+    deadline=None, max_examples=up_to(25), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 FIELDS = ("title", "text", "tags")
 WORDS = ["a", "b", "c", "d", "é", "東"]
 TEXT = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)

@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 from fontes import Index, Topic
 from fontes.core import IndexFormatError
@@ -45,7 +46,7 @@ def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     return sorted(sorted(scored, reverse=True), key=lambda pair: -pair[1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(
     words=st.lists(st.integers(1, 60) | st.integers(1, 3000), min_size=1, max_size=12),
     k=st.sampled_from([1, 3, 10, 11, 100, 1000, 2500]),

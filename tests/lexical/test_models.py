@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.core import Topic
 from fontes.index import Index
@@ -17,7 +18,7 @@ from fontes.lexical.weighting import in_one_byte
 
 PROPERTY = settings(
     deadline=None,
-    max_examples=50,
+    max_examples=up_to(50),
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 from fontes import Index
 from fontes.lexical import retriever
@@ -30,7 +31,7 @@ def whole(index: Index, text: str) -> dict[int, float]:
     return {numbers[term]: count for term, count in Counter(index.analyzer.many([text])[0]).items() if term in numbers}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=up_to(40), deadline=None)
 @given(texts=st.lists(SOME.map(" ".join), max_size=5))
 def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(index: Index, texts: list[str]) -> None:
     known = Words(index.state)

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.core import Qrels
 from fontes.measures import AP, RBP, RR, Complete, IPrec, Judged, NumRel, P, R, SetF, SetP, SetR, Success, evaluate, nDCG, parse
@@ -60,7 +61,7 @@ def is_relevant(grades, rel):
     return [g is not None and g >= rel for g in grades]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 3))
 def test_each_measure_of_trec_eval_has_its_value_for_each_topic_and_its_mean_over_all_judged_topics(experiment, rel):
     pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -78,7 +79,7 @@ def test_each_measure_of_trec_eval_has_its_value_for_each_topic_and_its_mean_ove
         assert evaluation[measure] == pytest.approx(total if name.startswith("num") else total / len(qrels), abs=1e-6), name
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 3), st.integers(1, 15))
 def test_reciprocal_rank_at_k_looks_no_further_than_k(experiment, rel, k):
     def plain(grades, _):
@@ -87,7 +88,7 @@ def test_reciprocal_rank_at_k_looks_no_further_than_k(experiment, rel, k):
     agrees(*experiment, RR(rel=rel) @ k, plain)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.none() | st.integers(1, 15))
 def test_exponential_ndcg_gains_two_to_the_grade_minus_one(experiment, k):
     def dcg(grades):
@@ -100,7 +101,7 @@ def test_exponential_ndcg_gains_two_to_the_grade_minus_one(experiment, k):
     agrees(*experiment, nDCG(dcg="exp-log2") @ k if k else nDCG(dcg="exp-log2"), plain)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 3), st.none() | st.integers(1, 15), st.floats(0.01, 0.99))
 def test_rank_biased_precision_weights_rank_i_with_p_to_the_i_minus_1(experiment, rel, k, p):
     def plain(grades, _):
@@ -110,7 +111,7 @@ def test_rank_biased_precision_weights_rank_i_with_p_to_the_i_minus_1(experiment
     agrees(*experiment, measure @ k if k else measure, plain)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 15))
 def test_judged_is_the_share_of_the_documents_retrieved_within_k_that_the_qrels_hold(experiment, k):
     def plain(grades, _):
@@ -119,7 +120,7 @@ def test_judged_is_the_share_of_the_documents_retrieved_within_k_that_the_qrels_
     agrees(*experiment, Judged @ k, plain)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 3), st.integers(1, 15), st.floats(0.1, 5))
 def test_set_measures_at_k_divide_by_what_was_retrieved_within_k(experiment, rel, k, beta):
     def precision(grades, _):
@@ -138,7 +139,7 @@ def test_set_measures_at_k_divide_by_what_was_retrieved_within_k(experiment, rel
     agrees(*experiment, SetF(rel=rel, beta=beta) @ k, f)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 2), st.integers(1, 8), st.data())
 def test_complete_is_1_where_a_whole_evidence_set_is_within_k(experiment, rel, k, data):
     run, grades = experiment
@@ -150,14 +151,14 @@ def test_complete_is_1_where_a_whole_evidence_set_is_within_k(experiment, rel, k
         assert value == any(members <= set(order[:k]) for members in qrels.groups(t, rel))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=up_to(50), deadline=None)
 @given(experiments(), st.integers(1, 8))
 def test_complete_is_success_where_there_are_no_groups(experiment, k):
     evaluation = evaluate(*experiment, [Complete @ k, Success @ k])
     assert evaluation.per_topic(Complete @ k) == evaluation.per_topic(Success @ k)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=up_to(50), deadline=None)
 @given(experiments())
 def test_all_averaged_measures_lie_between_0_and_1(experiment):
     measures = [AP, AP @ 3, nDCG, nDCG(dcg="exp-log2") @ 3, P @ 3, R, RR, RBP, IPrec @ 0.5, SetF, Judged @ 3, parse("bpref")]

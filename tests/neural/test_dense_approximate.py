@@ -214,6 +214,7 @@ def test_the_recall_is_the_share_of_the_best_by_plain_products_that_the_search_f
     assert dense("w1").provenance["approximate"]["recall"] == recall
 
 
+@pytest.mark.slow
 def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, monkeypatch, capfd):
     encoder = Hashed(dim=8)
     runs, files = [], []
@@ -265,6 +266,7 @@ def test_annoy_searches_a_forest_of_as_many_trees_as_are_asked_for(index, own_ca
     assert stored.get_n_trees() == trees
 
 
+@pytest.mark.slow
 def test_more_of_annoys_trees_find_more(index, own_cache):
     pytest.importorskip("annoy")
     recalls = [index.dense(Hashed(), algorithm=f"annoy:{trees}").recall()["R@100"] for trees in (1, 4, 64)]
@@ -279,6 +281,7 @@ def test_annoy_refuses_vectors_that_have_not_length_1(index):
         index.dense(Hashed(length=None), algorithm="annoy:5").search("w1")
 
 
+@pytest.mark.slow
 def test_an_approximate_search_of_several_vectors_a_document_gives_documents_once(index):
     encoder = Parts(dim=24)
     index.encode(encoder)
@@ -307,6 +310,7 @@ def test_an_ivf_index_visits_enough_lists_for_k(index):
     assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95
 
 
+@pytest.mark.slow
 def test_effort_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path, own_cache):
     index = Index.build(made_docs(900, longest=20), tmp_path / "x")
     index.encode(Hashed())

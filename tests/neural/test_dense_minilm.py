@@ -102,6 +102,7 @@ def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
     assert index.dense(SentenceEncoder(MODEL, query_prompt="query: ", precision="float32")).search("owl", 1).ids == ["owl"]
 
 
+@pytest.mark.slow
 def test_the_commands_encode_search_and_explain(path, index, fontes):
     status, out, _ = fontes("encode", str(path), MODEL, "--dtype", "int8", "--algorithm", "Flat")
     assert status == 0
@@ -135,6 +136,7 @@ def test_encode_runs_the_model_in_the_precision_that_is_asked_for_and_says_which
     assert (status, "precision is one of auto, float32, bfloat16, float16" in error) == (1, True)
 
 
+@pytest.mark.slow
 def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes):
     path = str(tmp_path / "x.index")
     Index.build(DOCS, path)

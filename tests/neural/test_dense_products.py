@@ -32,6 +32,7 @@ def test_every_finite_half_is_widened_as_numpy_does() -> None:
     assert wide.tobytes() == FINITE.view(np.float16).astype(np.float32).tobytes()
 
 
+@pytest.mark.slow
 def test_a_processor_without_the_instruction_widens_halves_too() -> None:
     pytest.importorskip("numba")
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic"}

@@ -146,6 +146,7 @@ def test_the_candidates_of_several_segments_are_those_of_one(tmp_path: Path, mod
     assert [len(docs) for docs in one] == [min(3, everything), min(10, everything), everything]
 
 
+@pytest.mark.slow
 def test_centroids_are_fitted_again_where_that_is_asked_for(
     tmp_path: Path, model: ColBERT, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ def test_centroids_are_fitted_again_where_that_is_asked_for(
     assert index.late(model).key() != before
 
 
+@pytest.mark.slow
 def test_token_vectors_of_different_fits_are_refused_by_search_and_merge(tmp_path: Path, model: ColBERT) -> None:
     index = lived(tmp_path / "x", model, 2)
     other = ft.Index.build(DOCS[:40], tmp_path / "y")
@@ -177,6 +179,7 @@ def test_token_vectors_of_different_fits_are_refused_by_search_and_merge(tmp_pat
     again.check()
 
 
+@pytest.mark.slow
 def test_a_kill_between_two_segments_leaves_what_the_next_time_completes(
     tmp_path: Path, model: ColBERT, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +224,7 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path, model: Co
     assert encode_late(index, model)["tokens"] == 0
 
 
+@pytest.mark.slow
 def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_model_leaves_it_open(
     tmp_path: Path, model: ColBERT
 ) -> None:
@@ -235,6 +239,7 @@ def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_mode
         assert {part.meta["precision"] for part in stored(index, model).parts} == {used}
 
 
+@pytest.mark.slow
 def test_the_commands_add_documents_encode_these_and_merge(fontes: Any, tmp_path: Path, model: ColBERT) -> None:
     corpus, path = tmp_path / "corpus.jsonl", tmp_path / "x"
     for first, last in ((0, 40), (40, 90)):

@@ -53,7 +53,7 @@ def test_what_is_stored_are_the_weights_to_four_decimals(tmp_path, plain):
     index.check()
 
 
-@pytest.mark.parametrize("every", [11, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
+@pytest.mark.parametrize("every", [20, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(
     tmp_path, plain, overwrite, every

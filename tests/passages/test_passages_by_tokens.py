@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 import fontes as ft
 from fontes.core import InputError, ParameterError
@@ -111,7 +112,7 @@ def test_with_sentences_a_passage_takes_those_that_fit(folders: dict[str, str]) 
     assert cut(long, **both, tokens=5) == ["Spring water deep water deep", "water deep. Deep."]
 
 
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 @given(
     st.text(st.sampled_from(PROSE + " \n\u00a0\ufdfa\ud800ab"), max_size=120),
     st.integers(4, 12),

@@ -212,6 +212,7 @@ def test_settings_of_the_caller_are_neither_used_nor_changed():
         assert matplotlib.rcParams["svg.hashsalt"] == "mine"
 
 
+@pytest.mark.slow
 def test_a_plot_needs_no_pyplot():
     code = (
         "import fontes as ft, sys; ft.plots.bm25().to_bytes('png'); ft.plots.idf(); "

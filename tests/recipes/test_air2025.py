@@ -92,6 +92,7 @@ def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do() -> None:
     assert len(set(as_reported) & set(measured)) < 600  # another draw
 
 
+@pytest.mark.slow
 def test_as_run_learns_from_all_other_posts_to_the_last_state(start: str, tmp_path: Path) -> None:
     docs, posts, qrels = collection()
     recipe = air(start, seed=1).set(["seed=7", "as=run", "epochs=1"])
@@ -114,6 +115,7 @@ def test_as_run_learns_from_all_other_posts_to_the_last_state(start: str, tmp_pa
     assert "interpolated" not in (tmp_path / "recipe.md").read_text()
 
 
+@pytest.mark.slow
 def test_their_other_systems_are_rows_of_model_folders_beside_the_published_figures(start: str, tmp_path: Path) -> None:
     docs, posts, qrels = collection()
     ready = str(save_cross_encoder(tmp_path / "ready"))

@@ -123,6 +123,7 @@ def okapi(bags: list[Counter[str]], query: list[str], k1: float = 1.5, b: float 
     return total
 
 
+@pytest.mark.slow
 def test_annoy_finds_what_exact_search_finds_among_few_documents(result: ft.recipes.RecipeResult, folder: Path) -> None:
     pytest.importorskip("annoy", reason="Annoy is built with a C++ compiler")
     systems = recipe(trees=1000).build(STORIES, folder / "indexes")
@@ -149,6 +150,7 @@ def test_the_depth_is_that_of_each_query_and_of_the_result(result: ft.recipes.Re
         assert set(runs["pipeline"][topic].ids) <= merged
 
 
+@pytest.mark.slow
 def test_the_filter_that_the_authors_dropped_is_an_option(result: ft.recipes.RecipeResult, tmp_path: Path) -> None:
     assert "merged" not in result.runs
     docs = [
@@ -218,6 +220,7 @@ def test_a_parameter_or_model_that_cannot_be_is_told_before_anything_is_built(
 TITLES = ft.Topics(ft.Topic(topic.id, topic.text) for topic in TOPICS.values())
 
 
+@pytest.mark.slow
 def test_topics_of_titles_alone_have_causal_feedback_in_the_place_of_the_keyphrases(folder: Path, tmp_path: Path) -> None:
     result = recipe().run(STORIES, TITLES, HARBOUR.qrels(), tmp_path)
     assert list(result.runs) == ["pipeline", "title-bm25", "title-semantic", "feedback-bm25"]

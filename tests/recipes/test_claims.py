@@ -37,6 +37,7 @@ def result(start: str, tmp_path_factory: pytest.TempPathFactory) -> RecipeResult
     return recipe.run(docs, typed, qrels, folder)
 
 
+@pytest.mark.slow
 def test_all_that_is_trained_and_chosen_is_noted(result: RecipeResult) -> None:
     assert result.learning is not None
     notes = {note["role"]: note for note in result.learning.notes if "measure" not in note}

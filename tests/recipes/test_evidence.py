@@ -83,6 +83,7 @@ def assert_same(run: ft.Run, expected: ft.Run) -> None:
     np.testing.assert_allclose(run.scores, expected.scores, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_give() -> None:
     result = Evidence().run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out")
     assert [name for name in result.runs if name != "bm25-simplemma"] == LEXICAL
@@ -110,6 +111,7 @@ def test_a_model_that_was_chosen_and_is_not_there_is_an_error() -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_there_are_stems_and_lemmas_of_two_languages() -> None:
     with pytest.raises(ParameterError, match="there is no language 'klingon'; there are english, czech"):
         Evidence(language="klingon").check()
@@ -135,6 +137,7 @@ def test_a_row_for_each_model_and_both_together_and_reranked(result: RecipeResul
     assert {len(ranking) for ranking in result.runs["reranked"].values()} == {5}
 
 
+@pytest.mark.slow
 def test_long_encoders_read_whole_documents_and_others_windows(
     result: RecipeResult, models: dict[str, str], tmp_path: Path
 ) -> None:
@@ -210,6 +213,7 @@ def test_the_row_of_the_formula_is_bm25_as_textbooks_write_it(tmp_path: Path) ->
     assert repr(rows["bm25-default"]).startswith("bm25(k1=1.2, b=0.75")
 
 
+@pytest.mark.slow
 def test_k1_b_and_k3_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: Path) -> None:
     claims = ft.dataset("harbour/claims")
     topics, qrels = claims.topics(), claims.qrels()

@@ -59,6 +59,7 @@ def test_a_recipe_learns_from_four_fifths_of_the_posts_and_measures_the_others(s
     assert result.to_dict()["data"]["train"]["topics"] == 18
 
 
+@pytest.mark.slow
 def test_what_was_trained_is_found_again_and_another_setting_trains_another_model(start: str, tmp_path: Path) -> None:
     docs, posts, qrels = collection(20)
     first = air(start, epochs=1).run(docs, posts, qrels, tmp_path)
@@ -123,6 +124,7 @@ def test_several_splits_are_merged_and_divided(ready: str, tmp_path: Path) -> No
     assert len(result.runs["bm25"].topics) == 4
 
 
+@pytest.mark.slow
 def test_the_command_takes_what_is_learned_from(ready: str, tmp_path: Path) -> None:
     folder = beir(tmp_path)
     settings = [f"-s{text}" for text in ("analyzer=standard", f"start={ready}", f"reranker={ready}", "candidates=5")]

@@ -89,6 +89,7 @@ def test_a_setting_that_needs_what_is_not_there_either_is_not_named(monkeypatch:
     assert "cast_passages" not in line
 
 
+@pytest.mark.slow
 def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.hashed_encoder import Hashed
 
@@ -162,6 +163,7 @@ def test_the_command_says_it_and_ends_with_1(fontes: Any) -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_the_command_that_a_recipe_without_its_models_names_runs(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("annoy", "torch", "transformers", "sentence_transformers"):
         monkeypatch.setitem(sys.modules, library, None)
@@ -201,6 +203,7 @@ def test_cair2021_without_vectors_is_what_was_searched_with_words() -> None:
     ("name", "setting"),
     [("cair2021", "-s encoder=FOLDER"), ("cast2021", """-s 'reranker=mono_t5("FOLDER")'"""), ("air2025", "-s start=FOLDER")],
 )
+@pytest.mark.slow
 def test_the_setting_that_takes_a_folder_in_place_of_a_model_is_named(name: str, setting: str) -> None:
     pytest.importorskip("sentence_transformers")
     sample = f"sample:{ft.recipes.registry[name].sample}"

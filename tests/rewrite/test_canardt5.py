@@ -117,6 +117,7 @@ def test_contexts_of_odd_conversations() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_rewrites_are_those_of_transformers_one_at_a_time(t5: ft.CanardT5, folder: Path) -> None:
     topics = conversations()
     expected = [library(folder, t5.context(topic)) or topic.text for topic in topics.values()]

@@ -78,6 +78,7 @@ def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.Monke
     assert compiled.affordable(40)
 
 
+@pytest.mark.slow
 def test_a_loop_that_was_run_by_python_is_compiled_later_and_so_are_its_parts(tmp_path: Any) -> None:
     (tmp_path / "loops.py").write_text(LOOPS)
     code = (

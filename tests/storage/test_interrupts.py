@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fontes.storage import artifact, interrupts
+from fontes.storage import artifact, interrupts, system
 from fontes.storage.interrupts import complete, uninterrupted
 
 
@@ -79,7 +79,7 @@ def test_a_folder_replaces_another_one_in_one_step_or_where_there_is_none_in_two
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
 ) -> None:
     if not exchange:
-        monkeypatch.setattr(artifact.ctypes, "CDLL", lambda _: object())
+        monkeypatch.setattr(system.ctypes, "CDLL", lambda _: object())
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()

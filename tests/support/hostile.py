@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, core, given, seed, settings, strategi
 
 from fontes.core.errors import FontesError
 
-EXAMPLES = 60  # of each grammar in `make test`
+EXAMPLES = 25  # of each grammar in `make test`
 MANY = int(os.environ.get("FONTES_EXAMPLES", 6_000))  # in `make test-all`
 TOGETHER = 500  # of one search: hypothesis keeps 0.2 MB of each of its examples
 SECONDS = 20  # that one example may take

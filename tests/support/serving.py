@@ -90,12 +90,12 @@ def serving(
 
 
 @contextlib.contextmanager
-def in_thread(service: Any, routers: Sequence[Any] = ()) -> Iterator[tuple[str, httpx.Client]]:
+def in_thread(service: Any, routers: Sequence[Any] = (), app: Any = None) -> Iterator[tuple[str, httpx.Client]]:
     """The address of a service that is ready, in a thread of this process, and a client of it."""
     from fontes.app.server.running import server_of
 
     addresses: queue.Queue[str] = queue.Queue()
-    server = server_of(service, routers, addresses.put)
+    server = server_of(service, routers, addresses.put, app)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -118,16 +118,18 @@ def ready(client: httpx.Client) -> None:
 
 
 @contextlib.contextmanager
-def process(*arguments: str | Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], Running]]:
-    """`fontes serve` in a process of its own."""
-    command = [sys.executable, "-m", "fontes", "serve", *map(str, arguments), "--port", "0"]
+def process(
+    *arguments: str | Path, command: str = "serve", program: Sequence[str] = ("-m", "fontes"), **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], Running]]:
+    """`fontes serve`, or another server's command, in a process of its own; `program` are Python's arguments."""
+    words = [sys.executable, *program, command, *map(str, arguments), "--port", "0"]
     environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert running.stdout
         line = running.stdout.readline()
         assert " at http://" in line, f"{line}{running.stderr.read() if running.stderr and running.poll() is not None else ''}"
-        address = line.split(" at ")[1].split()[0]
+        address = line.split(" at ")[1].split()[0].removesuffix("/mcp")
         with httpx.Client(base_url=address, timeout=30) as client:
             ready(client)
             yield running, Running(address, client)

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, settings
+from support.examples import up_to
 
 from fontes.core import Doc
 from fontes.index import Index
 
-PROPERTY = settings(deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PROPERTY = settings(
+    deadline=None, max_examples=up_to(60), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 DOCS = [
     Doc("d1", "The fox jumps over the lazy dog.", "Foxes", {"year": 2020, "by": "Reynard"}),
     Doc("d2", "A dog sleeps."),

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.text import Analyzer
 
-PROPERTY = settings(deadline=None, max_examples=150, database=None)
+PROPERTY = settings(deadline=None, max_examples=up_to(150), database=None)
 ANY = st.text(st.characters(exclude_categories=()), max_size=60)  # lone surrogates too
 TRICKY = st.text(
     st.sampled_from("aZé1٣.,:;'’\"_ \n\t\u0301\u200d\ufe0f\u20e3#*中あカー한กאߊ😀👩❤\U0001f3fd🇨🇿𝒜\u00ad\ufeff\ud800\udc00İẞſ"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 
 from fontes.text import Analyzer, snippets
 from fontes.text.snippets import Snippet, snippet
@@ -15,7 +16,7 @@ ANY = st.text(st.characters(exclude_categories=()), max_size=120)
 TEXTS = st.lists(st.sampled_from(["foxes", "dog", "the", "x", "東京", "é…", "\n\n", "w" * 90, "\u200d", "a.b"])).map(" ".join)
 
 
-@settings(deadline=None, max_examples=200, database=None)
+@settings(deadline=None, max_examples=up_to(200), database=None)
 @given(st.one_of(ANY, TEXTS), st.integers(1, 80))
 def test_the_matches_of_any_snippet_are_words_of_the_topic_in_order(text, length):
     found = snippet(ENGLISH, text, ["fox", "dog", "x"], length)
@@ -59,7 +60,7 @@ def test_as_html_the_text_is_escaped_and_the_matches_are_marked():
     assert Snippet("", ()).html() == ""
 
 
-@settings(deadline=None, max_examples=150, database=None)
+@settings(deadline=None, max_examples=up_to(150), database=None)
 @given(st.lists(st.sampled_from(["fox", "dog", "hen", "x", "yy", "東京", "w" * 50]), max_size=60), st.integers(10, 120))
 def test_the_window_is_the_first_of_those_with_the_most_different_terms_however_the_text_is_cut(words, length):
     text = " ".join(words)
@@ -96,7 +97,7 @@ def test_a_long_text_is_looked_at_piece_by_piece(monkeypatch):
 WORDS = st.sampled_from(["foxes", "dog", "the", "x", "東京", "京都東", "é…", "\n\n", "w" * 90, "\u200d", "a.b", "😀", "\ud800"])
 
 
-@settings(deadline=None, max_examples=200, database=None)
+@settings(deadline=None, max_examples=up_to(200), database=None)
 @given(
     st.sampled_from(["english", "cjk"]), st.lists(st.lists(WORDS, max_size=40).map(" ".join), max_size=4), st.integers(1, 80)
 )

@@ -262,6 +262,7 @@ def test_the_folder_says_how_it_was_trained(trained: Any) -> None:
     assert not folder.with_name("model.training").exists()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
     data = examples(32, 4, longest=6)
     settings = QUICK.with_(dropout=0.1)
@@ -273,6 +274,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: P
 
 
 @pytest.mark.parametrize("told", [True, False])
+@pytest.mark.slow
 def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not told:
         monkeypatch.setattr(towers, "tokens_of", lambda *_: None)
@@ -319,6 +321,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_weights(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_the_best_state_is_that_of_a_measure_of_a_search(tmp_path: Path) -> None:
     data = examples(64, 1, longest=8)
     others = Examples(one for one in examples(30, 5, longest=8) if one.query not in {known.query for known in data})
@@ -332,6 +335,7 @@ def test_the_best_state_is_that_of_a_measure_of_a_search(tmp_path: Path) -> None
     assert search(best, others) == pytest.approx(max(measured.values()), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_an_index_is_searched_for_topics_that_are_not_learned_from(tmp_path: Path) -> None:
     data, others = examples(32, 1, longest=8), examples(12, 5, longest=8)
     docs = [Doc(one.positive.id, one.positive.text) for one in (*data, *others)]
@@ -350,6 +354,7 @@ def test_an_index_is_searched_for_topics_that_are_not_learned_from(tmp_path: Pat
     assert training.figures["R@5"] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_windows_are_learned_from_where_they_fit_the_query_best(tmp_path: Path) -> None:
     inner = start("bert").with_(max_length=12)
     chunked = ChunkedEncoder(inner, window=8, stride=4)
@@ -365,6 +370,7 @@ def test_windows_are_learned_from_where_they_fit_the_query_best(tmp_path: Path) 
     assert SentenceEncoder(tmp_path / "m", precision="float32").length == 12
 
 
+@pytest.mark.slow
 def test_labelled_pairs_are_learned(tmp_path: Path) -> None:
     pairs = LabelledPairs.of(examples(32, 1, longest=6))
     training = train_bi_encoder(pairs, tmp_path / "m", start("bert"), SETTINGS.with_(loss="cosine", epochs=3))
@@ -373,6 +379,7 @@ def test_labelled_pairs_are_learned(tmp_path: Path) -> None:
         train_bi_encoder(pairs, tmp_path / "n", ChunkedEncoder(start("bert")), QUICK.with_(loss="cosine"))
 
 
+@pytest.mark.slow
 def test_a_folder_alone_is_a_start_and_settings_cut_its_texts(tmp_path: Path) -> None:
     data = examples(16, 1, longest=6)
     training = train_bi_encoder(data, tmp_path / "m", start("nystromformer").folder, QUICK.with_(max_length=9))
@@ -386,6 +393,7 @@ def test_a_folder_alone_is_a_start_and_settings_cut_its_texts(tmp_path: Path) ->
     assert SentenceEncoder(tmp_path / "n").length == 9
 
 
+@pytest.mark.slow
 def test_a_model_without_a_transformer_is_trained_without_cached_gradients(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding

@@ -114,6 +114,7 @@ def test_lambda_loss_is_that_of_the_paper(base: Path) -> None:
     assert float(value.detach()) == pytest.approx(np.mean(terms), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_what_it_learned_ranks_documents_of_queries_that_it_did_not_see(base: Path, tmp_path: Path) -> None:
     """Means over seeds, against each model's own start: 60 topics of four documents, where chance differs by some 0.05."""
     everything = list(examples(180))
@@ -135,6 +136,7 @@ def test_what_it_learned_ranks_documents_of_queries_that_it_did_not_see(base: Pa
     assert np.mean([gain(unseen, seed) for seed in range(3)]) > 0.15
 
 
+@pytest.mark.slow
 def test_the_figure_of_the_best_state_is_that_of_the_model_that_was_written(base: Path, tmp_path: Path) -> None:
     run, qrels = candidates(DATA)
     settings = SETTINGS.with_(best="RR@5", evaluations=3)
@@ -149,6 +151,7 @@ def test_the_figure_of_the_best_state_is_that_of_the_model_that_was_written(base
     assert made.best == made.evaluations[values.index(max(values))]["step"]
 
 
+@pytest.mark.slow
 def test_the_best_state_is_that_of_the_least_loss_where_no_measure_is_named(base: Path, tmp_path: Path) -> None:
     made = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS.with_(lr=0.1, epochs=4))
     losses = [row["loss"] for row in made.evaluations]
@@ -172,6 +175,7 @@ def test_the_same_seed_gives_the_same_model_and_another_gives_another(base: Path
     assert made[0] == fingerprint(tmp_path / "0")
 
 
+@pytest.mark.slow
 def test_an_encoder_without_a_head_gets_one_and_a_cross_encoder_keeps_its_own(base: Path, tmp_path: Path) -> None:
     settings = SETTINGS.with_(epochs=1)
     first = train_cross_encoder(DATA, tmp_path / "a", base, settings)
@@ -225,6 +229,7 @@ def test_batches_are_of_like_length_and_have_each_row_once() -> None:
     assert firsts != sorted(firsts, reverse=True)
 
 
+@pytest.mark.slow
 def test_bfloat16_trains_too_and_the_calibration_says_which_is_quicker(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +254,7 @@ def test_nothing_is_asked_of_the_network_and_no_library_prints(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_progress_tells_the_loss_what_was_validated_and_the_time_left(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +283,7 @@ def test_the_card_says_what_was_trained_on_what(base: Path, tmp_path: Path) -> N
     assert "curves.svg" not in card  # as there is no matplotlib in these tests
 
 
+@pytest.mark.slow
 def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> None:
     measured = [{"step": 100.0, "loss": 0.5, "RR@5": 0.4}, {"step": 200.0, "loss": 0.6, "RR@5": 0.7}]
     losses = np.linspace(1, 0.1, 200).tolist()
@@ -375,6 +382,7 @@ def test_without_datasets_the_error_names_the_extra(base: Path, tmp_path: Path, 
         train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
 
 
+@pytest.mark.slow
 def test_words_that_do_not_occur_cost_nothing_and_change_nothing(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

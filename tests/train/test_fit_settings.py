@@ -116,6 +116,7 @@ def test_of_equal_states_the_first_is_the_best(best: str, name: str, values: lis
     assert best_step([], FitSettings(best=best)) == 0
 
 
+@pytest.mark.slow
 def test_the_last_state_is_kept_where_an_earlier_one_has_less_loss(base: Path, tmp_path: Path) -> None:
     settings = SETTINGS.with_(lr=0.1, epochs=4)
     best = train_cross_encoder(DATA, tmp_path / "best", base, settings)

@@ -128,6 +128,7 @@ def test_whole_conversations_are_held_out_and_their_loss_is_the_mean_over_tokens
     assert min(abs(mean - training.figures["loss"]) for mean in means.values()) < 1e-4
 
 
+@pytest.mark.slow
 def test_it_memorises_a_few_rewrites_and_the_stage_writes_them(start: Path, tmp_path: Path) -> None:
     topics = conversations(2, 2)
     settings = SETTINGS.with_(epochs=60, held_out=0.0, batch=4)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.examples import up_to
 from typer.testing import CliRunner
 
 import fontes as ft
@@ -53,7 +54,7 @@ def test_a_long_text_with_one_word_more_is_near_and_one_that_differs_more_is_not
     assert found[0].similarity == pytest.approx(jaccard(LONG, f"{LONG} says"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(
     st.lists(st.text("abc ", max_size=14), unique=True, max_size=25),
     st.sampled_from([0.05, 0.3, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]),

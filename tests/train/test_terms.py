@@ -60,6 +60,7 @@ def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path
     assert len(set.union(*conversations)) == 33
 
 
+@pytest.mark.slow
 def test_the_threshold_is_chosen_on_topics_that_are_not_measured(base: Path, tmp_path: Path) -> None:
     """The topics held out get rewrites that only a very low threshold would do justice to: that must not move it."""
     settings = SETTINGS.with_(epochs=8, held_out=0.5)
@@ -88,6 +89,7 @@ def test_the_threshold_is_chosen_on_topics_that_are_not_measured(base: Path, tmp
     assert plain.chosen.f1 == max(by_threshold.values()) == by_threshold[plain.threshold]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
     settings = SETTINGS.with_(epochs=2, dropout=0.2)
     one, two, three = (
@@ -98,6 +100,7 @@ def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
     assert three.losses != one.losses
 
 
+@pytest.mark.slow
 def test_minutes_stop_the_training_and_what_was_learned_is_kept(base: Path, tmp_path: Path) -> None:
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=10**6, minutes=0.01))
     assert 0 < made.steps < 10**4
@@ -118,6 +121,7 @@ def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: P
         assert float(one.note.removeprefix("loss ")) > 0
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +154,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
         train_terms(TOPICS, tmp_path / "n", base, settings.with_(lr=1e-3), checkpoints=state)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_being_written_is_passed_over(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +228,7 @@ def test_without_accelerate_the_error_names_the_extra(base: Path, tmp_path: Path
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS)
 
 
+@pytest.mark.slow
 def test_a_training_that_is_interrupted_leaves_what_was_there(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +248,7 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
         assert json.loads((target / "term_classifier.json").read_text())["fingerprint"] == first.fingerprint
 
 
+@pytest.mark.slow
 def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path: Path) -> None:
     settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, tmp_path / "m", base, settings)

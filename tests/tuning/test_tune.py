@@ -62,7 +62,7 @@ def test_a_setting_that_knows_single_topics_is_worth_nothing_when_they_are_held_
     assert found.interval == (0, 0)
 
 
-@pytest.mark.parametrize("method", ["grid", "random", "tpe"])
+@pytest.mark.parametrize("method", ["grid", "random", pytest.param("tpe", marks=pytest.mark.slow)])
 def test_what_is_chosen_for_a_fold_does_not_depend_on_its_own_judgments(method):
     topics = ft.Topics.of({str(i): "x" for i in range(20)})
     rng = np.random.default_rng(1)
@@ -408,7 +408,7 @@ def test_the_report_reads_well_and_goes_into_json(collection):
     assert repr(found).startswith("Tuning(nDCG@5 0.")
 
 
-@pytest.mark.parametrize("how", [{}, {"method": "random", "trials": 12}])
+@pytest.mark.parametrize("how", [{}, pytest.param({"method": "random", "trials": 12}, marks=pytest.mark.slow)])
 def test_the_surface_is_drawn_over_one_and_two_parameters(collection, tmp_path, how):
     index, topics, qrels = collection
     found = ft.tune(index.bm25(), {"k1": (0.5, 2.0, 0.5), "k3": [None, 2], "b": (0, 1, 0.5)}, topics, qrels, **how)
@@ -433,6 +433,7 @@ def test_without_optuna_tpe_names_the_extra(collection, monkeypatch):
         ft.tune(index.bm25(), {"b": (0, 1)}, topics, qrels, method="tpe", trials=2)
 
 
+@pytest.mark.slow
 def test_on_cranfield_the_held_out_score_lies_below_that_of_the_best_setting(shared, tmp_path):
     folder = shared / "cranfield"
     index = ft.Index.build(folder / "corpus.jsonl", tmp_path / "c.index")

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..core import Doc, Explanation, Ranking, Topic
+from ..core import Doc, Explanation, Ranking, Topic, Topics
 from ..core.errors import FontesError
 from ..core.part import Part, walk
 from ..index.columns import filter_of
@@ -142,7 +142,11 @@ def print_info(facts: dict[str, Any]) -> None:
 
 def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
     parts = list(walk(stage))
-    filters = [str(where) for part in parts if (where := getattr(part, "where", None)) is not None]
+    filters = [
+        str(where)
+        for part in parts
+        if getattr(part, "takes", None) is Topics and (where := getattr(part, "where", None)) is not None
+    ]
     for where in filters:
         if not len(filter_of(index, where) or ()):
             return f"No document passes the filter {where!r}."

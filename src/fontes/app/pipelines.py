@@ -13,7 +13,7 @@ from ..core.parameters import parameters
 from ..core.part import Part, stages, walk
 from ..core.precision import settled
 from ..core.progress import ProgressCallback
-from ..core.where import both
+from ..core.stage import filtered
 from ..core.work import cluster, work
 from ..lexical.retriever import Lexical
 from .options import ray_of
@@ -75,23 +75,6 @@ def retriever(
     if options:
         raise ParameterError(f"--{next(iter(options))} is no option of {model}")
     return filtered(_dense(index, model, encoder), where)
-
-
-def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]:
-    """Return the stage with a filter on each of its retrievers, and check them."""
-    if where is None:
-        return stage
-
-    def with_filter(part: Part) -> Part:
-        return part.with_(where=both(getattr(part, "where"), where)) if "where" in part.params() else part  # noqa: B009
-
-    filtered: Any = stage.map(with_filter)
-    if filtered is stage:
-        raise ParameterError(f"--where: there is nothing in {stage!r} that searches an index")
-    for part in walk(filtered):
-        if "where" in part.params():
-            part.check()
-    return filtered  # type: ignore[no-any-return]
 
 
 def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> Stage[Topics, Run]:

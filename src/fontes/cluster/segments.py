@@ -22,8 +22,8 @@ from ..index.build import IndexSettings, build_segment, merge_segments
 from ..index.columns import COLUMNS, ColumnWriter, Schema, columns_anew
 from ..index.segment import Deletions, Leaf, Segment
 from ..index.tables import first_repeated, join_tables
-from ..storage.arrays import sync_folder
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
+from ..storage.system import sync_folder
 
 KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the build again")
 

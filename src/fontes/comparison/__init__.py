@@ -3,6 +3,7 @@
 from .failures import Failure, Failures, LowRanked
 from .report import Candidates, Report, System, SystemRun, failures, report_of
 from .report_page import plot_measures
+from .snapshots import SnapshotReport, compare_snapshots
 from .testing import Comparison, Testing
 
 __all__ = [
@@ -12,9 +13,11 @@ __all__ = [
     "Failures",
     "LowRanked",
     "Report",
+    "SnapshotReport",
     "System",
     "SystemRun",
     "Testing",
+    "compare_snapshots",
     "failures",
     "plot_measures",
     "report_of",

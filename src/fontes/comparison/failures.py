@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Hit, ParameterError, Qrels, Run, Topic
+from ..core.tabular import Tabular, columns_of
 from ..index.state import State
 from ..measures.measure import Measure
 
@@ -109,7 +110,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Failures(Sequence[Failure]):
+class Failures(Tabular, Sequence[Failure]):
     """Result of `fontes.comparison.failures`: topics by loss, the largest first.
 
     Args:
@@ -154,11 +155,9 @@ class Failures(Sequence[Failure]):
         """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
 
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with a row per topic."""
-        import pandas as pd
-
-        return pd.DataFrame([_columns(row) for row in self])
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of `to_csv`, a row per topic."""
+        return columns_of([_columns(row) for row in self], COLUMNS.split())
 
     def to_csv(self) -> str:
         """Return CSV with a row per topic."""

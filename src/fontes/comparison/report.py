@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.checks import check_whole
+from ..core.tabular import Tabular, columns_of
 from ..measures.evaluation import (
     LOOKED_UP,
     Evaluation,
@@ -72,7 +73,7 @@ class System:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Tabular):
     """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
 
     Args:
@@ -142,11 +143,13 @@ class Report:
                 return one
         raise KeyError((system, against, str(parsed)))
 
-    def failures(self, system: str, against: str | None = None, measure: str | Measure | None = None, n: int = 10) -> Failures:
+    def failures(
+        self, system: str | None = None, against: str | None = None, measure: str | Measure | None = None, n: int = 10
+    ) -> Failures:
         """Return the topics on which a system loses most; see `fontes.comparison.failures`.
 
         Args:
-            system: The system.
+            system: The system; None: the one with the best mean.
             against: The system to lose against; None: the ideal order.
             measure: None: the first of the report.
             n: Number of topics.
@@ -157,8 +160,12 @@ class Report:
         for name in filter(None, (system, against)):
             if name not in self.systems:
                 raise ParameterError(f"'{name}' is none of the systems; there are {', '.join(self.systems)}")
+        chosen = self.measures[0] if measure is None else parse(measure)
+        if system is None:
+            means = self.values[chosen if chosen in self.values else self.measures[0]].mean(axis=0)
+            others = {name: mean for name, mean in zip(self.systems, means.tolist(), strict=True) if name != against}
+            system = max(others or self.systems, key=lambda name: others.get(name, 0.0))
         run, beside = self.systems[system].run, None if against is None else self.systems[against].run
-        chosen = self.measures[0] if measure is None else measure
         names = system, against or ""
         return failures(run, self.qrels, chosen, beside=beside, topics=self.topics, names=names, n=n)
 
@@ -202,11 +209,16 @@ class Report:
     def to_csv(self) -> str:
         """Return CSV with one line per measure, system and test of that system."""
         out = io.StringIO()
-        lines = [line for m in self.measures for name in self.systems for line in self._lines(m, name)]
+        lines = self._rows()
         writer = csv.DictWriter(out, list(lines[-1]), restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: "" if value is None else value for key, value in line.items()} for line in lines)
         return out.getvalue()
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of `to_csv`: a row per measure, system and test of that system."""
+        rows = self._rows()
+        return columns_of(rows, list(rows[-1]))
 
     def to_markdown(self) -> str:
         """Return Markdown tables of means (the best in bold) and tests."""
@@ -254,13 +266,7 @@ class Report:
             ParameterError: The form is unknown.
             InputError: The file cannot be written.
         """
-        from ..storage.files import plain_name, write
-
-        suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
-        if suffix not in SUFFIXES:
-            raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
-        text: str = getattr(self, SUFFIXES[suffix])()
-        write(path, [text.encode()])
+        save_as(self, path, form)
 
     @property
     def _first(self) -> Evaluation:
@@ -279,6 +285,9 @@ class Report:
             "cached": system.cached,
             "candidates": None if system.candidates is None else asdict(system.candidates),
         }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [line for m in self.measures for name in self.systems for line in self._lines(m, name)]
 
     def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
         system = self.systems[name]
@@ -312,6 +321,17 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
+
+
+def save_as(report: Any, path: str | Path, form: str | None) -> None:
+    """Write a report by one of its methods `to_markdown`, `to_latex`, …; see `Report.save`."""
+    from ..storage.files import plain_name, write
+
+    suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
+    if suffix not in SUFFIXES:
+        raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
+    text: str = getattr(report, SUFFIXES[suffix])()
+    write(path, [text.encode()])
 
 
 def json_values(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -75,26 +75,38 @@ def rich(report: Report) -> Any:
 
 def markdown(report: Report) -> str:
     """Return the report in Markdown."""
-    parts = [_markdown(means_table(report))]
+    parts = [markdown_table(means_table(report))]
     if report.comparisons:
-        parts.append(_markdown(tests_table(report, letters=False)))
+        parts.append(markdown_table(tests_table(report, letters=False)))
     parts.append("\n".join(f"- {_escaped_markdown(note)}" for note in notes(report)))
     return "\n\n".join(parts) + "\n"
 
 
 def latex(report: Report, label: str) -> str:
     """The means in LaTeX, without the columns of judgments and seconds; `label` is what `\\ref` refers to."""
-    table = means_table(report, beside=False)
+    return latex_table(means_table(report, beside=False), _caption(report), label)
+
+
+def latex_table(table: ResultTable, caption: str, label: str, header: Sequence[str] | None = None) -> str:
+    """Return a table in LaTeX with booktabs' rules.
+
+    Args:
+        table: The table.
+        caption: The caption, in LaTeX.
+        label: The name for `\\ref`.
+        header: Column names in LaTeX, if not those of the table.
+    """
     rows = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
+    names = map(latex_text, table.header) if header is None else header
     lines = [
         "% needs \\usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_caption(report)}}}",
+        rf"\caption{{{caption}}}",
         rf"\label{{{label}}}",
         rf"\begin{{tabular}}{{{'l' * table.names}{'r' * (len(table.header) - table.names)}}}",
         r"\toprule",
-        " & ".join(map(_escaped_latex, table.header)) + r" \\",
+        " & ".join(names) + r" \\",
         r"\midrule",
         *rows,
         r"\bottomrule",
@@ -102,6 +114,11 @@ def latex(report: Report, label: str) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def plain_table(table: ResultTable) -> str:
+    """Return a table as plain text."""
+    return "".join(text for text, _ in _aligned(table))
 
 
 def notebook(report: Report) -> str:
@@ -153,8 +170,8 @@ def tests_table(report: Report, *, letters: bool) -> ResultTable:
         interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
         cells = [
             *map(ResultCell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
-            *(() if fixed else (ResultCell(_p(c.p)),)),
-            ResultCell(_p(c.corrected), best=c.significant),
+            *(() if fixed else (ResultCell(p_text(c.p)),)),
+            ResultCell(p_text(c.corrected), best=c.significant),
             *map(ResultCell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
         ]
         rows.append(tuple(cells))
@@ -234,7 +251,8 @@ def _topics(count: int) -> str:
     return f"{count} topic{'' if count == 1 else 's'}"
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
+    """Return a p value as printed."""
     if math.isnan(p):
         return NOTHING
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
@@ -274,7 +292,8 @@ def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
         yield line[-1][0].rstrip() + "\n", line[-1][1]
 
 
-def _markdown(table: ResultTable) -> str:
+def markdown_table(table: ResultTable) -> str:
+    """Return a table in Markdown."""
     rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
     rows = [[_escaped_markdown(h) for h in table.header], rule]
     for row in table.rows:
@@ -297,7 +316,7 @@ def _html(table: ResultTable) -> str:
 
 
 def _latex_cell(cell: ResultCell) -> str:
-    text = _escaped_latex(cell.text)
+    text = latex_text(cell.text)
     shown = rf"\textbf{{{text}}}" if cell.best else text
     # \rlap takes no room, so the digits of a column end below each other.
     return rf"{shown}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else shown
@@ -307,14 +326,15 @@ def _caption(report: Report) -> str:
     topics = f"Means over {_topics(len(report.topics))}"
     if not report.comparisons:
         return topics + "."
-    testing = rf"{_escaped_latex(str(report.testing))}, $p \le {report.testing.alpha:g}$"
+    testing = rf"{latex_text(str(report.testing))}, $p \le {report.testing.alpha:g}$"
     if report.baseline is None:
         return rf"{topics}. Superscripts: significantly better than that system (all pairs; {testing})."
     return (
-        rf"{topics}. Each system was tested against the baseline {_escaped_latex(report.baseline)} ({testing}); "
+        rf"{topics}. Each system was tested against the baseline {latex_text(report.baseline)} ({testing}); "
         "superscripts: significantly better than that system."
     )
 
 
-def _escaped_latex(text: str) -> str:
+def latex_text(text: str) -> str:
+    """Return a text with LaTeX's special characters escaped."""
     return "".join(LATEX.get(character, character) for character in " ".join(text.split()))

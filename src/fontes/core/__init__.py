@@ -6,7 +6,7 @@ from .errors import FontesError, IndexFormatError, InputError, MissingExtraError
 from .expression import pipeline, tunable
 from .parameters import Parameter, parameters
 from .part import Part, stages
-from .progress import Progress, ProgressCallback, silent
+from .progress import Progress, ProgressCallback, show, silent
 from .qrels import Qrels
 from .ranking import Ranking, order_keys
 from .registry import Registry
@@ -14,6 +14,7 @@ from .renamed import renamed
 from .run import Run
 from .stage import Cut, Pipeline, Scaled, Stage, Sum
 from .strings import Strings, utf8
+from .tabular import Tabular
 from .values import Doc, Documents, Explanation, Hit, Topic, Topics, Turn
 
 __all__ = [
@@ -41,12 +42,14 @@ __all__ = [
     "Stage",
     "Strings",
     "Sum",
+    "Tabular",
     "Topic",
     "Topics",
     "Turn",
     "order_keys",
     "parameters",
     "pipeline",
+    "show",
     "silent",
     "stages",
     "tunable",

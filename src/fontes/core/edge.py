@@ -1,4 +1,4 @@
-"""Registry of file readers, so that values can be made from a path wherever they are accepted."""
+"""Registry of file readers and writers, so that values can be made from a path wherever they are accepted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .errors import ParameterError
 GROUP = "fontes.formats"
 readers: dict[str, Callable[..., Any]] = {}
 """By what is read ("corpus", "topics", "qrels", "run"), the function from a path to the value."""
+writers: dict[str, Callable[..., None]] = {}
+"""By what is written, the function from a value and a path."""
 
 
 def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
@@ -27,10 +29,24 @@ def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
         InputError: The file cannot be read.
         ParameterError: No reader of this kind is installed.
     """
-    if kind not in readers:
+    return _function(readers, kind, path)(os.fspath(path), **options)
+
+
+def write(kind: str, value: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write a value to the file at `path`; the kinds are those of `read`, the options those of the writer.
+
+    Raises:
+        InputError: The file cannot be written.
+        ParameterError: No writer of this kind is installed.
+    """
+    _function(writers, kind, path)(value, os.fspath(path), **options)
+
+
+def _function(known: dict[str, Callable[..., Any]], kind: str, path: object) -> Callable[..., Any]:
+    if kind not in known:
         for point in entry_points(group=GROUP):
             if point.dist is not None and point.dist.name == "fontes":
                 import_module(point.module)
-    if kind not in readers:
-        raise ParameterError(f"{path}: nothing that reads a {kind} is installed")
-    return readers[kind](os.fspath(path), **options)
+    if kind not in known:
+        raise ParameterError(f"{path}: nothing that reads or writes a {kind} is installed")
+    return known[kind]

@@ -226,7 +226,8 @@ class _Builder(PythonText):
         parameter = known[name]
         path = f"{label}__{parameter.name}"
         if _tunes(node):
-            return self._tuned(path, parameter, node, parameter.default)
+            needed = parameter.default is None and isinstance(parameter.range, list) and None not in parameter.range
+            return self._tuned(path, parameter, node, parameter.range[0] if needed else parameter.default)
 
         def entry(key: str, item: ast.expr) -> Any:
             return self._tuned(f"{path}.{key}", parameter, item, parameter.entry) if _tunes(item) else self._value(item)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
+from html import escape
+from importlib import import_module
+from typing import Any, TypeAlias
+
+EVERY = 0.1  # least seconds between two changes of a bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +108,40 @@ def lines(write: Callable[[str], None], *, steps: bool = True, every: float = 10
             write(str(progress))
 
     return report
+
+
+def show(progress: Progress) -> None:
+    """Show progress: `index.bm25()(topics, progress=ft.core.show)`.
+
+    A Jupyter notebook shows a bar for each piece of work; elsewhere lines go to standard error, as `lines` writes them.
+    """
+    shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    (_bar if hasattr(shell, "kernel") else _to_standard_error())(progress)
+
+
+@cache
+def _to_standard_error() -> ProgressCallback:
+    return lines(lambda line: print(line, file=sys.stderr, flush=True))
+
+
+_bars: dict[str, tuple[Any, float, float]] = {}  # by task: the displayed bar, when it changed, and the seconds it shows
+
+
+def _bar(progress: Progress) -> None:
+    handle, changed, seconds = _bars.get(progress.task, (None, 0.0, 0.0))
+    if progress.seconds < seconds:  # of work that was interrupted
+        handle, changed = None, 0.0
+    if not progress.finished and time.monotonic() - changed < EVERY:
+        return
+    display = import_module("IPython.display")
+    value = "" if progress.fraction is None else f' value="{progress.fraction:.4f}"'
+    shown = "" if progress.finished else f"<progress{value}></progress> "
+    html = display.HTML(f"{shown}<code>{escape(str(progress))}</code>")
+    if handle is None:
+        handle = display.display(html, display_id=True)
+    else:
+        handle.update(html)
+    if progress.finished:
+        _bars.pop(progress.task, None)
+    else:
+        _bars[progress.task] = handle, time.monotonic(), progress.seconds

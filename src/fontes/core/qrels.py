@@ -11,12 +11,13 @@ from .checks import grade_of, string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .table import Table
+from .tabular import Tabular, is_frame
 
 NO_GROUP = ("0", "Q0", "")
 GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
 
 
-class Qrels(Mapping[str, Mapping[str, int]]):
+class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
     """Judgments: a mapping from topic id to document id to grade. Immutable.
 
     The second column of TREC qrels is kept as a group. Documents of one topic with the same group form an evidence *set*, which
@@ -53,7 +54,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         """Convert a value to Qrels.
 
         Args:
-            value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns such as
+            value: Qrels, a mapping from topic id to a mapping from document id to grade, a table (columns such as
                 query_id or qid, doc_id, docno or cord_uid, and relevance or label, by default 1), an iterable of (topic id,
                 document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id stands for its
                 digits.
@@ -72,7 +73,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         if isinstance(value, Qrels):
             return value
         rows: Iterable[tuple[Any, Any, Any]]
-        if hasattr(value, "columns"):
+        if is_frame(value):
             return cls(Table.of_frame(value).judgments())
         if isinstance(value, Mapping):
             rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
@@ -118,6 +119,12 @@ class Qrels(Mapping[str, Mapping[str, int]]):
     def to_dict(self) -> dict[str, dict[str, int]]:
         """Return grades by topic id and document id."""
         return {t: dict(g) for t, g in self._grades.items()}
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns query_id, group, doc_id, relevance, one row as in `rows`."""
+        rows = list(self.rows())
+        names = ("query_id", "group", "doc_id", "relevance")
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def __getitem__(self, topic_id: str) -> Mapping[str, int]:
         return MappingProxyType(self._grades[topic_id])

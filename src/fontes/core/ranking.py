@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .html import of_ranking
 from .strings import Strings
+from .tabular import Tabular
 from .values import Doc, Documents, Hit, Topic
 
 SNIPPET = 240  # characters of a text without a picked passage
 
 
-class Ranking(Sequence[Hit]):
+class Ranking(Tabular, Sequence[Hit]):
     """The documents of one topic, best first."""
 
     __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "_total", "topic")
@@ -88,12 +89,23 @@ class Ranking(Sequence[Hit]):
             before: Text before a matching word.
             after: Text after it.
         """
+        return self._snippets(self.docs(), before, after)
+
+    def _snippets(self, docs: list[Doc], before: str = "**", after: str = "**") -> list[str]:
         snippets: Any = getattr(self._known(), "snippets", None)
-        docs = self.docs()
         if snippets is None:
             return [doc.text[:SNIPPET] for doc in docs]
         query = self.topic.text if self.topic.query is None else self.topic
         return [piece.marked(before, after) for piece in snippets([(query, doc) for doc in docs])]
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns query_id, doc_id, score, rank (counted from 1)."""
+        return {
+            "query_id": [self.topic.id] * len(self),
+            "doc_id": self.ids,
+            "score": self._scores,
+            "rank": np.arange(1, len(self) + 1),
+        }
 
     def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
         """Count the documents by their values in some columns of the index.
@@ -133,10 +145,12 @@ class Ranking(Sequence[Hit]):
         if not -len(self) <= rank < len(self):
             raise IndexError(rank)
         rank %= len(self)
-        return Hit(self._ids[int(self._codes[rank])], float(self._scores[rank]), rank + 1)
+        hit = Hit(self._ids[int(self._codes[rank])], float(self._scores[rank]), rank + 1)
+        return hit if self._documents is None else hit._of(self)
 
     def __iter__(self) -> Iterator[Hit]:
-        return map(Hit, self.ids, self._scores.tolist(), range(1, len(self) + 1))
+        hits = map(Hit, self.ids, self._scores.tolist(), range(1, len(self) + 1))
+        return hits if self._documents is None else (hit._of(self) for hit in hits)
 
     def __len__(self) -> int:
         return len(self._codes)

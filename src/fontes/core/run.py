@@ -12,16 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import real, string_of
-from .edge import read
+from .edge import read, write
 from .errors import InputError, ParameterError
 from .html import of_run
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .strings import Strings
 from .table import Table
+from .tabular import Tabular, is_frame
 from .values import Documents, Topic, Topics
 
+LINES = 25  # a run of more topics and documents is printed by its head
 
-class Run(Mapping[str, "Ranking"]):
+
+class Run(Tabular, Mapping[str, "Ranking"]):
     """Results of a system: a mapping from topic id to a `Ranking`. Immutable.
 
     A ranking is ordered by score, descending, then by document id, descending as strings: the order of trec_eval. A topic
@@ -88,7 +91,7 @@ class Run(Mapping[str, "Ranking"]):
 
         Args:
             value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
-                pandas DataFrame (columns such as query_id or qid, doc_id or docno, and score), an iterable of (topic id,
+                DataFrame, Arrow table or the like (columns such as query_id, doc_id and score), an iterable of (topic id,
                 document id, score), or the path of a file. A whole number as an id stands for its digits.
             topics: The run's topics, if known; else a topic has its id alone.
 
@@ -101,15 +104,16 @@ class Run(Mapping[str, "Ranking"]):
         if isinstance(value, (str, os.PathLike)):
             run: Run = read("run", value)
             return run
-        if isinstance(value, Mapping):
-            rows: Iterable[tuple[Any, Any, Any]] = (
+        rows: Iterable[tuple[Any, Any, Any]]
+        if is_frame(value):
+            rows = Table.of_frame(value).results()
+        elif isinstance(value, Mapping):
+            rows = (
                 (t, d, s)
                 for t, ranking in value.items()
                 for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
             )
             topics = topics or Topics(Topic(string_of(t, "topic id", "the run"), "") for t in value)
-        elif hasattr(value, "columns"):
-            rows = Table.of_frame(value).results()
         elif isinstance(value, Iterable):
             rows = value
         else:
@@ -308,6 +312,27 @@ class Run(Mapping[str, "Ranking"]):
         rows = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)
         return self._with_rows(bounds, self._codes[rows], self._scores[rows], self._matches)
 
+    def head(self, n: int = 5, k: int = 3) -> Run:
+        """Return the best `k` documents of the first `n` topics, to look at; `print` shows those of a longer run too.
+
+        Raises:
+            ParameterError: `n` or `k` is below 0.
+        """
+        if n < 0:
+            raise ParameterError(f"the first n topics: n must be 0 or more, not {n}")
+        best, topics = self.top(k), Topics(list(self.topics.values())[:n])
+        rows = slice(0, int(best._bounds[len(topics)]))
+        return Run(
+            topics,
+            self._ids,
+            best._bounds[: len(topics) + 1],
+            best._codes[rows],
+            best._scores[rows],
+            documents=self.documents,
+            provenance=self.provenance,
+            matches=self._matches,
+        )
+
     def facets(self, *columns: str) -> dict[str, dict[str, dict[Any, int]]]:
         """Return the document counts of each topic by column and value; see `Ranking.facets`."""
         return {topic_id: ranking.facets(*columns) for topic_id, ranking in self.items()}
@@ -327,19 +352,24 @@ class Run(Mapping[str, "Ranking"]):
             t: dict(zip(names[a:b], values[a:b], strict=True)) for t, a, b in zip(self.topics, bounds, bounds[1:], strict=False)
         }
 
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the columns query_id, doc_id, score, rank (counted from 1)."""
-        import pandas as pd
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the run as a Parquet file with the columns of `to_columns`, which `Run.of(path)` reads back.
 
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            InputError: The file cannot be written.
+        """
+        write("run", self, path, format="parquet")
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns query_id, doc_id, score, rank (counted from 1)."""
         sizes = np.diff(self._bounds)
-        return pd.DataFrame(
-            {
-                "query_id": np.repeat(np.array(list(self.topics), dtype=object), sizes),
-                "doc_id": self._ids.take(self._codes),
-                "score": self._scores,
-                "rank": np.arange(self.rows) - np.repeat(self._bounds[:-1], sizes) + 1,
-            }
-        )
+        return {
+            "query_id": np.repeat(np.array(list(self.topics), dtype=object), sizes),
+            "doc_id": self._ids.take(self._codes),
+            "score": self._scores,
+            "rank": np.arange(self.rows) - np.repeat(self._bounds[:-1], sizes) + 1,
+        }
 
     def __getitem__(self, topic_id: str) -> Ranking:
         i = self._position[topic_id]
@@ -368,6 +398,13 @@ class Run(Mapping[str, "Ranking"]):
 
     def _repr_html_(self) -> str:
         return of_run(self)
+
+    def __str__(self) -> str:
+        shown = self if len(self) + self.rows <= LINES else self.head()
+        lines = [repr(self)]
+        for ranking in shown.values():
+            lines += [f"{ranking.topic.id}  {ranking.topic.text}".rstrip(), *filter(None, [str(ranking)])]
+        return "\n".join([*lines, "…"] if shown.rows < self.rows or len(shown) < len(self) else lines)
 
     def __repr__(self) -> str:
         return f"Run({len(self)} topics, {self.rows} documents)"

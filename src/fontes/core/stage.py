@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -18,6 +19,7 @@ from .part import Names, Part, fields, indexes_of, walk
 from .progress import ProgressCallback, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
+from .where import both
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -35,6 +37,8 @@ class Stage(Part, ABC, Generic[A, B]):
     """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
     keeps_rankings: ClassVar[bool] = False
     """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
+    starts_from_scores: ClassVar[bool] = False
+    """Whether the first part of a stage's explanation is the document's score in the run, which the stages before explain."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -103,14 +107,16 @@ class Stage(Part, ABC, Generic[A, B]):
         """
         self.require(Topics, Run, "search")
         topic = topic_of(query)
-        if k not in self._cuts:
+        cut = self._cuts.get(k)
+        if cut is None:
             self._cuts.clear()
-            self._cuts[k] = self % k
-        ranking: Ranking = self._cuts[k](topic)[topic.id]
+            self._cuts[k] = cut = self % k
+        run: Any = cut(topic)  # of a local name: another thread may search with another k
+        ranking: Ranking = run[topic.id]
         return ranking
 
     @cached_property
-    def _cuts(self) -> dict[int, Stage[A, Any]]:
+    def _cuts(self) -> dict[int, Stage[Any, Any]]:
         """Last stage cut by `search`, by k, whose cached values serve the next query."""
         return {}
 
@@ -259,9 +265,14 @@ class Pipeline(Stage[Any, Any]):
         topic = topic_of(query)
         *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if before:
-            output = Pipeline(tuple(before))(topic)
+            first = Pipeline(tuple(before)) if before[1:] else before[0]
+            output = first(topic)
             if isinstance(output, Run):
-                return last.explain_in(output, topic.id, doc_id)
+                explained = last.explain_in(output, topic.id, doc_id)
+                if last.starts_from_scores and explained.parts:
+                    with suppress(PipelineError):
+                        return replace(explained, parts=(first.explain(topic, doc_id), *explained.parts[1:]))
+                return explained
             topic = output[topic.id]
         return last.explain(topic, doc_id)
 
@@ -344,6 +355,32 @@ class Sum(Stage[Any, Run]):
     @property
     def _label(self) -> str:
         return repr(self)
+
+
+def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
+    """Return the stage with a filter on each of its retrievers, beside their own; the stage itself for None.
+
+    Raises:
+        ParameterError: The filter is wrong, or nothing in the stage searches an index.
+    """
+    if where is None:
+        return stage
+
+    def with_filter(part: Part) -> Part:
+        return part.with_(where=both(getattr(part, "where"), where)) if _is_retriever(part) else part  # noqa: B009
+
+    filtered: Any = stage.map(with_filter)
+    if filtered is stage:
+        raise ParameterError(f"where: there is nothing in {stage!r} that searches an index")
+    for part in walk(filtered):
+        if _is_retriever(part):
+            part.check()
+    return filtered  # type: ignore[no-any-return]
+
+
+def _is_retriever(part: Part) -> bool:
+    """Whether a part takes a filter on what it returns; the condition of a boost is none."""
+    return "where" in part.params() and getattr(part, "takes", Topics) is Topics
 
 
 def topic_of(query: Any) -> Topic:

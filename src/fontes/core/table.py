@@ -1,4 +1,4 @@
-"""Tables with a header, from files and pandas: topics, judgments and results by column name."""
+"""Tables with a header, from files and DataFrames: topics, judgments and results by column name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from .checks import grade_of, is_missing, string_of
 from .errors import InputError
 from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
+from .tabular import rows_of
 
 
 class Cell(str):
@@ -46,8 +47,9 @@ class Table:
 
     @classmethod
     def of_frame(cls, frame: Any) -> Table:
-        """Return the table of a pandas DataFrame."""
-        return cls("the DataFrame", frame.columns, enumerate(frame.itertuples(index=False, name=None), 1), "row")
+        """Return the table of a frame, as `tabular.is_frame` knows them."""
+        names, rows = rows_of(frame)
+        return cls("the DataFrame", names, enumerate(rows, 1), "row")
 
     @property
     def where(self) -> str:

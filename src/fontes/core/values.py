@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from .checks import string_of
 from .edge import read
@@ -13,6 +13,10 @@ from .errors import InputError, ParameterError
 from .html import of_explanation
 from .query import Group
 from .table import Table
+from .tabular import Tabular, is_frame
+
+if TYPE_CHECKING:
+    from .ranking import Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,14 @@ class Documents(Protocol):
         ...
 
 
-class Hit(NamedTuple):
-    """One document of a ranking.
+class _Hit(NamedTuple):
+    id: str
+    score: float
+    rank: int
+
+
+class Hit(_Hit):
+    """One document of a ranking: a tuple of id, score and rank.
 
     Attributes:
         id: The document's id.
@@ -53,9 +63,35 @@ class Hit(NamedTuple):
         rank: Its rank, counted from 1.
     """
 
-    id: str
-    score: float
-    rank: int
+    _ranking: Ranking | None = None
+
+    @property
+    def doc(self) -> Doc:
+        """The document.
+
+        Raises:
+            InputError: The run does not know its documents, or the hit is of no ranking.
+        """
+        (doc,) = self._known()._known().docs([self.id])
+        return doc
+
+    @property
+    def snippet(self) -> str:
+        """The passage of the text that best fits the topic, as in `Ranking.snippets`; raises as `doc`."""
+        (snippet,) = self._known()._snippets([self.doc])
+        return snippet
+
+    def _of(self, ranking: Ranking) -> Self:
+        self._ranking = ranking
+        return self
+
+    def _known(self) -> Ranking:
+        if self._ranking is None:
+            raise InputError(f"the hit '{self.id}' knows no documents; run.with_(documents=index) tells a run its own")
+        return self._ranking
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hit, tuple(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +140,7 @@ class Topic:
     query: Group | None = None
 
 
-class Topics(Mapping[str, Topic]):
+class Topics(Tabular, Mapping[str, Topic]):
     """Topics by id, in their original order. Immutable."""
 
     __slots__ = ("_topics",)
@@ -128,9 +164,9 @@ class Topics(Mapping[str, Topic]):
         """Convert a value to Topics.
 
         Args:
-            value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a pandas DataFrame (columns
-                such as qid, query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of
-                strings (ids "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
+            value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a table (columns such as qid,
+                query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of strings (ids
+                "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
 
         Raises:
             InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice.
@@ -143,10 +179,10 @@ class Topics(Mapping[str, Topic]):
             return cls([Topic("1", value)])
         if isinstance(value, os.PathLike):
             return cls.read(value)
+        if is_frame(value):
+            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
         if isinstance(value, Mapping):
             return cls(t if isinstance(t, Topic) else _topic((i, t), n) for n, (i, t) in enumerate(value.items(), 1))
-        if hasattr(value, "columns"):
-            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
         if isinstance(value, Iterable):
             return cls(_topic(item, number) for number, item in enumerate(value, 1))
         raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
@@ -186,6 +222,13 @@ class Topics(Mapping[str, Topic]):
                 f"none of the topics has judgments; topic ids are such as '{own}', those of the qrels such as '{other}'"
             )
         return judged
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns query_id, text, description, narrative."""
+        topics = self._topics.values()
+        return {"query_id": list(self)} | {
+            name: [getattr(topic, name) for topic in topics] for name in ("text", "description", "narrative")
+        }
 
     def __getitem__(self, topic_id: str) -> Topic:
         return self._topics[topic_id]

@@ -2,6 +2,7 @@
 
 from .collection import Collection
 from .experiment import Experiment
+from .metadata import metadata_of
 from .systems import compare
 
-__all__ = ["Collection", "Experiment", "compare"]
+__all__ = ["Collection", "Experiment", "compare", "metadata_of"]

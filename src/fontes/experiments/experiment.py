@@ -32,6 +32,7 @@ from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels
 from ..measures import DEFAULT, parse
 from ..storage.files import reading
 from .collection import Collection
+from .measurements import tracker
 from .problems import NOTHING, Problems, System
 from .provenance import Check, hash_of, hash_of_dataset, read_lock
 from .runner import FORMS, LOCK, Plan, run
@@ -114,6 +115,7 @@ class FileTable(TomlTable):
     """The whole file. A system is an expression, or the table of a run."""
 
     output: str | None = Text
+    measurements: bool = False
     collection: CollectionTable = CollectionTable()
     index: IndexTable = IndexTable()
     systems: dict[str, str | RunTable] = {}
@@ -163,6 +165,7 @@ class ExperimentFile:
             self.measures = tuple(map(parse, self._table.report.measures))
         self.forms = tuple(self._table.report.forms)
         self.baseline = self._table.report.baseline
+        self.measurements = self._table.measurements
         self.testing = self._testing()
 
     def _error(self, table: str, problem: str) -> InputError:
@@ -430,6 +433,9 @@ class Experiment:
         file, sources, title = self._file, self._file.sources, str(self._file.path)
         for system in self._systems.stages.values():
             problems.look_at(system)
+        with problems.collected():
+            if file.measurements:
+                tracker()
         data = self._data(problems)
         documents, topics, qrels = None, None, None
         with problems.collected():
@@ -457,6 +463,7 @@ class Experiment:
             data=data,
             indexes=None if file.index.folder is None else file.path.parent / Path(file.index.folder).expanduser(),
             forms=file.forms,
+            measurements=file.measurements,
         )
 
     def _made(self, collection: Collection) -> Mapping[str, System]:
@@ -512,8 +519,8 @@ def _judged(sources: Sources, qrels: Qrels) -> Topics:
 
 
 def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The file without keys that affect no number: folders and report formats."""
+    """The file without keys that affect no number: folders, report formats and measurements."""
     places = {"index": "folder", "report": "forms"}
-    tables = {table: values for table, values in raw.items() if table != "output"}
+    tables = {table: values for table, values in raw.items() if table not in ("output", "measurements")}
     shorter = {table: {k: v for k, v in values.items() if k != places.get(table)} for table, values in tables.items()}
     return {table: values for table, values in shorter.items() if values}

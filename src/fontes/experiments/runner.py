@@ -24,6 +24,7 @@ from ..storage.files import write
 from ..storage.links import links_in
 from ..storage.locks import locked
 from .collection import Collection
+from .measurements import measuring
 from .problems import System, is_inside
 from .provenance import hash_of, lock_of
 from .systems import Cache, Searches
@@ -50,6 +51,7 @@ class Plan:
         indexes: The folder of indexes; None for `indexes` in the folder of results.
         forms: Formats of the report.
         pages: Makes further pages by file name.
+        measurements: Whether the lock has time, memory and energy, by tirex-tracker.
     """
 
     title: str
@@ -66,6 +68,7 @@ class Plan:
     indexes: Path | None = None
     forms: tuple[str, ...] = FORMS
     pages: Callable[[Results], Mapping[str, str]] = field(default=lambda results: {})
+    measurements: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,13 @@ def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Result
     """
     documents = plan.documents or Collection([], folder)
     with alone(folder):
-        with work(ray=False):  # a cluster does not read every collection
-            systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
-        actors = cluster()
-        with nullcontext() if actors is None else actors.joined_here("the experiment"):
-            runs = _made(plan, systems, Cache(folder / "cache"), progress)
-        return _written(plan, systems, Results(folder, runs, _report(plan, runs)))
+        with measuring(plan.measurements) as measurements:
+            with work(ray=False):  # a cluster does not read every collection
+                systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
+            actors = cluster()
+            with nullcontext() if actors is None else actors.joined_here("the experiment"):
+                runs = _made(plan, systems, Cache(folder / "cache"), progress)
+        return _written(plan, systems, Results(folder, runs, _report(plan, runs)), measurements)
 
 
 def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
@@ -159,7 +163,7 @@ def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
     return report_of(measured, plan.qrels, plan.measures, topics=topics, baseline=baseline, testing=plan.testing)
 
 
-def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Results:
+def _written(plan: Plan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
@@ -187,6 +191,8 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Res
             len(report.topics) if report is not None else len(plan.topics or ()),
         )
         lock["seed"] = plan.testing.seed
+        if measurements:
+            lock["measurements"] = dict(measurements)
         finish(lock)
     return Results(folder, results.systems, report, tuple(files), lock)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..core.renamed import renamed
 from .corpus import Corpus, IterableCorpus, read_corpus, with_prefix
 from .format import File, Format, formats_for
+from .ir_metadata import read_metadata
 from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "IterableCorpus",
     "formats_for",
     "read_corpus",
+    "read_metadata",
     "read_qrels",
     "read_run",
     "read_topics",

@@ -53,12 +53,14 @@ def run_width(file: File) -> int:
     return len(file.head.lstrip().split(b"\n", 1)[0].split())
 
 
-def read_run_columns(source: InputFile, width: int, topics: Topics) -> Run:
+def read_run_columns(source: InputFile, width: int, topics: Topics, before: int = 0) -> Run:
     """Read a run of 6 or 3 columns, with `topics` first, then those found only in the file.
 
-    Raises InputError for another number of columns, a score that is no number or NaN, or a repeated document.
+    `before` lines were read already. Raises InputError for another number of columns, a score that is no number or NaN, or a
+    repeated document.
     """
     rows = _RunRows(source.name, width, topics)
+    rows.blanks = [0] * before
     for block in source.blocks(BLOCK):
         rows.add(block)
     return rows.run()

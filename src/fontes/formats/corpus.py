@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
+from ..core.tabular import is_frame, rows_of
 from ..storage.files import STANDARD
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .packed import Packing, packed_columns
 from .records import USUAL, Fields, doc_from
+from .sheets import cell_value
 
 Portion: TypeAlias = list[Doc] | Packing
 Item = TypeVar("Item")
@@ -202,9 +204,13 @@ class IterableCorpus:
 
     def _items(self) -> Iterable[Any]:
         source: Any = self._source
-        if hasattr(source, "to_dict") and hasattr(source, "columns"):
+        if not is_frame(source):
+            return source.items() if isinstance(source, Mapping) else source
+        if hasattr(source, "itertuples"):  # pandas
             return source.astype(object).where(source.notna(), None).to_dict("records")  # type: ignore[no-any-return]
-        return source.items() if isinstance(source, Mapping) else source
+        names, rows = rows_of(source)
+        places = [f"documents, column '{name}'" for name in names]
+        return (dict(zip(names, map(cell_value, cells, places), strict=True)) for cells in rows)
 
 
 @overload
@@ -238,7 +244,8 @@ def read_corpus(
     Args:
         source: A file (.gz is decompressed) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for standard
             input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id, text) or
-            (id, title, text); a mapping from id to text; or a pandas DataFrame with such columns.
+            (id, title, text); a mapping from id to text; or a table with such columns: a DataFrame of pandas or polars, an
+            Arrow table, a relation of DuckDB, a dataset of Hugging Face.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
             id the path inside the folder); by default detected from name and content.
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by

@@ -16,7 +16,7 @@ from ..core import InputError, ParameterError
 from ..core.errors import InputWarning
 from ..storage.files import BUFFER
 
-REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors replace ignores such bytes"
+REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors replace puts U+FFFD in place of such bytes"
 UTF8, CP1252 = "utf-8", "cp1252"
 ERRORS = ("strict", "replace")
 BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", *(bytes((0x80, version)) for version in range(2, 6)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from .corpus import read_corpus
 from .decoding import ReadingOptions, reading_of
 from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
+from .ir_metadata import header_of
 
 
 def read_topics(
@@ -158,7 +160,13 @@ def write_qrels(qrels: object, path: str | Path, format: str = KINDS["qrels"].fi
     write_bytes(path, format_named(format, "write", "qrels").write_qrels(Qrels.of(qrels)))
 
 
-def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = KINDS["run"].first) -> None:
+def write_run(
+    run: object,
+    path: str | Path,
+    tag: str = "fontes",
+    format: str = KINDS["run"].first,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
     """Write a run.
 
     Scores have enough digits to restore the float32 values, ranks count from 1, and rows are in canonical order, so equal runs
@@ -168,16 +176,20 @@ def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = 
         run: Any value that `Run.of` accepts.
         path: The file, compressed if its name ends in .gz; "-" is standard output.
         tag: One word, the last column of TREC's form.
-        format: "trec" (six columns), "msmarco" (three), "checkthat" (a list a topic), or another format's name.
+        format: "trec" (six columns), "msmarco" (three), "checkthat" (a list a topic), "parquet", or another format's name.
+        metadata: A header of ir_metadata for "trec", such as `fontes.experiments.metadata_of(run)`; `read_metadata` reads it.
 
     Raises:
         InputError: An id contains white space, or writing fails.
-        ParameterError: The tag is not one word, or the format cannot be written.
+        ParameterError: The tag is not one word, the format cannot be written, or has no place for metadata.
     """
     chosen = format_named(format, "write", "run")
     if tag.split() != [tag] or SURROGATE.search(tag):
         raise ParameterError(f"the tag '{tag}' must be one word")
-    write_bytes(path, chosen.write_run(Run.of(run), tag))
+    if metadata is not None and chosen.name != KINDS["run"].first:
+        raise ParameterError(f"metadata= is a header of the format '{KINDS['run'].first}', not of '{chosen.name}'")
+    header = [] if metadata is None else [header_of(metadata)]
+    write_bytes(path, chain(header, chosen.write_run(Run.of(run), tag)))
 
 
 def write(kind: str, value: Any, path: str | Path, format: str | None = None, tag: str = "fontes") -> None:
@@ -223,3 +235,4 @@ def _check_filled(kind: str, values: Topics | Qrels, path: str | Path) -> None:
 
 
 edge.readers.update(corpus=read_corpus, topics=read_topics, qrels=read_qrels, run=read_run)
+edge.writers.update(corpus=write_corpus, topics=write_topics, qrels=write_qrels, run=write_run)

@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import IO, Any
 
-from ..core import Doc, InputError, MissingExtraError, Qrels, Topic
+from ..core import Doc, InputError, MissingExtraError, Qrels, Run, Topic, Topics
 from ..core.checks import is_missing
 from ..core.table import Table
 from ..storage.files import MAX_PIECE
@@ -106,7 +106,7 @@ class Xlsx(Sheet, name="xlsx"):
 
 
 class Parquet(Sheet, name="parquet"):
-    """Documents, topics or judgments in a Parquet file, with columns named as in "csv"."""
+    """Documents, topics, judgments or a run in a Parquet file, with columns named as in "csv"."""
 
     endings = (".parquet", ".pq")
     magic = b"PAR1"
@@ -129,6 +129,23 @@ class Parquet(Sheet, name="parquet"):
 
         return header, _rows(name, "Parquet file", rows(), len(header))
 
+    def read_run(self, file: File, topics: Topics) -> Run:
+        with self._table(file) as (header, rows):
+            table = Table(file.name, header, rows, "row")
+            try:
+                return Run.of(table.results(), topics)
+            except InputError as error:
+                raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
+
+    def write_run(self, run: Run, tag: str) -> Iterator[bytes]:
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise MissingExtraError.of("pyarrow", "parquet", "writing Parquet") from error
+        sink = pyarrow.BufferOutputStream()
+        pyarrow.parquet.write_table(run.to_arrow(), sink)
+        yield sink.getvalue().to_pybytes()
+
 
 def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
     """Yield non-blank rows with JSON values, one per column."""
@@ -138,7 +155,7 @@ def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row
         if row is None:
             return
         if any(cell is not None for cell in row[1]):
-            cells = [_value(cell, f"{name}, row {row[0]}") for cell in row[1][:width]]
+            cells = [cell_value(cell, f"{name}, row {row[0]}") for cell in row[1][:width]]
             yield row[0], cells + [None] * (width - len(cells))
 
 
@@ -154,7 +171,7 @@ def _sound(name: str, kind: str) -> Iterator[None]:
         raise InputError(f"{name}: the {kind} cannot be read ({problem[:200]})") from None
 
 
-def _value(cell: Any, where: str) -> Any:
+def cell_value(cell: Any, where: str) -> Any:
     """A cell as a JSON value: ISO dates, whole decimals as integers, None if empty; InputError for bytes."""
     match cell:
         case datetime():
@@ -162,7 +179,7 @@ def _value(cell: Any, where: str) -> Any:
         case date() | time():
             return cell.isoformat()
         case Decimal():
-            return _value(float(cell), where) if cell % 1 else int(cell)
+            return cell_value(float(cell), where) if cell % 1 else int(cell)
         case float() if math.isnan(cell):
             return None
         case bytes():
@@ -171,9 +188,9 @@ def _value(cell: Any, where: str) -> Any:
             except UnicodeDecodeError:
                 raise InputError(f"{where}: a cell holds bytes that are no text; leave its column out") from None
         case Mapping():
-            return {str(key): _value(value, where) for key, value in cell.items()}
+            return {str(key): cell_value(value, where) for key, value in cell.items()}
         case list() | tuple():
-            return [_value(value, where) for value in cell]
+            return [cell_value(value, where) for value in cell]
         case str() | int() | float():
             return cell
     return None if is_missing(cell) else str(cell)

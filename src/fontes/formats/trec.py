@@ -10,6 +10,7 @@ from ..core import Doc, InputError, Qrels, Run, Topic, Topics
 from ..storage.files import InputFile, check_length
 from .columns import TREC_QRELS, TREC_RUN, one_word, qrels_width, read_qrels_columns, read_run_columns, run_rankings, run_width
 from .format import File, Format
+from .ir_metadata import START, skip_header
 from .records import Fields
 
 OPENS = re.compile(r"<doc[\s>]", re.IGNORECASE)
@@ -165,7 +166,7 @@ class Trec(Format, name="trec"):
             case "qrels":  # the reader reports unknown columns
                 return 0.5 if qrels_width(file) == TREC_QRELS else 0.01
             case _:
-                return 0.5 if run_width(file) == TREC_RUN else 0.01
+                return 0.5 if run_width(file) == TREC_RUN or file.start.startswith(START) else 0.01
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         return sgml_docs(file, fields)
@@ -177,7 +178,8 @@ class Trec(Format, name="trec"):
         return read_qrels_columns(file, TREC_QRELS)
 
     def read_run(self, file: File, topics: Topics) -> Run:
-        return read_run_columns(file, TREC_RUN, topics)
+        header = skip_header(file)
+        return read_run_columns(file, TREC_RUN, topics, len(header))
 
     def write_qrels(self, qrels: Qrels) -> Iterator[bytes]:
         for topic_id, group, doc_id, grade in qrels.rows():

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback, silent
 from ..core.work import resources, work
-from ..storage.arrays import REMEDY, sync_folder
+from ..storage.arrays import REMEDY
 from ..storage.artifact import changed, file_table
 from ..storage.hashes import hash_json
+from ..storage.system import sync_folder
 from .build import merge_segments
 from .embeddings.encoded import merge_conflict, merge_encoded
 from .files import DELETED, entry_of, free_name, shard_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
-from ..storage.arrays import REMEDY, sync, sync_folder
+from ..storage.arrays import REMEDY, sync
 from ..storage.artifact import (
     ArtifactKind,
     FileTable,
@@ -31,6 +31,7 @@ from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from ..storage.remote import address_of
+from ..storage.system import sync_folder
 from .ciff import header_of
 from .columns.schema import Schema
 from .component import FOLDER

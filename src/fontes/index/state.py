@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
     from ..neural.sparse.splade import SparseEncoder, SpladeRetriever
+    from ..reorder import Boost
     from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
@@ -180,6 +181,7 @@ class State:
         dense = StageMethod(Dense)
         late = StageMethod(Late)
         splade = StageMethod(SpladeRetriever)
+        boost = StageMethod(Boost)
         encode = StageMethod(encode_documents)
         encoder = StageMethod(encoder_of)
     else:

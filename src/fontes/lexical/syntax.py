@@ -277,19 +277,20 @@ class _Reader:
         """A comparison of a column; text where it cannot be one."""
         types, text = self._names.columns, self._text
         clause: TypedClause
-        sign = ""
+        sign, interval = "", RANGE.match(text, at)
+        if interval is None:
+            if (match := SIGN.match(text, at)) is not None:
+                sign, at = match[0], match.end()
+            if text[at : at + 1] == '"' and ('"' in self._unclosed or CLOSING['"'].match(text, at) is None):
+                return self._phrase(at, "") or (at + 1, None)
         try:
-            if (match := RANGE.match(text, at)) is not None:
+            if (match := interval) is not None:
                 low, high = (_bound(*match.group(2, 3)), _bound(*match.group(4, 5)))
                 end = match.end()
                 clause = between(name, low, high, (match[1] == "[", match[6] == "]"), types)
             else:
-                if (match := SIGN.match(text, at)) is not None:
-                    sign, at = match[0], match.end()
                 value: str | None
-                if text[at : at + 1] == '"':
-                    if (match := CLOSING['"'].match(text, at)) is None:
-                        return self._phrase(at, "") or (at + 1, None)
+                if (match := CLOSING['"'].match(text, at)) is not None:
                     end, value = match.end(), ESCAPE.sub(r"\1", match[1])
                 else:
                     end = self._word_end(at)

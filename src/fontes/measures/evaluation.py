@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.html import table
+from ..core.tabular import Tabular
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
@@ -174,7 +175,7 @@ def measured(run: Run, qrels: Qrels, measures: Iterable[Measure]) -> Evaluation:
     )
 
 
-class Evaluation(Mapping[Measure, float]):
+class Evaluation(Tabular, Mapping[Measure, float]):
     """Result of `evaluate`: a mapping from measure to its mean over the judged topics.
 
     A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means.
@@ -238,6 +239,10 @@ class Evaluation(Mapping[Measure, float]):
         if per_topic:
             plain["per_topic"] = {str(measure): self.per_topic(measure) for measure in self}
         return plain
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the column query_id and one for each measure."""
+        return {"query_id": list(self.topic_ids)} | {str(measure): values for measure, values in self._values.items()}
 
     def __getitem__(self, measure: str | Measure) -> float:
         values = self.array(measure)

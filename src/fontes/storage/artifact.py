@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import os
@@ -20,11 +19,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.errors import FontesError, IndexFormatError
-from .arrays import Arrays, sync, sync_folder
+from .arrays import Arrays, sync
 from .hashes import hash_file, hash_json
 from .interrupts import uninterrupted
 from .links import refuse_links
 from .locks import locked
+from .system import exchange, is_at, sync_folder
 
 META = "artifact.json"  # the file with the metadata
 FileTable = dict[str, dict[str, Any]]
@@ -221,7 +221,7 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
                 with suppress(FileExistsError):
                     draft.mkdir()
                 handle = stack.enter_context(locked(draft, busy))
-                if _is_at(handle, draft):  # else another process has just committed it
+                if is_at(handle, draft):  # else another process has just committed it
                     stack.callback(_remove_empty, handle, draft)
                     break
             stack.close()
@@ -305,23 +305,16 @@ def _digest(meta: Mapping[str, Any]) -> str:
 def _remove_empty(handle: int, draft: Path) -> None:
     """Remove an empty, uncommitted draft."""
     with uninterrupted(), suppress(OSError):
-        if _is_at(handle, draft):
+        if is_at(handle, draft):
             draft.rmdir()
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open folder is at a path, without following links; FileNotFoundError if nothing is there."""
-    return os.path.samestat(os.fstat(handle), path.lstat())
 
 
 def _replaced(folder: Path, place: Path) -> Path:
     """Swap two folders and return the old one's new path. Atomic on Linux only."""
     new = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
     folder.rename(new)
-    with suppress(AttributeError):
-        here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
-        if ctypes.CDLL(None).renameat2(here, os.fsencode(new), here, os.fsencode(place), exchange) == 0:
-            return new
+    if exchange(new, place):
+        return new
     old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
     place.rename(old)
     new.rename(place)

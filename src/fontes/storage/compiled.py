@@ -126,7 +126,7 @@ def private_folder() -> Path | None:
     """
     services = [os.environ.get(name, "") for name in ("CACHE_DIRECTORY", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR")]
     folders = [Path(paths.partition(":")[0], "fontes-compiled") for paths in services if paths.startswith("/")]
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, AttributeError):  # Windows has no numbers of users
         folders.append(Path(tempfile.gettempdir(), f"fontes-compiled-{os.geteuid()}"))
     for folder in folders:
         with suppress(OSError):

@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO, cast
 from ..core import InputError
 from .interrupts import uninterrupted
 from .remote import address_of, open_at
+from .system import replace
 
 STANDARD = "-"
 BUFFER = 1 << 18
@@ -216,7 +217,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
         _write(name, place, chunks)
         if not direct:
             with _oserrors(name), uninterrupted(target):
-                place.replace(target)
+                replace(place, target)
     except BaseException:
         if not direct:
             with contextlib.suppress(OSError), uninterrupted():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ..core.errors import FontesError
 from .locks import locked
+from .system import is_alive
 
 STAGED = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # as `artifact.staging` names its folders
 WRITTEN = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # as `files.write` does, with the number of its process
@@ -56,7 +56,7 @@ def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
             if (match := STAGED.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_dir():
                 yield Leftover(entry, f"what was to become {match[1]}", is_in_use(entry), folder)
             elif (match := WRITTEN.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_file():
-                yield Leftover(entry, f"what was to become {match[1]}", _is_alive(int(match[2])), folder)
+                yield Leftover(entry, f"what was to become {match[1]}", is_alive(int(match[2])), folder)
 
 
 def is_in_use(path: Path) -> bool:
@@ -69,13 +69,3 @@ def is_in_use(path: Path) -> bool:
             except FontesError:
                 return True
     return False
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True  # somebody else's
-    return True

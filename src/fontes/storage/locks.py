@@ -1,7 +1,7 @@
 """Exclusive lock on a folder or file.
 
 It is an operating-system lock on the folder or file itself: it needs no lock file, ends with its process, and holds across
-users.
+users. On Windows it is one on a file in the user's temporary folder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.errors import FontesError
+from .system import lock_handle
 
 POLL = 0.01  # seconds between two attempts to get a lock
 
@@ -32,7 +33,7 @@ def locked(folder: Path, busy: FontesError | None = None) -> Iterator[int]:
     """
     from filelock import lock_descriptor
 
-    handle = os.open(folder, os.O_RDONLY)
+    handle = lock_handle(folder)
     try:
         if not lock_descriptor(handle, blocking=busy is None, poll_interval=POLL):
             assert busy is not None

@@ -19,6 +19,7 @@ DRIVERS = {  # by the beginning of an address: the library that reads it, and th
     "gcs": ("gcsfs", "gcs"),
     "http": ("aiohttp", "http"),
     "https": ("aiohttp", "http"),
+    "hf": ("huggingface_hub", "hf"),
 }
 OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # what `Path` makes of an address
 BLOCK = 1 << 23  # bytes that are fetched at a time
@@ -59,7 +60,7 @@ def stored_at(address: str) -> Stored:
     with reaching(address):
         facts = system.info(place)
         is_folder = facts["type"] == "directory"
-        stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "size")]
+        stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "blob_id", "size")]
         return Stored(None if is_folder else facts.get("size"), is_folder, repr([str(fact) for fact in stamp if fact]))
 
 
@@ -144,7 +145,8 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
         error = _cause(caught)
         if isinstance(error, FileNotFoundError):
             raise InputError(f"{address}: there is no such file or folder") from None
-        kind, status = type(error).__name__, getattr(error, "status", None)
+        response = getattr(error, "response", None)
+        kind, status = type(error).__name__, getattr(error, "status", getattr(response, "status_code", None))
         said = " ".join(str(error).split()) or kind
         if isinstance(error, PermissionError) or "Credentials" in kind or status in REFUSED:
             scheme = address.partition(":")[0]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Run, Stage, Topics
 from ..core.parameters import parameters
 from ..core.part import walk
+from ..core.tabular import Tabular
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, drawn
 from .space import Choices
@@ -68,7 +69,7 @@ class TunedFold:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuning:
+class Tuning(Tabular):
     """Result of `tune`.
 
     Args:
@@ -198,6 +199,11 @@ class Tuning:
         if trials:
             plain["trials"] = [{"params": _plain(trial.params), "score": trial.score} for trial in self.trials]
         return plain
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return a column for each parameter, and score: a row per trial."""
+        rows = [_plain(trial.params) for trial in self.trials]
+        return {name: [row[name] for row in rows] for name in self.space} | {"score": [trial.score for trial in self.trials]}
 
     def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
         """Plot the mean as a curve over one parameter or a map over two, with the choices of the folds.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
+from ..core.tabular import Tabular
 from ..fusion.fusing import WEIGHTED, FusionMethod, weighted
 from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.measure import Measure
@@ -43,7 +44,7 @@ class WeightsFold:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedWeights:
+class LearnedWeights(Tabular):
     """Result of `fit_weights`.
 
     Args:
@@ -62,6 +63,17 @@ class LearnedWeights:
     trained: float
     folds: tuple[WeightsFold, ...]
     run: Run
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns fold, weight1 and so on, trained, score, topics (their number): a row per fold."""
+        weights = zip(*(fold.weights for fold in self.folds), strict=True)
+        return {
+            "fold": list(range(1, len(self.folds) + 1)),
+            **{f"weight{number}": list(values) for number, values in enumerate(weights, 1)},
+            "trained": [fold.trained for fold in self.folds],
+            "score": [fold.score for fold in self.folds],
+            "topics": [len(fold.topics) for fold in self.folds],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""

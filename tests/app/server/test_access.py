@@ -42,6 +42,7 @@ def plain(path: Path) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("strips", [True, False])
+@pytest.mark.slow
 def test_a_server_answers_under_a_path_of_a_proxy(path: Path, strips: bool) -> None:
     with serving(path, root_path=PREFIX) as running, proxy(running, strips) as address, httpx.Client() as client:
         base = f"{address}{PREFIX}"
@@ -177,6 +178,7 @@ def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert not guard.has_secret({}, "", "")
 
 
+@pytest.mark.slow
 def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Path, tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "key"
     file.write_text(f"{SECRET}\n")
@@ -224,7 +226,7 @@ def test_documents_come_as_the_json_lines_that_index_reads(tmp_path: Path, kind:
         (b'{"_id": "n1", "text": "x"}\n{"text": "x"}', "the body, line 2: "),
         (b'{"_id": "n1", "text": "x"}\n[1]', "the body, line 2: "),
         (b'{"_id": "n1", "text": "x"}\n\xff\xfe', "the body, line 2: "),
-        (gzip.compress(LINES.encode()), "the body, line 1: "),
+        (gzip.compress(LINES.encode(), mtime=0), "the body, line 1: "),
         (b'{"documents": [{"id": "n1", "text": "x"}]}', "the body, line 1: "),
         (b"\n\n", "the body has no documents"),
         (b"", "the body has no documents"),

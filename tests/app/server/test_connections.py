@@ -160,6 +160,7 @@ def test_requests_that_never_get_complete_are_ended(server: Running) -> None:
     assert server.get("/search?q=water")["hits"]
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_left(tmp_path: Path) -> None:
     from fontes import Doc, Index
 

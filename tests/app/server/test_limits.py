@@ -297,6 +297,7 @@ def test_what_fails_inside_is_told_to_the_log_alone(path: Path, caplog: pytest.L
         assert "RuntimeError: a secret of the server" in line["error"]
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_start_says_so_in_a_sentence(path: Path, tmp_path: Path, fontes) -> None:
     with serving(path) as running:
         port = str(running.place[1])

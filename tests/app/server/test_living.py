@@ -126,6 +126,7 @@ print(anonymous() - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is of glibc")
+@pytest.mark.slow
 def test_large_arrays_give_their_memory_back_when_they_go() -> None:
     megabytes = subprocess.run([sys.executable, "-c", MEMORY, "back"], capture_output=True, text=True, check=True).stdout
     assert int(megabytes) < 8

@@ -17,6 +17,7 @@ def ids(page: Any) -> list[str]:
     return shown_ids
 
 
+@pytest.mark.slow
 def test_the_language_is_offered_where_a_text_has_operators(pages: Pages, collections: Indexes) -> None:
     harbour = collections["harbour"]
     page = pages("/?q=%2Bport+-cranes")

@@ -62,6 +62,7 @@ def test_marks_are_where_the_words_are_though_characters_before_them_take_two_un
     assert texts(page, "#reader .words mark") == ["hostile", "hostile"]
 
 
+@pytest.mark.slow
 def test_the_address_holds_the_state_so_back_forward_and_a_link_show_it_again(pages: Pages) -> None:
     page = pages(PORT)
     first = ids(page)
@@ -155,6 +156,7 @@ def test_a_reader_sees_why_a_result_is_there_and_which_terms_weigh(pages: Pages,
     assert "why" not in state(again)
 
 
+@pytest.mark.slow
 def test_two_pipelines_stand_side_by_side_with_what_only_one_has(pages: Pages, collections: Indexes) -> None:
     page = pages(PORT)
     page.select_option("#against", label="rm3")
@@ -212,6 +214,7 @@ def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> N
     assert rank.evaluate(LINES) == 1
 
 
+@pytest.mark.slow
 def test_documents_open_whose_ids_browsers_take_for_places(pages: Pages) -> None:
     page = pages("/?index=odd&q=hostile&k=20")
     for dots in (".", ".."):
@@ -329,6 +332,7 @@ def described() -> Iterator[ft.Doc]:
         yield ft.Doc(doc.id, doc.text, doc.title, {**doc.metadata, **more, "trap": f"javascript:alert({number})"})
 
 
+@pytest.mark.slow
 def test_numbers_and_dates_come_first_with_histograms_and_links_are_links(browser: Any, tmp_path: Path) -> None:
     index = ft.Index.build(described(), tmp_path / "harbour.index", analyzer="english", threads=1)
     with serving(tmp_path / "harbour.index") as running:
@@ -363,6 +367,7 @@ def test_numbers_and_dates_come_first_with_histograms_and_links_are_links(browse
         pages.close()
 
 
+@pytest.mark.slow
 def test_a_server_under_a_path_of_a_proxy_has_its_whole_page(browser: Any, collections: Indexes) -> None:
     path = Path(collections["harbour"].path)
     for strips in (True, False):

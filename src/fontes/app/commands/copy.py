@@ -13,7 +13,9 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Index")
 def copy(
-    source: Annotated[str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…).", show_default=False)],
+    source: Annotated[
+        str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…, hf://…).", show_default=False)
+    ],
     target: Annotated[str, typer.Argument(help="Where it goes: a directory, or an address.", show_default=False)],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing index.")] = False,
     json: Json = False,

@@ -60,6 +60,9 @@ def search(
     ] = None,
     output: RunOutput = "-",
     tag: Tag = "fontes",
+    ir_metadata: Annotated[
+        bool, typer.Option("--ir-metadata", help="Write a header that says how the run was made (ir_metadata).")
+    ] = False,
     ray: Ray = None,
     json: Json = False,
 ) -> None:
@@ -77,6 +80,8 @@ def search(
     refuse_exchanged(index, query)
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
+    if ir_metadata and (topics is None or json):
+        raise typer.BadParameter("--ir-metadata is the header of a run, which --topics writes, without --json")
     opened = open_index(index, analyzer, verify, partial, ray_of(ray))
     actors = opened.state.actors is not None
     if ray is not None and topics is None and not actors:
@@ -94,6 +99,7 @@ def search(
             print_hits(ranking, opened, stage)
         return
     from ...datasets import topics_of
+    from ...experiments import metadata_of
     from ...formats import write_run
 
     if k is not None or pipeline is None:
@@ -111,4 +117,4 @@ def search(
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))
     else:
-        write_run(run, output, tag=tag)
+        write_run(run, output, tag=tag, metadata=metadata_of(run) if ir_metadata else None)

@@ -14,6 +14,7 @@ from ...comparison.statistics import kappa
 from ...core.errors import InputError, ParameterError
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.qrels import Qrels
+from ...core.run import Run
 from ...core.values import Topic
 from ...formats.folder import QRELS, QUERIES
 from ...formats.format import format_named
@@ -226,6 +227,19 @@ def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Pro
             store.add_pools(ids, fingerprint, repr(pipeline), depth)
             done = first + len(topics)
             report(Progress(f"pooling with {name}", done, len(lacking), time.perf_counter() - start, "topics"))
+
+
+def pool_run(store: JudgmentStore, run: Run, name: str, depth: int) -> None:
+    """Add the `depth` best documents of a run to the pool of each topic.
+
+    Raises:
+        InputError: The run has none of the topics.
+    """
+    ids = {topic: list(islice(run[topic].ids, depth)) for topic in store.topics() if topic in run}
+    if not ids:
+        own, other = next(iter(store.topics()), "none"), next(iter(run), "none")
+        raise InputError(f"{name}: the run has none of the topics to judge; theirs are such as '{own}', its own '{other}'")
+    store.add_pools(ids, "", f"run {name}", depth)
 
 
 def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 JSON, PROBLEM = "application/json", "application/problem+json"
+FAILED = "the server failed at this request; its log says why, under the id in the header X-Request-Id"
 BY_STATUS = {
     400: "the body cannot be read",
     404: "there is nothing at this address; /docs lists all addresses",
@@ -105,6 +106,21 @@ def problem_bytes(status: int, detail: str) -> bytes:
     return to_json(Problem(type="about:blank", title=HTTPStatus(status).phrase, status=status, detail=detail))
 
 
+def problem_of(error: Exception, names: Mapping[str, str]) -> tuple[int, str]:
+    """HTTP status and sentence of an exception; arguments as for `problem_response`."""
+    if isinstance(error, RefusedError):
+        return error.status_code, str(error.detail)
+    if isinstance(error, HTTPException):
+        return error.status_code, BY_STATUS.get(error.status_code, FAILED)
+    if not isinstance(error, FontesError):
+        return 500, FAILED
+    detail = str(error)
+    for path in sorted(names, key=len, reverse=True):
+        detail = detail.replace(path, names[path])
+    is_input = isinstance(error, (InputError, ParameterError, PipelineError)) and not isinstance(error, MissingExtraError)
+    return 422 if is_input else 500, detail
+
+
 def problem_response(error: Exception, names: Mapping[str, str]) -> Response:
     """Response to an exception.
 
@@ -112,19 +128,9 @@ def problem_response(error: Exception, names: Mapping[str, str]) -> Response:
         error: The exception.
         names: Replacements for paths in its message, which clients should not see.
     """
-    status, headers = 500, None
-    detail = "the server failed at this request; its log says why, under the id in the header X-Request-Id"
-    if isinstance(error, HTTPException):
-        status, headers, detail = error.status_code, error.headers, str(error.detail)
-        if not isinstance(error, RefusedError):
-            detail = BY_STATUS.get(status, detail)
-    elif isinstance(error, FontesError):
-        detail = str(error)
-        for path in sorted(names, key=len, reverse=True):
-            detail = detail.replace(path, names[path])
-        if isinstance(error, (InputError, ParameterError, PipelineError)) and not isinstance(error, MissingExtraError):
-            status = 422
-    return Response(problem_bytes(status, detail), status, {"Cache-Control": "no-store", **(headers or {})}, PROBLEM)
+    status, detail = problem_of(error, names)
+    headers = {"Cache-Control": "no-store", **((error.headers or {}) if isinstance(error, HTTPException) else {})}
+    return Response(problem_bytes(status, detail), status, headers, PROBLEM)
 
 
 def _validation_sentence(errors: list[Any]) -> str:

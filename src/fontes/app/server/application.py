@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -24,12 +25,37 @@ REFUSALS = {"4XX": {"model": Problem, "description": "Why the request was refuse
 
 def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
     """ASGI application of a service, with more routers such as that of judging."""
+    routers = (routes.router, health.router, pages.router, routes.changing, conversations.router, *routers)
+    app = plain_application(service, routers)
+    schema = app.openapi
+    app.openapi = lambda: pages.with_examples(schema(), service)  # type: ignore[method-assign]
+    return Guard(DirectSearch(app, service), service.settings, service.metrics, service.names)
+
+
+def plain_application(
+    service: Service,
+    routers: Sequence[APIRouter],
+    beside: AbstractAsyncContextManager[object] | None = None,
+    openapi_url: str | None = "/openapi.json",
+) -> FastAPI:
+    """Application of some routers, without the guard.
+
+    Args:
+        service: The service, which runs while the application does.
+        routers: The routers.
+        beside: What else is entered and left with the application.
+        openapi_url: Address of its OpenAPI document; None for none.
+
+    Raises:
+        ParameterError: The root path is an address of a router.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running = asyncio.create_task(service.run())
         try:
-            yield
+            async with beside or contextlib.nullcontext():
+                yield
         finally:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -41,13 +67,13 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
         version=version("fontes"),
         description="Document retrieval: search, explanations, causes and conversations.",
         redirect_slashes=False,  # a redirect would need the scheme and host that a proxy hides
+        openapi_url=openapi_url,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
         responses=REFUSALS,  # type: ignore[arg-type]
     )
     app.state.service = service
-    routers = (routes.router, health.router, pages.router, routes.changing, conversations.router, *routers)
     for router in routers:
         app.include_router(router)
     used = {route.path.split("/")[1] for router in routers for route in router.routes if isinstance(route, Route)}
@@ -61,9 +87,7 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
 
     for kind in (HTTPException, FontesError, RequestValidationError, Exception):
         app.add_exception_handler(kind, problem)
-    schema = app.openapi
-    app.openapi = lambda: pages.with_examples(schema(), service)  # type: ignore[method-assign]
-    return Guard(DirectSearch(app, service), service.settings, service.metrics, service.names)
+    return app
 
 
 class DirectSearch:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import resource
 import signal
 import sys
 import time
@@ -15,9 +14,11 @@ from typing import Any
 
 import uvicorn
 from fastapi import APIRouter
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ...core.errors import FontesError
+from ...storage.system import WINDOWS
 from ..flags import flags
 from .answers import PROBLEM, problem_bytes
 from .application import application
@@ -28,16 +29,30 @@ HEAD = 64 << 10  # bytes of a request line with its headers
 Started = Callable[[str], None]
 
 
-def serve(service: Service, routers: Sequence[APIRouter] = (), started: Started = lambda address: None) -> None:
+def serve(
+    service: Service,
+    routers: Sequence[APIRouter] = (),
+    started: Started = lambda address: None,
+    app: ASGIApp | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT, then finish the running requests.
 
-    `started` is called with the address once connections are accepted. Raises FontesError if the address cannot be used.
+    Args:
+        service: The service.
+        routers: More routers for its application.
+        started: Called with the address once connections are accepted.
+        app: Another application of the service, in place of `application(service, routers)`.
+
+    Raises:
+        FontesError: The address cannot be used.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource  # Windows has none
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection is an open file
     return_large_arrays()
-    server = server_of(service, routers, started)
+    server = server_of(service, routers, started, app)
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda number, frame: None)  # uvicorn raises the signal again at its end
     with _logging(), contextlib.suppress(SystemExit):
@@ -47,7 +62,7 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Started 
         raise FontesError(f"the server cannot listen at {settings.host}, port {settings.port}: is another one there?")
 
 
-def server_of(service: Service, routers: Sequence[APIRouter], started: Started) -> uvicorn.Server:
+def server_of(service: Service, routers: Sequence[APIRouter], started: Started, app: ASGIApp | None = None) -> uvicorn.Server:
     """Server for `run`, ended by `should_exit`; arguments as for `serve`."""
     settings = service.settings
 
@@ -63,10 +78,10 @@ def server_of(service: Service, routers: Sequence[APIRouter], started: Started) 
 
     return Server(
         uvicorn.Config(
-            application(service, routers),
+            app or application(service, routers),
             host=settings.host,
             port=settings.port,
-            loop="uvloop",
+            loop="asyncio" if WINDOWS else "uvloop",
             http=LimitedConnection,
             ws="none",
             lifespan="on",

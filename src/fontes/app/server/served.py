@@ -16,7 +16,7 @@ from ...core.errors import FontesError, ParameterError
 from ...core.expression import MAX_TEXT
 from ...core.part import Part, stages, walk
 from ...core.run import Run
-from ...core.stage import Stage
+from ...core.stage import Stage, filtered
 from ...core.values import Topics
 from ...index import Index
 from ...index.columns import facet_columns
@@ -24,7 +24,7 @@ from ...lexical.impacts import in_memory
 from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
 from ...storage.compiled import load
-from ..pipelines import filtered, retriever, rewriter_for, warm
+from ..pipelines import retriever, rewriter_for, warm
 from .answers import RefusedError
 
 if TYPE_CHECKING:

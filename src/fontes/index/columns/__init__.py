@@ -2,6 +2,7 @@
 
 from .facets import facet_columns, facets_of
 from .filters import Filter, filter_of, left_out
+from .lookup import column_type, column_values, greatest_value
 from .schema import Schema, joined_schema, stored_kind
 from .values import SegmentColumns
 from .writer import COLUMNS, ColumnWriter, columns_anew
@@ -12,10 +13,13 @@ __all__ = [
     "Filter",
     "Schema",
     "SegmentColumns",
+    "column_type",
+    "column_values",
     "columns_anew",
     "facet_columns",
     "facets_of",
     "filter_of",
+    "greatest_value",
     "joined_schema",
     "left_out",
     "stored_kind",

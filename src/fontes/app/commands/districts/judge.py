@@ -34,6 +34,10 @@ def judge(
         list[str] | None,
         typer.Option(help="Pipeline that fills the pools, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
     ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="Run whose documents join the pools; may be repeated.", show_default=False),
+    ] = None,
     depth: Annotated[int, typer.Option(help="Number of documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
     judgments: Annotated[Path, typer.Option(help="File of judgments, which is created or continued.")] = Path(
         "judgments.sqlite"
@@ -65,7 +69,7 @@ def judge(
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
     try:
-        from ...judging.judging import Judging, fill_pools
+        from ...judging.judging import Judging, fill_pools, pool_run
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
@@ -85,6 +89,10 @@ def judge(
             store.add_topics(topics_of(topics))
         with reporting(compiling=True) as report:
             fill_pools(store, service.served(None).state, depth, report)
+        for path in run or []:
+            from ....formats import read_run
+
+            pool_run(store, read_run(path), str(path), depth)
         _name_judges(store, judge or [], renew or [], token_file)
         service.described["judging"] = True
         pooled = sum(len(store.pool(topic)) for topic in store.topics())

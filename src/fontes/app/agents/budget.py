@@ -1,0 +1,126 @@
+"""Answers within a budget of tokens.
+
+A token is estimated as four bytes of UTF-8, rounded up for each answer: no tokenizer is needed, and the count is the same for
+every model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+BYTES = 4  # of a token
+ROOM = 24  # tokens kept for the sentence that says how to go on
+END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n+")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a call, and what the log says of it.
+
+    Args:
+        text: Compact JSON, or a sentence for an error.
+        is_error: Whether the call failed.
+        documents: Ids of the documents in the answer, in order.
+        index: Name of the index.
+        fingerprint: Of the state of the index that answered.
+        pipeline: Name of the pipeline.
+        expression: Its text.
+        seconds: Duration.
+    """
+
+    text: str
+    is_error: bool = False
+    documents: tuple[str, ...] = ()
+    index: str = ""
+    fingerprint: str = ""
+    pipeline: str = ""
+    expression: str = ""
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Estimated number of tokens of the text."""
+        return tokens_of(self.text)
+
+
+def as_json(values: Any) -> str:
+    """Return values as compact JSON; a lone surrogate becomes a question mark."""
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+    return text.encode("utf-8", "replace").decode()
+
+
+def tokens_of(text: str) -> int:
+    """Return the estimated number of tokens of a text."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES)
+
+
+def tokens_of_values(values: Any) -> int:
+    """Return the estimated number of tokens of JSON values."""
+    return tokens_of(as_json(values))
+
+
+def cut(text: str, tokens: int) -> str:
+    """Return the beginning of a text within a budget: whole sentences if half of it is, else whole words.
+
+    Args:
+        text: The text.
+        tokens: The budget; at least one character is returned.
+    """
+    piece = text.encode("utf-8", "surrogatepass")[: max(tokens, 1) * BYTES].decode("utf-8", "ignore")
+    if len(piece) >= len(text):
+        return text
+    ends = [match.end() for match in END.finditer(piece)]
+    if ends and ends[-1] >= len(piece) / 2:
+        return piece[: ends[-1]]
+    space = max(piece.rfind(" "), piece.rfind("\n"))
+    return piece[: space + 1] if space > 0 else piece or text[:1]
+
+
+def fit(
+    answer: dict[str, Any], name: str, items: Iterable[dict[str, Any]], tokens: int, more: Callable[[int], str | None]
+) -> dict[str, Any]:
+    """Return an answer with as many items as its budget allows, one at least.
+
+    Args:
+        answer: The answer without its items.
+        name: The key of the items.
+        items: The items, best first.
+        tokens: The budget.
+        more: Sentence that says how to get the rest, for the number of items in the answer; None if there is no rest.
+    """
+    chosen: list[dict[str, Any]] = []
+    left = tokens - tokens_of_values({**answer, name: []}) - ROOM
+    for item in items:
+        cost = tokens_of(as_json(item) + ",")
+        if cost > left:
+            if not chosen:
+                chosen.append(shortened(item, left))
+            break
+        chosen.append(item)
+        left -= cost
+    result = {**answer, name: chosen}
+    if sentence := more(len(chosen)):
+        result["more"] = sentence
+    return result
+
+
+def shortened(item: dict[str, Any], tokens: int) -> dict[str, Any]:
+    """Return an item whose longest values are halved until it fits; its id stays whole."""
+    item = dict(item)
+    while tokens_of_values(item) > tokens:
+        sizes = {
+            key: len(as_json(value)) for key, value in item.items() if key != "id" and isinstance(value, (str, list, dict))
+        }
+        key = max(sizes, key=lambda name: sizes[name], default="")
+        if not key:
+            break
+        value = item.pop(key)
+        if len(value) > 1:
+            half = len(value) // 2
+            item[key] = dict(islice(value.items(), half)) if isinstance(value, dict) else value[:half]
+    return item

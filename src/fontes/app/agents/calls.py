@@ -1,0 +1,426 @@
+"""Calls of the tools: arguments are checked, searches go through the service, and answers keep to their budget."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...causal import causes
+from ...core.errors import FontesError, ParameterError
+from ...core.progress import Progress, ProgressCallback
+from ...core.registry import nearest
+from ...core.run import Run
+from ...core.values import Doc, Topic, Topics, text_of
+from ...index import Index
+from ...index.columns import filter_of
+from ...index.columns.facets import ORDERED
+from ...passages import Rationales
+from ..server.answers import RefusedError, busy, problem_of
+from ..server.searching import BINS, SearchRequest, topics_read
+from ..server.served import ServedState
+from ..server.service import Service
+from .budget import Answer, as_json, cut, fit, shortened, tokens_of
+from .likeness import groups_of, reason
+from .tools import LEAST, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
+
+log = logging.getLogger("fontes.server")
+SENTENCES = 3  # of a document
+VALUES = 12  # of a column
+ROOM_OF_EXPLANATION = 40  # tokens beside the tree
+COLUMNS = 50  # of a card
+COUNTED = 100  # hits of a vector pipeline, for facets
+SHORT = 80  # characters of a value of metadata that is shown with a hit
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Values of an answer, its documents in order, the name of its pipeline, and the state of the index that gave it."""
+
+    values: dict[str, Any]
+    documents: tuple[str, ...] = ()
+    pipeline: str = ""
+    state: ServedState | None = None
+
+
+class Tools:
+    """The tools over the indexes of a service.
+
+    Args:
+        service: The service, whose settings limit queries, hits and seconds.
+        wait: Whether calls wait until the service has loaded everything.
+    """
+
+    def __init__(self, service: Service, wait: bool = False) -> None:
+        self.service = service
+        self._wait = wait
+        self._calls: dict[str, Callable[..., Any]] = {
+            "search": self._search,
+            "read": self._read,
+            "similar": self._similar,
+            "facets": self._facets,
+            "why": self._why,
+            "explain": self._explain,
+            "evidence": self._evidence,
+        }
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call a tool. What goes wrong is an answer that says what to do; only cancelling raises."""
+        start, checked = time.perf_counter(), None
+        try:
+            if name not in TOOLS:
+                raise ParameterError(f"there is no tool '{name[:100]}'; there are {', '.join(TOOLS)}")
+            checked = _checked(name, arguments)
+            if self._wait:
+                await self._loaded()
+            async with asyncio.timeout(self.service.settings.seconds):
+                reply: Reply = await self._calls[name](checked)
+        except TimeoutError:
+            limit = f"{self.service.settings.seconds:g} seconds"
+            text, is_error, reply = f"no answer within {limit}; ask for less (a smaller k or depth), or again", True, Reply({})
+        except Exception as error:
+            text, is_error, reply = problem_of(error, self.service.names)[1], True, Reply({})
+            if not isinstance(error, (FontesError, RefusedError)):
+                log.error("the tool %s failed: %s: %s", name, type(error).__name__, error, exc_info=error)
+                text = "the server failed at this call, and its owner can read why; try other arguments"
+        else:
+            text, is_error = as_json(reply.values), False
+        if is_error:
+            text = cut(text, LEAST if checked is None else checked.tokens)
+        index = "" if checked is None else checked.index or next(iter(self.service.indexes))
+        stage = reply.state.pipelines.get(reply.pipeline) if reply.state else None
+        return Answer(
+            text,
+            is_error,
+            documents=reply.documents,
+            index=index,
+            fingerprint=reply.state.index.fingerprint if reply.state else "",
+            pipeline=reply.pipeline,
+            expression=repr(stage) if stage else reply.pipeline,
+            seconds=time.perf_counter() - start,
+        )
+
+    async def _loaded(self) -> None:
+        """Wait until everything is loaded, without a share of the time of the call."""
+        ends = time.monotonic() + self.service.settings.seconds
+        while not self.service.ready:
+            if time.monotonic() > ends:
+                raise busy(
+                    "the server is still loading, which the first start after an installation does for a minute; call again"
+                )
+            await asyncio.sleep(0.02)
+
+    def card(self, name: str) -> dict[str, Any]:
+        """Return the card of an index: what it holds, columns, pipelines and size."""
+        served = self.service.served(name)
+        state, known = served.state, served.to_dict()
+        index = state.index
+        values = index.facets(*state.facets[0]) if state.facets[0] else {}
+        some = [index.ids[number] for number in range(0, len(index), max(1, len(index) // 5))][:5] if index.has_texts else []
+        return {
+            "name": name,
+            "documents": len(index),
+            "tokens": int(index.state.tokens),
+            "bytes": index.info()["bytes"],
+            "state": state.generation,
+            "fingerprint": index.fingerprint,
+            "fields": known["fields"],
+            "columns": {
+                column: {
+                    "type": kind,
+                    **({"values": [str(value)[:SHORT] for value in list(values[column])[:5]]} if column in values else {}),
+                }
+                for column, kind in list(known["columns"].items())[:COLUMNS]
+            },
+            "pipelines": known["pipelines"],
+            "examples": [{"id": doc.id, "title": doc.title[:SHORT] or doc.text[:SHORT]} for doc in index.docs(some)],
+            "limits": {"query": self.service.settings.query, "k": self.service.settings.k},
+        }
+
+    async def _search(self, call: Search) -> Reply:
+        self.service.check_query(call.query)
+        answer, state = await self._ranked(call, Topic("1", call.query), call.offset + call.k, call.syntax)
+        return await self.service.work(self._hits, call, call.query, answer, state, "")
+
+    async def _similar(self, call: Similar) -> Reply:
+        served = self.service.served(call.index)
+        self._check_document(served.state, call.id, served.name)
+        doc = await self.service.work(served.state.index.doc, call.id)
+        text = text_of(doc)[: self.service.settings.query]
+        if not text.strip():
+            raise ParameterError(f"document '{call.id}' has no text to compare with; search with words instead")
+        answer, state = await self._ranked(call, Topic("1", text), call.k + 1, "plain")
+        return await self.service.work(self._hits, call, text, answer, state, call.id)
+
+    async def _ranked(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
+        most = self.service.settings.k
+        if isinstance(call, Search) and call.offset >= most:
+            raise RefusedError(
+                422, f"offset is {call.offset:,}; this server gives the first {most:,} hits: search with other words"
+            )
+        options = self.service.options(
+            call.index, call.pipeline, min(k, most), syntax=syntax, where=call.where or None, text=True
+        )
+        state = options.served.state
+        return json.loads(await self.service.search(options, SearchRequest((topic,)))), state
+
+    def _hits(self, call: Search | Similar, query: str, answer: dict[str, Any], state: ServedState, without: str) -> Reply:
+        hits = [hit for hit in answer["hits"] if hit["id"] != without]
+        offset = call.offset if isinstance(call, Search) else 0
+        leaders = groups_of([f"{hit.get('title', '')} {hit.get('text', '')}" for hit in hits])
+        also: dict[int, list[str]] = {}
+        for place, leader in enumerate(leaders):
+            if leader != place:
+                also.setdefault(leader, []).append(hits[place]["id"])
+        places = [place for place, leader in enumerate(leaders) if leader == place and offset <= place < offset + call.k]
+        columns = state.index.columns
+
+        def items() -> Iterator[dict[str, Any]]:
+            for place in places:
+                hit = hits[place]
+                metadata = {
+                    column: value
+                    for column, value in hit.get("metadata", {}).items()
+                    if column in columns and value not in (None, "", []) and len(str(value)) <= SHORT
+                }
+                snippet = " … ".join(one["text"] for one in hit.get("rationales") or ()) or hit.get("snippet", {}).get("text")
+                item = {
+                    "rank": place + 1,
+                    "id": hit["id"],
+                    "title": hit.get("title"),
+                    "why": reason(state.index, query, hit) if not without else f"score {hit['score']:.4g}",
+                    "snippet": snippet,
+                    "metadata": metadata,
+                    "also": also.get(place),
+                }
+                yield {key: value for key, value in item.items() if value}
+
+        def more(shown: int) -> str | None:
+            if not isinstance(call, Search):
+                return None if shown == len(places) else "raise tokens"
+            after = places[shown] if shown < len(places) else offset + call.k
+            return f"offset={after}" if shown < len(places) or len(hits) >= offset + call.k else None
+
+        head: dict[str, Any] = {"index": answer["index"], "pipeline": answer["pipeline"], "state": state.generation}
+        if "understood" in answer:
+            head["understood"] = shortened(answer["understood"], call.tokens // 4)
+        if not hits:
+            head["hint"] = self._hint(state.index, query, call.where)
+        values = fit(head, "hits", items(), call.tokens, more)
+        ids = [name for hit in values["hits"] for name in (hit["id"], *hit.get("also", ()))]
+        return Reply(values, tuple(ids), answer["pipeline"], state)
+
+    def _hint(self, index: Index, query: str, where: str | None) -> str:
+        correction = index.suggest(query).correction
+        hints = [f"try '{correction}'"] if correction else []
+        hints += ["without `where`, or check its values with facets"] if where else []
+        return "nothing matches: " + "; ".join([*hints, "use other or fewer words"])
+
+    async def _read(self, call: Read) -> Reply:
+        served = self.service.served(call.index)
+        state = served.state
+        self._check_document(state, call.id, served.name)
+
+        def part() -> Reply:
+            doc: Doc = state.index.doc(call.id)
+            if call.start and call.start >= len(doc.text):
+                raise ParameterError(f"start is {call.start:,}, and document '{call.id}' has {len(doc.text):,} characters")
+            metadata = {column: value for column, value in doc.metadata.items() if len(str(value)) <= SHORT}
+            values: dict[str, Any] = {"id": doc.id, "title": doc.title}
+            if metadata and not call.start:
+                values["metadata"] = metadata
+            values = shortened(values, call.tokens // 2)
+            left = call.tokens - tokens_of(as_json(values)) - 24
+            text = cut(doc.text[call.start :], max(left, 1))
+            while tokens_of(as_json(text)) > max(left, 8):  # with what JSON escapes
+                text = cut(text, tokens_of(text) * 7 // 8)
+            end = call.start + len(text)
+            values |= {"characters": [call.start, end, len(doc.text)], "text": text}
+            if end < len(doc.text):
+                values["more"] = f"start={end}"
+            return Reply(values, (doc.id,), state=state)
+
+        return await self.service.work(part)
+
+    async def _facets(self, call: Facets) -> Reply:
+        served = self.service.served(call.index)
+        state, columns = served.state, tuple(dict.fromkeys(call.columns)) or tuple(served.state.facets[0])
+        if not columns:
+            raise ParameterError(f"{served.name} has no columns to count; search it with words")
+        ordered = tuple(column for column in columns if state.index.columns.get(column) in ORDERED)
+        plain = tuple(column for column in columns if column not in ordered)
+        if call.query is None:
+            counts = await self.service.work(_counted, state, call.where, plain, ordered)
+        else:
+            self.service.check_query(call.query)
+            counted = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all that match
+            more_options = {"facets": plain, "histograms": ordered, "snippets": False}
+            options = self.service.options(call.index, None, counted, where=call.where or None, **more_options)
+            answer = json.loads(await self.service.search(options, SearchRequest((Topic("1", call.query),))))
+            counts = {column: {one["value"]: one["count"] for one in own} for column, own in answer.get("facets", {}).items()}
+            for column, bins in answer.get("histograms", {}).items():
+                counts[column] = {_range(one["from"], one["to"]): one["count"] for one in bins if one["count"]}
+        items = [
+            {
+                "column": column,
+                "type": state.index.columns[column],
+                "values": {str(value)[:SHORT]: count for value, count in list(own.items())[:most]},
+                **({"others": len(own) - most} if len(own) > most else {}),
+            }
+            for column, own in sorted(counts.items(), key=lambda item: columns.index(item[0]))
+            for most in [BINS if column in ordered else VALUES]
+        ]
+
+        def more(shown: int) -> str | None:
+            return f"columns={json.dumps([one['column'] for one in items[shown:]])}" if shown < len(items) else None
+
+        values = fit({"index": served.name, "documents": len(state.index)}, "columns", items, call.tokens, more)
+        return Reply(values, state=state)
+
+    async def _why(self, call: Why) -> Reply:
+        self.service.check_query(call.event)
+        options = self.service.options(call.index, call.pipeline, min(20, self.service.settings.k))
+
+        def tree(report: ProgressCallback) -> Reply:
+            stage = self.service.stage(options)
+            chain = causes(stage, call.event, call.depth, k=options.k, weak=call.weak, leads=1, progress=report)
+            items = []
+            waiting = [(cause, call.event) for cause in reversed(chain.causes)]
+            while waiting:
+                cause, effect = waiting.pop()
+                source = cause.sources[0]
+                stated = "a lead: no document states it" if cause.lead else f"stated ({source.cue})"
+                items.append(
+                    {"cause": cause.text, "of": effect, "why": stated, "id": source.doc_id, "title": source.title}
+                    | {"date": source.date, "sentence": source.sentence, "also": [one.doc_id for one in cause.sources[1:]]}
+                )
+                waiting += [(below, cause.text) for below in reversed(cause.causes)]
+            items = [{key: value for key, value in item.items() if value} for item in items]
+            head: dict[str, Any] = {"pipeline": options.pipeline}
+            if not items:
+                head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
+            values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)
+            ids = [name for item in values["causes"] for name in (item["id"], *item.get("also", ()))]
+            return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state)
+
+        return await self._worked(tree, self.service.has_model(options))
+
+    async def _explain(self, call: Explain) -> Reply:
+        self.service.check_query(call.query)
+        options = self.service.options(call.index, call.pipeline, self.service.settings.k)
+        self._check_document(options.served.state, call.id, options.served.name)
+
+        def account() -> Reply:
+            (topic,) = topics_read(options, [Topic("1", call.query)])[0]
+            lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
+            left, text = call.tokens - ROOM_OF_EXPLANATION - tokens_of(call.id), ""
+            shown = 0
+            for line in lines:
+                if tokens_of(as_json(f"{text}{line}\n")) > left and shown:
+                    break
+                text += f"{line}\n"
+                shown += 1
+            values: dict[str, Any] = {"id": call.id, "pipeline": options.pipeline, "score": text.rstrip("\n")}
+            if shown < len(lines):
+                values["more"] = f"{len(lines) - shown} further lines: raise tokens"
+            return Reply(values, (call.id,), options.pipeline, options.served.state)
+
+        return await self.service.work(account, model=self.service.has_model(options))
+
+    async def _evidence(self, call: Evidence) -> Reply:
+        self.service.check_query(call.claim)
+        options = self.service.options(
+            call.index, call.pipeline, min(call.k, self.service.settings.k), where=call.where or None
+        )
+        if call.id is not None:
+            self._check_document(options.served.state, call.id, options.served.name)
+
+        def sentences(report: ProgressCallback) -> Reply:
+            topic, index = Topic("1", call.claim), options.served.state.index
+            if call.id is None:
+                run = self.service.stage(options)(Topics([topic]), progress=report)
+            else:
+                run = Run.of({"1": {call.id: 1.0}}, Topics([topic])).with_(documents=index)
+            documents: Any = run.documents
+            if not hasattr(documents, "rationales"):
+                run = Rationales(n=SENTENCES)(run.with_(documents=index), progress=report)
+                documents = run.documents
+            items = []
+            for hit, doc in zip(run["1"], index.docs(run["1"].ids), strict=True):
+                own = sorted(documents.rationales("1", hit.id), key=lambda one: -one.score)
+                items += [
+                    {"id": hit.id, "title": doc.title, "sentence": one.number, "score": round(one.score, 2), "text": one.text}
+                    for one in own
+                ]
+            items.sort(key=lambda item: -item["score"])
+            titled: set[str] = set()
+            for item in items:
+                if item["id"] in titled or not item["title"]:
+                    del item["title"]
+                titled.add(item["id"])
+            head: dict[str, Any] = {"index": options.served.name, "pipeline": options.pipeline}
+            if not items:
+                head["hint"] = "no sentence has a word of the claim; use other words, or read the document"
+            head["note"] = "sentences about the claim, for or against it: read them"
+            values = fit(head, "sentences", items, call.tokens, lambda n: "raise tokens" if n < len(items) else None)
+            ids = dict.fromkeys(item["id"] for item in values["sentences"])
+            return Reply(values, tuple(ids), options.pipeline, options.served.state)
+
+        return await self._worked(sentences, self.service.has_model(options))
+
+    async def _worked(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
+        """Result of a function in a thread, which ends at its next progress report if the call is cancelled."""
+        ended = threading.Event()
+
+        def report(progress: Progress) -> None:
+            if ended.is_set():
+                raise busy("the call was cancelled")
+
+        try:
+            return await self.service.work(function, report, model=model)
+        finally:
+            ended.set()
+
+    def _check_document(self, state: ServedState, doc_id: str, name: str) -> None:
+        if doc_id not in state.index:
+            raise RefusedError(404, f"there is no document '{doc_id[:200]}' in {name} now; take ids from a new search")
+
+
+def _counted(
+    state: ServedState, where: str | None, plain: tuple[str, ...], ordered: tuple[str, ...]
+) -> dict[str, dict[Any, int]]:
+    passed = filter_of(state.index.state, where or None)
+    docs = None if passed is None else passed.docs
+    bins = state.index.facets(*ordered, docs=docs, bins=BINS)
+    histograms = {
+        column: {_range(low, high): count for (low, high), count in own.items() if count} for column, own in bins.items()
+    }
+    return state.index.facets(*plain, docs=docs) | histograms
+
+
+def _range(low: Any, high: Any) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _checked(name: str, arguments: Mapping[str, Any]) -> Arguments:
+    """Arguments of a tool; raises ParameterError with the names that it takes."""
+    tool = TOOLS[name]
+    try:
+        return tool.model_validate(dict(arguments))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "arguments"
+        if first["type"] == "extra_forbidden":
+            problem = f"{name} has no argument '{place[:100]}'; {nearest(place, [*tool.model_fields])}"
+        elif first["type"] == "missing":
+            problem = f"{name} needs the argument '{place}'"
+        else:
+            problem = f"{name}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ParameterError(problem) from None

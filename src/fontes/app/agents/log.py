@@ -1,0 +1,181 @@
+"""The log of calls: one JSON object a line, which is written at once and never changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ...core.errors import InputError
+from .budget import Answer
+
+PAUSE = timedelta(minutes=30)  # after which the same client begins a new session
+LONGEST = 4_000  # characters of an argument
+NAME = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True)
+class LoggedCall:
+    """A call.
+
+    Args:
+        time: When it ended, in UTC.
+        session: Name of its session.
+        client: Name and version of the client.
+        tool: Name of the tool.
+        arguments: Arguments as they came.
+        documents: Ids of the documents in the answer, in order.
+        index: Name of the index.
+        fingerprint: Of the state of the index that answered.
+        pipeline: Name of the pipeline.
+        expression: Its text.
+        tokens: Estimated tokens of the answer.
+        ms: Duration in milliseconds.
+        error: The sentence of a failed call, "cancelled", or "".
+    """
+
+    time: datetime
+    session: str
+    client: str
+    tool: str
+    arguments: dict[str, Any]
+    documents: tuple[str, ...]
+    index: str
+    fingerprint: str
+    pipeline: str
+    expression: str
+    tokens: int
+    ms: float
+    error: str
+
+
+_CALL = TypeAdapter(LoggedCall)
+
+
+class CallLog:
+    """A file of its own in a folder, readable by its owner alone.
+
+    Args:
+        folder: The folder, created if missing.
+
+    Raises:
+        InputError: The folder or the file cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        now = datetime.now(UTC)
+        self.session = f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        self.path = folder / f"calls-{self.session}.jsonl"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        except OSError as error:
+            raise InputError(f"{folder}: the log cannot be made there ({error.strerror or error})") from None
+        self._turn = threading.Lock()
+
+    def write(self, session: str, client: str, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
+        """Append a call; None is the answer of a cancelled one."""
+        own = answer or Answer("cancelled", True)
+        call = LoggedCall(
+            time=datetime.now(UTC),
+            session=session,
+            client=client,
+            tool=tool[:100],
+            arguments={
+                name[:100]: value if len(str(value)) <= LONGEST else str(value)[:LONGEST] for name, value in arguments.items()
+            },
+            documents=own.documents,
+            index=own.index,
+            fingerprint=own.fingerprint,
+            pipeline=own.pipeline,
+            expression=own.expression,
+            tokens=own.tokens if answer else 0,
+            ms=round(1000 * own.seconds, 1),
+            error=own.text if own.is_error else "",
+        )
+        line = json.dumps({**asdict(call), "time": call.time.isoformat(timespec="milliseconds")}) + "\n"
+        with self._turn:
+            os.write(self._file, line.encode())
+
+    def close(self) -> None:
+        """Close the file; remove it if nothing was written."""
+        empty = os.fstat(self._file).st_size == 0
+        os.close(self._file)
+        if empty:
+            self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The calls of one session.
+
+    Args:
+        id: Its name, without characters that ids of topics cannot have.
+        calls: Its calls, in order of time.
+    """
+
+    id: str
+    calls: tuple[LoggedCall, ...]
+
+
+def read_log(place: Path) -> list[Session]:
+    """Return the sessions of a log, in the order of their first calls.
+
+    Args:
+        place: The folder, or one of its files. An unfinished last line is left out.
+
+    Raises:
+        InputError: There is no log, or a line is no call.
+    """
+    files = sorted(place.glob("calls-*.jsonl")) if place.is_dir() else [place]
+    if not files or not all(file.is_file() for file in files):
+        raise InputError(f"{place}: there is no log of calls; fontes mcp INDEX --log {place} writes one")
+    by_name: dict[str, list[LoggedCall]] = {}
+    for call in sorted((call for file in files for call in _calls(file)), key=lambda call: call.time):
+        by_name.setdefault(call.session, []).append(call)
+    sessions: list[Session] = []
+    ids: set[str] = set()
+    for name, calls in by_name.items():
+        for number, part in enumerate(_parts(calls), 1):
+            base = NAME.sub("_", name).strip("_") or "session"
+            unique = base if number == 1 else f"{base}_{number}"
+            while unique in ids:
+                unique += "_"
+            ids.add(unique)
+            sessions.append(Session(unique, tuple(part)))
+    if not sessions:
+        raise InputError(f"{place}: the log has no call yet")
+    return sorted(sessions, key=lambda session: session.calls[0].time)
+
+
+def _parts(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
+    start = 0
+    for place in range(1, len(calls)):
+        if calls[place].time - calls[place - 1].time > PAUSE:
+            yield calls[start:place]
+            start = place
+    yield calls[start:]
+
+
+def _calls(file: Path) -> Iterator[LoggedCall]:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: the log cannot be read ({error.strerror or error})") from None
+    lines = content.split(b"\n")[:-1]  # what follows the last line break is unfinished
+    for number, line in enumerate(lines, 1):
+        try:
+            yield _CALL.validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            problem = ": ".join([*map(str, first["loc"]), first["msg"]])
+            raise InputError.at(file, number, f"this is no logged call ({problem})") from None

@@ -1,0 +1,217 @@
+"""The Model Context Protocol: tools, cards of the indexes as resources, a prompt; over stdio and streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any, NoReturn
+from urllib.parse import quote, unquote
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from ...core.errors import ParameterError
+from ..server import health
+from ..server.answers import RefusedError
+from ..server.application import plain_application
+from ..server.guard import Guard
+from ..server.settings import KEY, ServerSettings
+from .budget import Answer
+from .calls import Tools
+from .log import CallLog
+from .tools import INSTRUCTIONS, PROMPT, described_tools
+
+PATH = "/mcp"
+SCHEME = "fontes://"
+GRACE = 5  # seconds in which a call that took too long is answered so
+SESSION = "fontes/session"  # in _meta of a request: the name of its session in the log
+READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Protocol:
+    """Answers of the protocol.
+
+    Args:
+        tools: The tools.
+        log: The log of calls; None for no log.
+        session: Name of the session of a connection that has no other.
+    """
+
+    def __init__(self, tools: Tools, log: CallLog | None = None, session: str = "") -> None:
+        self._tools = tools
+        self._log = log
+        self._session = session
+
+    def server(self) -> Server[Any]:
+        """Return the server of these answers, for any transport."""
+        return Server(
+            "fontes",
+            version=version("fontes"),
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+
+    def end(self, code: int) -> NoReturn:
+        """End the process at once: the thread that waits for standard input cannot be ended."""
+        if self._log is not None:
+            self._log.close()
+        os._exit(code)
+
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        tools = [
+            types.Tool(name=one["name"], description=one["description"], input_schema=one["inputSchema"], annotations=READ_ONLY)
+            for one in described_tools()
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        arguments = params.arguments or {}
+        try:
+            answer = await self._tools.call(params.name, arguments)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                self._logged(context, params.name, arguments, None)
+            raise
+        try:
+            self._logged(context, params.name, arguments, answer)
+        except OSError as error:
+            answer = Answer(f"no answer, since its log cannot be written ({error.strerror or error}): tell the owner", True)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error)
+
+    def _logged(self, context: Context, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
+        if self._log is not None:
+            self._log.write(self._session_of(context), _client(context), tool, arguments, answer)
+
+    def _session_of(self, context: Context) -> str:
+        """Name of a call's session: its own, that of the connection, or the client with its address."""
+        own = (context.meta or {}).get(SESSION)
+        if isinstance(own, str) and own.strip():
+            return own.strip()[:100]
+        if context.request is None:
+            return self._session
+        if known := context.request.headers.get("mcp-session-id"):
+            return str(known)
+        return f"{getattr(context.request.client, 'host', '')} {_client(context)}".strip()
+
+    async def _list_resources(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        cards = [
+            types.Resource(
+                uri=f"{SCHEME}{quote(name)}/card",
+                name=f"{name} card",
+                description=f"What {name} holds: documents, columns, pipelines, size",
+                mime_type="application/json",
+            )
+            for name in self._tools.service.indexes
+        ]
+        return types.ListResourcesResult(resources=cards)
+
+    async def _list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
+    async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        name, _, rest = unquote(uri.removeprefix(SCHEME)).rpartition("/")
+        if not uri.startswith(SCHEME) or rest != "card" or name not in self._tools.service.indexes:
+            cards = ", ".join(f"{SCHEME}{quote(known)}/card" for known in self._tools.service.indexes)
+            raise MCPError(types.INVALID_PARAMS, f"there is no resource '{uri[:200]}'; there are {cards}")
+        card = await self._tools.service.work(self._tools.card, name)
+        text = json.dumps(card, ensure_ascii=False, default=str)
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)])
+
+    async def _list_prompts(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        arguments = [
+            types.PromptArgument(name="question", description="what to find out", required=True),
+            types.PromptArgument(name="index", description="the first if omitted", required=False),
+        ]
+        prompt = types.Prompt(name="search", description="How to search an index for an answer", arguments=arguments)
+        return types.ListPromptsResult(prompts=[prompt])
+
+    async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        arguments = params.arguments or {}
+        if params.name != "search" or not arguments.get("question"):
+            raise MCPError(types.INVALID_PARAMS, "there is one prompt, 'search', which needs the argument 'question'")
+        try:
+            served = self._tools.service.served(arguments.get("index"))
+        except RefusedError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error.detail)) from None
+        columns = ", ".join(f"{name} ({kind})" for name, kind in served.state.index.columns.items()) or "there are none"
+        text = PROMPT.format(
+            index=served.name, documents=len(served.state.index), question=arguments["question"], columns=columns
+        )
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(messages=[message])
+
+
+def _client(context: Context) -> str:
+    """Name and version of the client's program."""
+    params = context.session.client_params
+    return "" if params is None else f"{params.client_info.name} {params.client_info.version}".strip()[:100]
+
+
+async def serve_stdio(protocol: Protocol, tools: Tools) -> None:
+    """Serve one client over standard input and output, until its end, SIGINT or SIGTERM."""
+    server, loop = protocol.server(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, protocol.end, 128 + number)
+    loading = asyncio.create_task(tools.service.run())
+    try:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    finally:
+        loading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await loading
+        tools.service.close()
+
+
+def http_application(protocol: Protocol, tools: Tools) -> ASGIApp:
+    """ASGI application: the protocol at /mcp, /health, /ready and /metrics, behind the guard of `fontes serve`."""
+    service = tools.service
+    manager = StreamableHTTPSessionManager(protocol.server(), max_request_body_size=service.settings.body)
+    app = plain_application(service, (health.router,), _running(manager), None)
+    app.router.routes.append(
+        Route(f"{service.settings.root_path}{PATH}", StreamableHTTPASGIApp(manager), methods=["POST", "DELETE"])
+    )
+    settings = replace(service.settings, seconds=service.settings.seconds + GRACE)
+    return Guard(app, settings, service.metrics, service.names)
+
+
+@contextlib.asynccontextmanager
+async def _running(manager: StreamableHTTPSessionManager) -> AsyncIterator[None]:
+    async with manager.run():
+        yield
+
+
+def check_key(settings: ServerSettings) -> None:
+    """Raise ParameterError unless the server has a key, or this machine alone can reach it."""
+    if settings.key:
+        return
+    try:
+        is_local = ipaddress.ip_address(settings.host).is_loopback
+    except ValueError:
+        is_local = settings.host.lower() == "localhost"
+    if not is_local:
+        raise ParameterError(f"--host {settings.host}: other machines need a key: --key-file FILE, or {KEY} in the environment")

@@ -1,0 +1,135 @@
+"""Replay of a log: its queries asked again, of other pipelines and tools, and the answers compared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...comparison import Report
+from ...core.errors import InputError, ParameterError
+from ...core.progress import Progress, ProgressCallback, silent
+from ...core.qrels import Qrels
+from ...core.run import Run
+from ...core.values import Topics
+from ...experiments import compare
+from ..server.service import Service
+from ..server.settings import ServerSettings
+from .calls import Tools
+from .log import Session
+from .sessions import QUERY, TOPICS, LoggedTopic, topics_of_log
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A replayed log.
+
+    Args:
+        report: The comparison of the answers' documents, by topic.
+        tokens: Mean tokens of an answer, by system.
+        topics: Number of queries in the log.
+        judged: Number of them that have judgments and were asked again.
+    """
+
+    report: Report
+    tokens: Mapping[str, float]
+    topics: int
+    judged: int
+
+    def __str__(self) -> str:
+        tokens = ", ".join(f"{name} {value:,.0f}" for name, value in self.tokens.items())
+        return f"{self.report}\ntokens of an answer: {tokens}\n{self.judged:,} judged of {self.topics:,} queries"
+
+
+def replay(
+    sessions: Sequence[Session],
+    index: Path,
+    pipelines: Mapping[str, str],
+    qrels: Qrels,
+    measures: Sequence[str],
+    tools: Sequence[str] = ("search",),
+    tokens: int | None = None,
+    progress: ProgressCallback = silent,
+) -> Replay:
+    """Ask the queries of a log again and compare the answers.
+
+    A system is a tool with a pipeline. Its run has the documents of each answer as the model would have been shown them: within
+    the budget of tokens, near-duplicates behind their hit. Filters, k and budget are those of the log.
+
+    Args:
+        sessions: The sessions.
+        index: Directory of the index.
+        pipelines: Expressions by name.
+        qrels: Judgments of the topics.
+        measures: Names of measures.
+        tools: "search", "evidence" or both.
+        tokens: Budget of each answer in place of the logged ones.
+        progress: Called after each topic.
+
+    Raises:
+        ParameterError: There are fewer than two systems, or an unknown tool.
+        InputError: The log has no queries, or none of them has judgments.
+    """
+    if bad := next((tool for tool in tools if tool not in TOPICS), None):
+        raise ParameterError(f"--tool {bad}: only {' and '.join(TOPICS)} have queries to replay")
+    names = {
+        (tool, name): name if len(tools) == 1 else tool if len(pipelines) == 1 else f"{tool} {name}"
+        for tool in tools
+        for name in pipelines
+    }
+    if len(names) < 2:
+        raise ParameterError(
+            "name two pipelines or two tools to compare: --pipeline A=EXPR --pipeline B=EXPR, or --tool evidence"
+        )
+    logged = topics_of_log(sessions)
+    judged = [one for one in logged if any(grade > 0 for grade in qrels.get(one.topic.id, {}).values())]
+    if not judged:
+        raise InputError(
+            "none of the log's queries has a relevant document: nothing was read after a search, and --qrels names none"
+        )
+    service = Service([index], ServerSettings(seconds=600.0), pipelines)
+    try:
+        answers = asyncio.run(_answers(Tools(service), judged, list(names), tokens, progress))
+    finally:
+        service.close()
+    topics = Topics(one.topic for one in judged)
+    runs = {
+        name: Run.of(
+            {topic: dict(zip(ids, range(len(ids), 0, -1), strict=True)) for topic, (ids, _) in answers[key].items()}, topics
+        )
+        for key, name in names.items()
+    }
+    means = {name: sum(size for _, size in answers[key].values()) / len(judged) for key, name in names.items()}
+    report = compare(runs, topics, qrels, list(measures), baseline=next(iter(runs)), cache=False)
+    return Replay(report, means, len(logged), len(judged))
+
+
+Answers = dict[tuple[str, str], dict[str, tuple[list[str], int]]]
+
+
+async def _answers(
+    tools: Tools,
+    topics: Sequence[LoggedTopic],
+    systems: Sequence[tuple[str, str]],
+    tokens: int | None,
+    progress: ProgressCallback,
+) -> Answers:
+    answers: Answers = {system: {} for system in systems}
+    for number, logged in enumerate(topics, 1):
+        for tool, pipeline in systems:
+            shared = {
+                name: own for name in ("where", "k", "tokens") if (own := logged.calls[0].arguments.get(name)) is not None
+            }
+            arguments: dict[str, Any] = {**shared, QUERY[tool]: logged.topic.text, "pipeline": pipeline}
+            if tokens is not None:
+                arguments["tokens"] = tokens
+            if tool == "search" and logged.calls[0].arguments.get("syntax"):
+                arguments["syntax"] = logged.calls[0].arguments["syntax"]
+            answer = await tools.call(tool, arguments)
+            if answer.is_error:
+                raise InputError(f"topic '{logged.topic.id}' cannot be replayed: {answer.text}")
+            answers[tool, pipeline][logged.topic.id] = list(dict.fromkeys(answer.documents)), answer.tokens
+        progress(Progress("replaying", number, len(topics), 0.0, "topics"))
+    return answers

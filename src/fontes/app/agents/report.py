@@ -1,0 +1,169 @@
+"""Report of a log: calls, tokens, repeats, searches without results, and evidence by call, with intervals over sessions."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ...comparison.statistics import bootstrap
+from .log import LoggedCall, Session
+from .sessions import QUERY, TOPICS, by_session, first_shown, query_of, read_ids
+
+CALLS = (1, 2, 3, 5, 10, 20)  # after which evidence is counted
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over sessions.
+
+    Args:
+        name: The figure.
+        mean: Its mean; NaN if no session has it.
+        low: Lower end of its bootstrap interval.
+        high: Upper end.
+        sessions: Number of sessions that have it.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    sessions: int
+
+
+@dataclass(frozen=True)
+class AgentReport:
+    """Report of a log.
+
+    Args:
+        sessions: Number of sessions.
+        calls: Number of calls by tool.
+        failed: Number of failed calls by sentence, the most frequent first.
+        means: Means of each session's figures.
+        evidence: Share of a session's evidence that it had been shown, by call.
+        judged: What the evidence is: "read", "cited" or "judged".
+        confidence: Of the intervals.
+    """
+
+    sessions: int
+    calls: Mapping[str, int]
+    failed: Mapping[str, int]
+    means: tuple[Mean, ...]
+    evidence: tuple[Mean, ...]
+    judged: str
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values; NaN is None."""
+
+        def values(means: Sequence[Mean]) -> list[dict[str, Any]]:
+            return [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(m).items()} for m in means]
+
+        return {**asdict(self), "means": values(self.means), "evidence": values(self.evidence)}
+
+    def __str__(self) -> str:
+        total = sum(self.calls.values())
+        tools = ", ".join(f"{tool} {count:,}" for tool, count in self.calls.items())
+        lines = [f"{self.sessions:,} sessions, {total:,} calls: {tools}", ""]
+        lines += [f"{'a session has':<32}{'mean':>9}  {self.confidence:.0%} interval"]
+        lines += [_line(mean) for mean in self.means]
+        lines += ["", f"{f'evidence ({self.judged}) shown':<32}{'mean':>9}  {self.confidence:.0%} interval"]
+        lines += [_line(mean) for mean in self.evidence] or ["no session has any"]
+        if self.failed:
+            lines += ["", *(f"{count:,} failed: {sentence}" for sentence, count in list(self.failed.items())[:5])]
+        return "\n".join(lines)
+
+
+def report_of(
+    sessions: Sequence[Session],
+    qrels: Mapping[str, Mapping[str, int]],
+    judged: str,
+    confidence: float = 0.95,
+) -> AgentReport:
+    """Return the report of a log.
+
+    A mean is over sessions, each of which counts once, and its interval is a bootstrap over sessions. A repeat is a call with
+    the tool and arguments of an earlier one of its session. Evidence is shown by call n if one of the first n returned it;
+    a call that names the document itself does not count.
+
+    Args:
+        sessions: The sessions.
+        qrels: Judgments whose topics are sessions or topics of the log.
+        judged: Name of these judgments in the report.
+        confidence: Of the intervals.
+    """
+    figures: dict[str, list[float]] = {}
+    for session in sessions:
+        for name, value in _figures(session).items():
+            figures.setdefault(name, []).append(value)
+    relevant = by_session(sessions, qrels)
+    longest = max(len(session.calls) for session in sessions)
+    first = {session.id: first_shown(session) for session in sessions}
+    evidence: list[Mean] = []
+    for number in [call for call in CALLS if call <= longest] or [1]:
+        shares = [
+            sum(first[session].get(doc_id, longest + 1) <= number for doc_id in own) / len(own)
+            for session, own in relevant.items()
+            if own
+        ]
+        if shares:
+            evidence.append(_mean(f"by call {number}", shares, confidence))
+    failed = Counter(call.error for session in sessions for call in session.calls if call.error)
+    return AgentReport(
+        sessions=len(sessions),
+        calls=dict(Counter(call.tool for session in sessions for call in session.calls).most_common()),
+        failed=dict(failed.most_common()),
+        means=tuple(_mean(name, values, confidence) for name, values in figures.items()),
+        evidence=tuple(evidence),
+        judged=judged,
+        confidence=confidence,
+    )
+
+
+def _figures(session: Session) -> dict[str, float]:
+    calls = session.calls
+    searches = [call for call in calls if call.tool in TOPICS and query_of(call) and not call.error]
+    return {
+        "calls": len(calls),
+        "tokens of answers": sum(call.tokens for call in calls),
+        "seconds of a call": sum(call.ms for call in calls) / len(calls) / 1000,
+        "searches": len(searches),
+        "documents read": len({own for call in calls for own in read_ids(call)}),
+        "repeated calls, share": _repeats(calls) / len(calls),
+        "failed calls, share": sum(bool(call.error) for call in calls) / len(calls),
+        "searches without hits, share": sum(not call.documents for call in searches) / len(searches) if searches else math.nan,
+    }
+
+
+def _repeats(calls: Sequence[LoggedCall]) -> int:
+    """Number of calls with the tool, the query and the other arguments of an earlier one; case and budget do not count."""
+    keys = set()
+    for call in calls:
+        others = {name: value for name, value in call.arguments.items() if name not in ("tokens", QUERY.get(call.tool))}
+        keys.add((call.tool, query_of(call).casefold(), repr(sorted(others.items()))))
+    return len(calls) - len(keys)
+
+
+def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
+    known = np.array([value for value in values if not math.isnan(value)], dtype=np.float64)
+    if not len(known):
+        return Mean(name, math.nan, math.nan, math.nan, 0)
+    low, high = bootstrap(known[:, None], confidence)
+    return Mean(name, float(known.mean()), float(low[0]), float(high[0]), len(known))
+
+
+def _line(mean: Mean) -> str:
+    if not mean.sessions:
+        return f"{mean.name:<32}{'-':>9}"
+    unit = " s" if mean.name.startswith("seconds") else ""
+    interval = "" if math.isnan(mean.low) else f"  {_number(mean.low)}{unit} to {_number(mean.high)}{unit}"
+    return f"{mean.name:<32}{_number(mean.mean) + unit:>9}{interval}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"

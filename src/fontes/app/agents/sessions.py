@@ -1,0 +1,183 @@
+"""Sessions of a log as a test collection: topics, weak judgments, and a run of what was shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.errors import InputError
+from ...core.qrels import Qrels
+from ...core.run import Run
+from ...core.values import Topic, Topics, Turn
+from ...formats import write_run
+from ...formats.folder import QRELS, QUERIES
+from ...formats.format import format_named
+from ...storage.files import write
+from .log import LoggedCall, Session
+
+QUERY = {"search": "query", "evidence": "claim", "facets": "query", "why": "event", "explain": "query"}
+TOPICS = ("search", "evidence")  # tools whose calls become topics
+READ, CITED = 1, 2  # grades
+TURNS = 50  # of a topic
+SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class LoggedTopic:
+    """A topic with the calls that it came from.
+
+    Args:
+        topic: The topic; its turns are the last queries of the session up to it.
+        session: The session.
+        places: Places of its calls in the session.
+    """
+
+    topic: Topic
+    session: Session
+    places: tuple[int, ...]
+
+    @property
+    def calls(self) -> list[LoggedCall]:
+        """The calls, the first of which made the topic."""
+        return [self.session.calls[place] for place in self.places]
+
+
+def query_of(call: LoggedCall) -> str:
+    """Return the query, claim or event of a call, white space collapsed; "" if it has none."""
+    return SPACES.sub(" ", str(call.arguments.get(QUERY.get(call.tool, ""), ""))).strip()
+
+
+def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
+    """Return a topic for each distinct query of a session, with the id SESSION.NUMBER and the last queries as its turns."""
+    topics = []
+    for session in sessions:
+        places: dict[str, list[int]] = {}
+        for place, call in enumerate(session.calls):
+            if call.tool in TOPICS and (text := query_of(call)):
+                places.setdefault(text, []).append(place)
+        turns = [Turn(text) for text in places]
+        for number, (text, own) in enumerate(places.items(), 1):
+            topic = Topic(f"{session.id}.{number}", text, turns=tuple(turns[max(0, number - TURNS) : number]))
+            topics.append(LoggedTopic(topic, session, tuple(own)))
+    return topics
+
+
+def read_ids(call: LoggedCall) -> tuple[str, ...]:
+    """Return the document that a call opened: that of `read`, or the one whose sentences `evidence` took."""
+    own = call.arguments.get("id")
+    return (own,) if not call.error and call.tool in ("read", "evidence") and isinstance(own, str) else ()
+
+
+def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = None) -> Qrels:
+    """Return judgments of the topics: grade 1 for a document that the session read, 2 for one that its answer cites.
+
+    A document is judged for the queries that had shown it before it was read, or at all if it is cited; what nobody read stays
+    unjudged.
+
+    Args:
+        sessions: The sessions.
+        answers: Texts of the answers by session id, in which cited ids occur.
+    """
+    rows: dict[tuple[str, str], int] = {}
+    topics = topics_of_log(sessions)
+    cited = {session.id: cited_ids(session, (answers or {}).get(session.id, "")) for session in sessions}
+    last_read = {s.id: {own: place for place, call in enumerate(s.calls) for own in read_ids(call)} for s in sessions}
+    for logged in topics:
+        session = logged.session.id
+        for place, call in zip(logged.places, logged.calls, strict=True):
+            for doc_id in call.documents if "id" not in call.arguments else ():
+                grade = CITED if doc_id in cited[session] else READ if last_read[session].get(doc_id, -1) > place else 0
+                if grade:
+                    rows[logged.topic.id, doc_id] = max(grade, rows.get((logged.topic.id, doc_id), 0))
+    return Qrels((topic, "0", doc_id, grade) for (topic, doc_id), grade in rows.items())
+
+
+def cited_ids(session: Session, answer: str) -> set[str]:
+    """Return the ids of documents shown in a session that occur in a text, not as parts of longer words."""
+    shown = {doc_id for call in session.calls for doc_id in call.documents}
+    return {doc_id for doc_id in shown if re.search(rf"(?<![\w.-]){re.escape(doc_id)}(?!\w|[.-]\w)", answer)}
+
+
+def shown_run(sessions: Sequence[Session]) -> Run:
+    """Return the documents that each topic's calls showed, in order: the pool for judges."""
+    topics = topics_of_log(sessions)
+    rankings: dict[str, dict[str, float]] = {}
+    for logged in topics:
+        ids = dict.fromkeys(doc_id for call in logged.calls if "id" not in call.arguments for doc_id in call.documents)
+        rankings[logged.topic.id] = {doc_id: float(len(ids) - rank) for rank, doc_id in enumerate(ids)}
+    return Run.of(rankings, Topics(logged.topic for logged in topics))
+
+
+def read_answers(path: Path, sessions: Sequence[Session]) -> dict[str, str]:
+    """Read answers from JSON lines with "session" and "text".
+
+    Raises:
+        InputError: The file cannot be read, a line is none, or a session is not in the log.
+    """
+    known = {session.id for session in sessions}
+    answers: dict[str, str] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the answers cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+            session, text = values["session"], values["text"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError.at(path, number, 'this is no answer; write {"session": "…", "text": "…"}') from None
+        if session not in known:
+            raise InputError.at(path, number, f"session '{session}' is not in the log; there are {_some(known)}")
+        answers[session] = f"{answers.get(session, '')}\n{text}"
+    return answers
+
+
+def export(sessions: Sequence[Session], folder: Path, answers: Mapping[str, str] | None = None) -> tuple[Topics, Qrels]:
+    """Write the topics, the weak judgments and the run of what was shown into a folder, in BEIR's layout.
+
+    Raises:
+        InputError: No call has a query, or the folder cannot be written.
+    """
+    topics = Topics(logged.topic for logged in topics_of_log(sessions))
+    if not topics:
+        raise InputError("no call of the log has a query, so there are no topics")
+    qrels = weak_qrels(sessions, answers)
+    try:
+        (folder / QRELS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be made ({error.strerror or error})") from None
+    write(folder / QUERIES, format_named("jsonl", "write", "topics").write_topics(topics))
+    if qrels:
+        write(folder / QRELS / "weak.tsv", format_named("beir", "write", "qrels").write_qrels(qrels))
+    write_run(shown_run(sessions), folder / "shown.run", tag="shown")
+    return topics, qrels
+
+
+def _some(names: set[str]) -> str:
+    ordered = sorted(names)
+    return ", ".join(ordered[:5]) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")
+
+
+def by_session(sessions: Sequence[Session], qrels: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
+    """Return the relevant documents of each session: those of its topics, and of the topic with its own id."""
+    relevant: dict[str, set[str]] = {session.id: set() for session in sessions}
+    owners = {logged.topic.id: logged.session.id for logged in topics_of_log(sessions)} | {name: name for name in relevant}
+    for topic, grades in qrels.items():
+        if topic in owners:
+            relevant[owners[topic]] |= {doc_id for doc_id, grade in grades.items() if grade > 0}
+    return relevant
+
+
+def first_shown(session: Session) -> dict[str, int]:
+    """Return the number of the call, from 1, that first showed each document; one that names the document does not."""
+    first: dict[str, int] = {}
+    for number, call in enumerate(session.calls, 1):
+        for doc_id in call.documents:
+            if doc_id not in read_ids(call):
+                first.setdefault(doc_id, number)
+    return first

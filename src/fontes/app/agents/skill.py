@@ -1,0 +1,30 @@
+"""The folder from which a coding agent learns to use Fontes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...core.errors import InputError
+
+FILES = Path(__file__).parent / "skill_files"
+
+
+def write_skill(folder: Path) -> list[str]:
+    """Write the files of the skill into a folder, over those of an earlier version; return their names.
+
+    Raises:
+        InputError: A file cannot be written, or the folder has a SKILL.md of something else.
+    """
+    there = folder / "SKILL.md"
+    try:
+        if there.exists() and not there.read_text(encoding="utf-8", errors="replace").startswith("---\nname: fontes\n"):
+            raise InputError(
+                f"{there}: this is the skill of something else; name a folder of its own, such as {folder / 'fontes'}"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        names = sorted(path.name for path in FILES.glob("*.md"))
+        for name in names:
+            (folder / name).write_text((FILES / name).read_text(encoding="utf-8"), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{folder}: the skill cannot be written there ({error.strerror or error})") from None
+    return names

@@ -1,0 +1,221 @@
+"""`fontes mcp`, `fontes agent` and `fontes skill`: search for language models, and what their calls say of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...options import IndexPath, Json, Measures, takes
+from ...server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from ....core.qrels import Qrels
+    from ...agents.log import Session
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Search")
+@takes(ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "k", "seconds", "at_once", "rate", "refresh")
+def mcp(
+    indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
+    settings: dict[str, Any],
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(help="Pipeline of searches, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp, not over standard input and output.")] = False,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the key that every client must send over HTTP.", show_default="FONTES_KEY of the environment"
+        ),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="Folder into which every call is written.", show_default="no log")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Name of the session in the log, without --http.", show_default="the time"),
+    ] = None,
+) -> None:
+    """Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only."""
+    import asyncio
+
+    from ....core.errors import MissingExtraError, ParameterError
+    from ...output import say
+    from ...server.settings import KEY, named_expressions, secret_of
+    from ...usage import refuse_misspelt
+
+    try:
+        from ...agents.calls import Tools
+        from ...agents.log import CallLog
+        from ...agents.protocol import PATH, Protocol, check_key, http_application, serve_stdio
+        from ...server.running import serve as run
+        from ...server.service import Service
+    except ImportError as error:
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
+            raise
+        raise MissingExtraError.of(
+            (error.name or "mcp").partition(".")[0].removesuffix("_types"), "mcp", "fontes mcp"
+        ) from None
+
+    over_http = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
+    over_http |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
+    typed = {*settings, *(["key_file"] if key_file is not None else [])}
+    if not http and (needless := next((option for name, option in over_http.items() if name in typed), None)):
+        raise ParameterError(f"--{needless} is of a server over HTTP: add --http")
+    if http and session is not None:
+        raise ParameterError("--session names the session of standard input and output; over HTTP each client has its own")
+    for index in indexes:
+        refuse_misspelt(index)
+    settings["root_path"] = settings.get("root_path", "").rstrip("/")
+    chosen = ServerSettings(**settings, key=secret_of(key_file, KEY) if http else "")
+    if http:
+        check_key(chosen)
+    service = Service(indexes, chosen, named_expressions(pipeline or []))
+    calls = None if log is None else CallLog(log)
+    tools = Tools(service, wait=True)
+    protocol = Protocol(tools, calls, session or ("" if calls is None else calls.session))
+    try:
+        if not http:
+            asyncio.run(serve_stdio(protocol, tools))
+            return
+        served = " and ".join(f"{one.name} ({len(one.state.index):,} documents)" for one in service.indexes.values())
+        app = http_application(protocol, tools)
+        run(service, started=lambda address: say(f"{served} at {address}{chosen.root_path}{PATH} ; Ctrl-C ends"), app=app)
+    finally:
+        if calls is not None:
+            calls.close()
+
+
+group = typer.Typer(
+    name="agent", help="What the calls of language models say: topics, judgments, reports.", no_args_is_help=True
+)
+commands.add_typer(group, rich_help_panel="Measure")
+
+Log = Annotated[Path, typer.Argument(help="The folder of fontes mcp --log, or a file of it.", show_default=False)]
+Answers = Annotated[
+    Path | None,
+    typer.Option(help="JSON lines with session and text, whose cited ids count as evidence.", show_default="what was read"),
+]
+Judgments = Annotated[
+    str | None,
+    typer.Option("--qrels", help="Judgments of the topics of fontes agent export.", show_default="what was read or cited"),
+]
+
+
+@group.command()
+def report(
+    log: Log,
+    answers: Answers = None,
+    qrels: Judgments = None,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95,
+    json: Json = False,
+) -> None:
+    """Report calls, tokens, repeats, searches without hits and evidence by call, with intervals over sessions."""
+    from ...agents.log import read_log
+    from ...agents.report import report_of
+    from ...output import print_json
+
+    sessions = read_log(log)
+    judgments, judged = _judgments(sessions, answers, qrels)
+    result = report_of(sessions, judgments, judged, confidence)
+    if json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(str(result))
+
+
+@group.command()
+def replay(
+    log: Log,
+    index: IndexPath,
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(help="Pipeline to compare, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+    ] = None,
+    tool: Annotated[list[str] | None, typer.Option(help="search or evidence; may be repeated.", show_default="search")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Budget of each answer.", min=200, show_default="as logged")] = None,
+    measures: Measures = None,
+    answers: Answers = None,
+    qrels: Judgments = None,
+    json: Json = False,
+) -> None:
+    """Ask the queries of a log again, of several pipelines or tools, and compare what the model would have been shown."""
+    from ....core.errors import MissingExtraError
+
+    try:
+        from ...agents.replay import replay as replayed
+    except ImportError as error:
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
+            raise
+        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes agent replay") from None
+    from ...agents.log import read_log
+    from ...output import print_json
+    from ...progress import reporting
+    from ...server.settings import named_expressions
+    from ...usage import refuse_misspelt
+
+    refuse_misspelt(index)
+    sessions = read_log(log)
+    judgments, _ = _judgments(sessions, answers, qrels)
+    expressions = named_expressions(pipeline or []) or {"bm25": "bm25()"}
+    chosen = measures or ["RR@10", "R@10"]
+    with reporting(compiling=True) as progress:
+        result = replayed(sessions, index, expressions, judgments, chosen, tool or ["search"], tokens, progress)
+    if json:
+        print_json(
+            {**result.report.to_dict(), "tokens": dict(result.tokens), "queries": result.topics, "judged": result.judged}
+        )
+    else:
+        typer.echo(str(result))
+
+
+@group.command()
+def export(
+    log: Log,
+    folder: Annotated[Path, typer.Argument(help="The folder to write.", show_default=False)],
+    answers: Answers = None,
+) -> None:
+    """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
+    from ...agents.log import read_log
+    from ...agents.sessions import export as written, read_answers
+    from ...output import counted, say
+
+    sessions = read_log(log)
+    topics, qrels = written(sessions, folder, None if answers is None else read_answers(answers, sessions))
+    judgments = counted(sum(len(grades) for grades in qrels.values()), "weak judgment")
+    say(f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {judgments} in {folder}")
+
+
+def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None) -> tuple[Qrels, str]:
+    """Judgments of the sessions' topics, and their kind."""
+    from ....core.errors import ParameterError
+    from ...agents.sessions import CITED, read_answers, weak_qrels
+
+    if qrels is not None:
+        if answers is not None:
+            raise ParameterError("--answers and --qrels both say what the evidence is; choose one")
+        from ....datasets import qrels_of
+
+        return qrels_of(qrels), "judged"
+    if answers is None:
+        return weak_qrels(sessions), "read"
+    from ....core.qrels import Qrels as Judged
+
+    weak = weak_qrels(sessions, read_answers(answers, sessions))
+    rows = ((topic, "0", doc, grade) for topic, grades in weak.items() for doc, grade in grades.items() if grade == CITED)
+    return Judged(rows), "cited"
+
+
+@commands.command(rich_help_panel="Reproduce")
+def skill(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write, such as .claude/skills/fontes.")],
+) -> None:
+    """Write the folder from which a coding agent learns to use Fontes: SKILL.md and what it refers to."""
+    from ...agents.skill import write_skill
+    from ...output import say
+
+    files = write_skill(folder)
+    say(f"{folder}: {', '.join(files)}")

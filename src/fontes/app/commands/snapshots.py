@@ -1,0 +1,94 @@
+"""`fontes snapshots`: compare systems over snapshots of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...comparison.testing import Testing
+from ...core.errors import InputError, ParameterError
+from ..options import Json, Measures, takes
+
+commands = typer.Typer()
+
+QRELS = ("qrels.txt", "qrels.tsv", "qrels_processed.txt", "qrels/test.tsv")
+RUNS = ("runs/*.run", "*.run", "*.trec")
+
+
+@commands.command(rich_help_panel="Measure")
+@takes(Testing, "test", "correction", "alpha", "seed")
+def snapshots(
+    settings: dict[str, Any],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders in order of time, each with the runs NAME.run or runs/NAME.run.", show_default=False),
+    ],
+    pivot: Annotated[str, typer.Option(help="The system that the others are compared with.")] = "bm25",
+    qrels: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Judgments of each folder, in its order: a file, a BEIR folder, irds:NAME, sample:NAME.",
+            show_default=f"the folder's {', '.join(QRELS[:2])}, …",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="The folder that the others are compared with.", show_default="the first")
+    ] = None,
+    measures: Measures = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; more than once.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare systems over time: Result Delta, relative improvement and effect ratio beside a pivot system."""
+    import sys
+
+    from ...comparison import compare_snapshots
+    from ...datasets import qrels_of
+    from ...formats import read_run
+    from ...measures import DEFAULT
+
+    if qrels and len(qrels) != len(folders):
+        raise ParameterError(
+            f"--qrels was given {len(qrels)} times for {len(folders)} folders; give it once for each, in order"
+        )
+    names = [folder.name for folder in folders]
+    if len(set(names)) < len(names):
+        names = [str(folder) for folder in folders]
+    by_name = dict(zip(names, folders, strict=True))
+    judged = qrels or [str(_qrels(folder)) for folder in folders]
+    known = {
+        name: ({path.stem: read_run(path) for path in _runs(folder)}, qrels_of(source))
+        for (name, folder), source in zip(by_name.items(), judged, strict=True)
+    }
+    chosen = None if reference is None else next((n for n, f in by_name.items() if reference in (n, str(f))), reference)
+    report = compare_snapshots(known, pivot, measures or DEFAULT, reference=chosen, testing=Testing(**settings))
+    for path in output or []:
+        report.save(path)
+    sys.stdout.write(report.to_json() if json else f"{report}\n")
+
+
+def _qrels(folder: Path) -> Path:
+    _check(folder)
+    for name in QRELS:
+        if (folder / name).is_file():
+            return folder / name
+    raise InputError(f"{folder}: no judgments ({', '.join(QRELS)}); name them with --qrels, once for each folder")
+
+
+def _runs(folder: Path) -> list[Path]:
+    _check(folder)
+    for pattern in RUNS:
+        if files := sorted(folder.glob(pattern)):
+            return files
+    raise InputError(f"{folder}: no runs ({', '.join(RUNS)}); a snapshot has a run of each system")
+
+
+def _check(folder: Path) -> None:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder; a snapshot is a folder of runs")

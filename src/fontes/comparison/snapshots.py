@@ -1,0 +1,263 @@
+"""Comparison of systems over snapshots of a collection: what a system loses over time, beside a pivot system."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..core import InputError, ParameterError
+from ..core.html import table as html_table
+from ..measures.measure import Measure
+from ..measures.names import DEFAULT
+from . import report_text
+from .report import Report, json_values, report_of, save_as
+from .report_text import ResultCell, ResultTable
+from .testing import Comparison, Testing
+
+FIGURES = ("result_delta", "relative_improvement", "delta_relative_improvement", "effect_ratio")
+COLUMNS = ("RD", "RI", "ΔRI", "ER")
+LATEX_COLUMNS = {"ΔRI": r"$\Delta$RI"}
+FORMULAS = (
+    "RD: Result Delta, the share of the reference's mean that is lost (negative: gained)",
+    "RI: relative improvement over the pivot; ΔRI: that of the reference minus that of the snapshot (0: as in the reference)",
+    "ER: effect ratio, the difference from the pivot as a multiple of that of the reference (1: as in the reference)",
+    "p: of the system against the pivot on the topics of the snapshot",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotReport:
+    """Result of `compare_snapshots`: one `Report` a snapshot, and how the systems changed from the reference on.
+
+    Args:
+        reports: The report of each snapshot, in order of time, each with the pivot as its baseline.
+        pivot: The system that the others are compared with.
+        reference: The snapshot that the others are compared with.
+    """
+
+    reports: Mapping[str, Report]
+    pivot: str
+    reference: str
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of the systems."""
+        return tuple(self.reports[self.reference].systems)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures."""
+        return self.reports[self.reference].measures
+
+    def mean(self, system: str, snapshot: str, measure: str | Measure) -> float:
+        """Return the mean of a system over the judged topics of a snapshot."""
+        return self.reports[snapshot].mean(system, measure)
+
+    def result_delta(self, system: str, snapshot: str, measure: str | Measure) -> float:
+        """Return (M_0 - M_t) / M_0: the relative change of the mean from the reference 0 to the snapshot t.
+
+        Positive if the system got worse. It compares different topics, documents and judgments, so it mixes the change of the
+        system with that of the task; ΔRI and the effect ratio take the pivot's change out. NaN if M_0 is 0. As LongEval's
+        organisers compute it (Keller, Breuer and Schaer 2024).
+        """
+        before, now = (self.mean(system, one, measure) for one in (self.reference, snapshot))
+        return _ratio(before - now, before)
+
+    def relative_improvement(self, system: str, snapshot: str, measure: str | Measure) -> float:
+        """Return RI = (M(system) - M(pivot)) / M(pivot) in a snapshot; NaN if the pivot's mean is 0."""
+        pivot = self.mean(self.pivot, snapshot, measure)
+        return _ratio(self.mean(system, snapshot, measure) - pivot, pivot)
+
+    def delta_relative_improvement(self, system: str, snapshot: str, measure: str | Measure) -> float:
+        """Return ΔRI = RI_0 - RI_t (Breuer et al. 2020): 0 if the improvement persists, positive if it shrinks."""
+        before, now = (self.relative_improvement(system, one, measure) for one in (self.reference, snapshot))
+        return before - now
+
+    def effect_ratio(self, system: str, snapshot: str, measure: str | Measure) -> float:
+        """Return ER (Breuer et al. 2020): the mean difference from the pivot in the snapshot by that in the reference.
+
+        1 if the effect persists, between 0 and 1 if it is smaller, above 1 if larger, negative if it is reversed. NaN for the
+        pivot, and for a system whose mean is the pivot's in the reference.
+        """
+        before, now = (
+            self.mean(system, one, measure) - self.mean(self.pivot, one, measure) for one in (self.reference, snapshot)
+        )
+        return _ratio(now, before)
+
+    def comparison(self, system: str, snapshot: str, measure: str | Measure) -> Comparison:
+        """Return the test of a system against the pivot in a snapshot."""
+        return self.reports[snapshot].comparison(system, self.pivot, measure)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per measure, snapshot and system; NaN where a figure is not defined."""
+        names = [(snapshot, system) for snapshot in self.reports for system in self.systems]
+        return [self._row(measure, *pair) for measure in self.measures for pair in names]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as JSON values, with None for NaN."""
+        topics = {name: len(report.topics) for name, report in self.reports.items()}
+        rows = json_values([{**row, "measure": str(row["measure"])} for row in self.rows()])
+        return {"pivot": self.pivot, "reference": self.reference, "topics": topics, "rows": rows}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+    def to_csv(self) -> str:
+        """Return CSV with one line per row."""
+        rows = [{key: "" if value is None else value for key, value in row.items()} for row in self.to_dict()["rows"]]
+        out = io.StringIO()
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return a table per measure in Markdown."""
+        tables = [report_text.markdown_table(self._table(measure)) for measure in self.measures]
+        return "\n\n".join([*tables, "\n".join(f"- {note}" for note in self._notes())]) + "\n"
+
+    def to_latex(self, *, label: str = "tab:snapshots") -> str:
+        """Return a table per measure for a paper, with booktabs' rules.
+
+        Args:
+            label: The name for `\\ref`; with several measures, followed by their numbers.
+        """
+        texts = []
+        for number, measure in enumerate(self.measures, 1):
+            table = self._table(measure)
+            header = tuple(LATEX_COLUMNS.get(name, report_text.latex_text(name)) for name in table.header)
+            pivot, reference = report_text.latex_text(self.pivot), report_text.latex_text(self.reference)
+            caption = (
+                f"{report_text.latex_text(str(measure))} over time. RD: Result Delta to {reference}; RI: relative improvement "
+                rf"over the pivot {pivot}; $\Delta$RI and ER (effect ratio) compare it with {reference}; "
+                f"$p$: {self._testing()}."
+            )
+            own = label if len(self.measures) == 1 else f"{label}-{number}"
+            texts.append(report_text.latex_table(table, caption, own, header))
+        return "\n".join(texts)
+
+    def to_html(self) -> str:
+        """Return a page with the tables."""
+        style = "body{font-family:sans-serif;margin:2em}td,th{padding:2px 10px;text-align:right}"
+        head = f'<meta charset="utf-8"><title>Comparison over snapshots</title><style>{style}</style>'
+        return f"<!doctype html>{head}<h1>Comparison over snapshots</h1>{self._repr_html_()}\n"
+
+    def _repr_html_(self) -> str:
+        tables = [self._table(measure) for measure in self.measures]
+        shown = "".join(html_table(table.header, [[cell.text for cell in row] for row in table.rows]) for table in tables)
+        return f"{shown}<ul>{''.join(f'<li>{escape(note)}</li>' for note in self._notes())}</ul>"
+
+    def save(self, path: str | Path, form: str | None = None) -> None:
+        """Write the report to a file.
+
+        Args:
+            path: The file.
+            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
+
+        Raises:
+            ParameterError: The form is unknown.
+            InputError: The file cannot be written.
+        """
+        save_as(self, path, form)
+
+    def _row(self, measure: Measure, snapshot: str, system: str) -> dict[str, Any]:
+        other = system != self.pivot
+        # The reference and the pivot are 0 or 1 by definition there, which would only hide the figures.
+        later = snapshot != self.reference
+        defined = (later, other, other and later, other and later)
+        figures = {
+            name: getattr(self, name)(system, snapshot, measure) if shown else math.nan
+            for name, shown in zip(FIGURES, defined, strict=True)
+        }
+        p = self.comparison(system, snapshot, measure).corrected if other else math.nan
+        mean = self.mean(system, snapshot, measure)
+        return {"measure": measure, "snapshot": snapshot, "system": system, "mean": mean, **figures, "p": p}
+
+    def _table(self, measure: Measure) -> ResultTable:
+        rows = []
+        for row in self.rows():
+            if row["measure"] != measure:
+                continue
+            figures = [row[name] for name in FIGURES]
+            name = f"{row['system']} (pivot)" if row["system"] == self.pivot else row["system"]
+            signed = [report_text.NOTHING if math.isnan(value) else f"{value:+.4f}" for value in figures]
+            p, significant = row["p"], not math.isnan(row["p"]) and row["p"] <= self._testing().alpha
+            cells = (row["snapshot"], name, f"{row['mean']:.4f}", *signed)
+            rows.append((*map(ResultCell, cells), ResultCell(report_text.p_text(p), best=significant)))
+        return ResultTable(("snapshot", "system", str(measure), *COLUMNS, "p"), tuple(rows), 2)
+
+    def _testing(self) -> Testing:
+        return self.reports[self.reference].testing
+
+    def _notes(self) -> list[str]:
+        topics = ", ".join(f"{name} {len(report.topics):,}" for name, report in self.reports.items())
+        first = f"reference {self.reference}, pivot {self.pivot}; judged topics: {topics}"
+        return [first, *FORMULAS[:-1], f"{FORMULAS[-1]} ({self._testing()})"]
+
+    def __str__(self) -> str:
+        tables = [report_text.plain_table(self._table(measure)) for measure in self.measures]
+        return "\n".join([*tables, *self._notes()])
+
+    def __repr__(self) -> str:
+        return f"SnapshotReport({', '.join(self.reports)}: {', '.join(self.systems)})"
+
+
+def compare_snapshots(
+    snapshots: Mapping[str, tuple[Mapping[str, object], object]],
+    pivot: str,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
+    *,
+    reference: str | None = None,
+    testing: Testing | None = None,
+) -> SnapshotReport:
+    """Compare systems over snapshots of a collection, each with its own topics, documents and judgments.
+
+    Args:
+        snapshots: By name, in order of time: the runs by system, each anything that `Run.of` accepts, and the judgments,
+            anything that `Qrels.of` accepts. Each snapshot has the same systems.
+        pivot: The system that does not change, such as BM25.
+        measures: As for `evaluate`.
+        reference: The snapshot that the others are compared with; by default the first.
+        testing: Tests of each system against the pivot in each snapshot; by default the t-test with Holm's correction.
+
+    Raises:
+        ParameterError: There are fewer than two snapshots or two systems, or the pivot, the reference or a measure is unknown.
+        InputError: A snapshot lacks a system, or a run or judgments cannot be read.
+    """
+    if len(snapshots) < 2:
+        raise ParameterError(f"a comparison over time needs two snapshots or more, not {len(snapshots)}")
+    first = next(iter(snapshots))
+    reference = first if reference is None else reference
+    if reference not in snapshots:
+        raise ParameterError(f"the reference '{reference}' is none of the snapshots; there are {', '.join(snapshots)}")
+    systems = list(snapshots[reference][0])
+    if pivot not in systems:
+        raise ParameterError(f"the pivot '{pivot}' is none of the systems; there are {', '.join(systems) or 'none'}")
+    if len(systems) < 2:
+        raise ParameterError(f"there is no system beside the pivot '{pivot}'; give the runs of another")
+    for name, (runs, _) in snapshots.items():
+        if lacking := [system for system in systems if system not in runs]:
+            raise InputError(f"snapshot '{name}' has no run of {', '.join(lacking)}; each snapshot needs a run of each system")
+        if more := [system for system in runs if system not in systems]:
+            raise InputError(
+                f"snapshot '{reference}' has no run of {', '.join(more)}, and '{name}' has; give it, or leave it out"
+            )
+    reports = {}
+    for name, (runs, qrels) in snapshots.items():
+        try:
+            reports[name] = report_of({s: runs[s] for s in systems}, qrels, measures, baseline=pivot, testing=testing)
+        except InputError as error:
+            raise InputError(f"snapshot '{name}': {error}") from None
+    return SnapshotReport(reports, pivot, reference)
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator else math.nan

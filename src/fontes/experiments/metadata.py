@@ -1,0 +1,65 @@
+"""Metadata of a run as ir_metadata describes them: platform, implementation, resources, method and data."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..core import ParameterError, Run
+from .provenance import machine, versions
+
+
+def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what is known of a run, for `write_run(run, path, metadata=…)`.
+
+    Args:
+        run: A run of a stage, on this machine, in this process.
+        more: What only its author knows, such as `{"actor": {"name": …}, "research goal": …}`; it goes before what is known.
+
+    Raises:
+        ParameterError: `more` is no mapping.
+    """
+    facts, loaded = machine(), versions()
+    fontes, python = loaded.pop("fontes"), loaded.pop("python")
+    cpu = {"model": facts["processor"], "architecture": platform.machine(), "number of cores": facts["cores"]}
+    hardware = {"cpu": cpu, "ram": f"{facts['memory_gb']} GB"}
+    if "accelerator" in facts:
+        hardware["gpu"] = facts["accelerator"]
+    known: dict[str, Any] = {
+        "platform": {
+            "hardware": hardware,
+            "operating system": {"kernel": platform.release(), "distribution": _distribution()},
+            "software": {
+                "libraries": {"python": [f"{name}=={version}" for name, version in loaded.items()]},
+                "retrieval toolkit": [f"fontes=={fontes}"],
+            },
+        },
+        "implementation": {"executable": {"cmd": shlex.join(sys.argv)}, "source": {"lang": [f"python {python}"]}},
+    }
+    if "seconds" in run.provenance:
+        known["resources"] = {"runtime": {"wallclock": f"{run.provenance['seconds']:.3f} s"}}
+    if "system" in run.provenance:
+        known["method"] = {"retrieval": [{"name": "fontes", "method": run.provenance["system"]}]}
+    if run.provenance.get("indexes"):
+        known["data"] = {"index fingerprints": dict(run.provenance["indexes"])}
+    return _joined(known, more or {})
+
+
+def _joined(known: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    if not isinstance(more, Mapping):
+        raise ParameterError(f"metadata are a mapping, such as {{'actor': {{'name': …}}}}, not {type(more).__name__}")
+    joined = dict(known)
+    for key, value in more.items():
+        both = isinstance(value, Mapping) and isinstance(joined.get(key), Mapping)
+        joined[key] = _joined(joined[key], value) if both else value
+    return joined
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.platform()

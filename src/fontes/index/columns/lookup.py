@@ -1,0 +1,78 @@
+"""Values of some documents in a column, over the segments of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import ParameterError
+from ...core.registry import nearest
+from ...core.where import REFUSED
+from ...storage.caches import Attached, Cached
+from ..segment import located
+from .filters import Columned
+from .values import Values, absent, join_values
+
+NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth values", "date": "dates"}
+
+
+def column_type(reader: Columned, column: str, user: str, allowed: Collection[str]) -> str:
+    """Type of a column that `user`, such as a stage, reads.
+
+    Raises:
+        ParameterError: There is no such column, or its type is not among those allowed.
+    """
+    kind = reader.schema.types.get(column)
+    if kind in REFUSED:
+        raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
+    if kind is None:
+        raise ParameterError(f"{user}: there is no column '{column}'; {nearest(column, reader.schema.columns)}")
+    if kind not in allowed:
+        nouns = dict.fromkeys(NOUNS.get(name, "numbers") for name in allowed)
+        raise ParameterError(
+            f"{user}: the column '{column}' holds {NOUNS.get(kind, 'numbers')}; give one of {' or '.join(nouns)}"
+        )
+    return kind
+
+
+def column_values(reader: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
+    """Values of documents in a column.
+
+    Args:
+        reader: One state of an index.
+        column: The name of a column that it has.
+        docs: The ordinals of the documents, in any order.
+    """
+    kind = reader.schema.types[column]
+    parts, places = [], [np.zeros(0, dtype=np.int64)]
+    for number, here, leaf_docs in located(reader.leaves, docs):
+        columns = reader.leaves[number].segment.columns
+        columns.require(reader.schema.types)
+        parts.append(columns.values(column, kind).of(leaf_docs))
+        places.append(np.asarray(here))
+    if not parts:
+        return absent(kind, 0)
+    joined = join_values(parts)
+    order = np.concatenate(places)
+    return joined.of(np.argsort(order, kind="stable"))
+
+
+def greatest_value(reader: Columned, column: str) -> Any:
+    """Greatest number or date of all documents in a column; None if none has a value."""
+
+    def greatest() -> Any:
+        own = column_values(reader, column, np.arange(len(reader)))
+        values = own.values[own.present]
+        return values.max().item() if len(values) else None
+
+    return _GREATEST.of(reader).get(column, greatest)
+
+
+def _none(reader: Any) -> Cached[str, Any]:
+    return Cached()
+
+
+_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", _none)

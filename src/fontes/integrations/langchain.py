@@ -1,0 +1,93 @@
+"""LangChain: a stage as a `BaseRetriever`. Needs `fontes[langchain]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from ..core import Doc, MissingExtraError
+from .searching import Search, metadata_of
+
+try:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from pydantic import field_validator
+except ImportError:
+    raise MissingExtraError.of("langchain-core", "langchain", "FontesRetriever of LangChain") from None
+
+
+class FontesRetriever(BaseRetriever):
+    """A retriever of LangChain over a stage or an index: `FontesRetriever(stage=index.bm25())`.
+
+    Documents come best first, with `metadata["score"]`, their own metadata and `metadata["title"]`, if they have one. `invoke`,
+    `ainvoke`, `batch` and the rest take `k` and `where` for one call.
+
+    Args:
+        stage: From topics to a run; an index stands for its BM25.
+        k: Number of documents.
+        where: Filter of metadata, such as `year >= 2020`.
+    """
+
+    stage: Any
+    k: int = 4
+    where: str | None = None
+
+    @field_validator("stage")
+    @classmethod
+    def _searched(cls, stage: Any) -> Any:
+        return stage if isinstance(stage, Search) else Search.of(stage)
+
+    @classmethod
+    def from_documents(cls, documents: Iterable[Any], path: str | Path, *, k: int = 4, **options: Any) -> FontesRetriever:
+        """Index documents of LangChain, and return the retriever of BM25 over them.
+
+        Args:
+            documents: Documents; one without an id gets its number, from 1. `metadata["title"]` is searched too.
+            path: The folder of the index.
+            k: Number of documents that the retriever returns.
+            **options: Further arguments of `Index.build`, such as `analyzer` or `overwrite`.
+
+        Raises:
+            InputError: An id occurs twice, or there is something at the path.
+        """
+        from ..index import Index
+
+        docs = (_doc(document, number) for number, document in enumerate(documents, 1))
+        return cls(stage=Index.build(docs, path, **options), k=k)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        path: str | Path,
+        metadatas: Iterable[Mapping[str, Any]] | None = None,
+        ids: Iterable[str | None] | None = None,
+        **options: Any,
+    ) -> FontesRetriever:
+        """Index texts, with their metadata and ids, as `from_documents` does."""
+        texts = list(texts)
+        rows = zip(texts, metadatas or repeat({}, len(texts)), ids or repeat(None, len(texts)), strict=True)
+        return cls.from_documents((Document(id=i, page_content=t, metadata=dict(m)) for t, m, i in rows), path, **options)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None, where: str | None = None
+    ) -> list[Document]:
+        return _documents(self.stage(query, self.k if k is None else k, self.where if where is None else where))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None, where: str | None = None
+    ) -> list[Document]:
+        return _documents(await self.stage.later(query, self.k if k is None else k, self.where if where is None else where))
+
+
+def _documents(hits: Any) -> list[Document]:
+    return [Document(id=doc.id, page_content=doc.text, metadata=metadata_of(doc, score=hit.score)) for hit, doc in hits]
+
+
+def _doc(document: Document, number: int) -> Doc:
+    metadata = dict(document.metadata)
+    title = metadata.pop("title") if isinstance(metadata.get("title"), str) else ""
+    return Doc(str(number) if document.id is None else document.id, document.page_content, title, metadata)

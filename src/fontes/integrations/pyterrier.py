@@ -1,0 +1,90 @@
+"""PyTerrier: a stage as a transformer; `pyterrier_stage` makes a stage of a transformer. Needs `fontes[pyterrier]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..core import Doc, MissingExtraError, PipelineError, Run, Stage, Topic, Topics
+from ..core.checks import string_of
+
+try:
+    import pyterrier as pt  # isort: skip
+    import pandas as pd
+except ImportError:
+    raise MissingExtraError.of("python-terrier", "pyterrier", "conversion to PyTerrier") from None
+from .pyterrier_stage import pyterrier_stage
+
+__all__ = ["FontesTransformer", "pyterrier_stage"]
+
+
+class FontesTransformer(pt.Transformer):
+    """A transformer of PyTerrier over a stage or an index: `FontesTransformer(index.bm25(), columns=["text", "year"])`.
+
+    A stage from topics retrieves, one from a run reranks. Rows are in the one order of Fontes (score, then document id, both
+    descending), ranks count from 0, and equal scores stay equal. `% k` goes into the stage. Other columns of the input stay.
+
+    Args:
+        stage: A stage that gives a run; an index stands for its BM25.
+        columns: Columns to add: "text", "title", and names of metadata.
+        documents: The index that a reranker reads texts from, where the input has no column "text".
+    """
+
+    def __init__(self, stage: Any, columns: Iterable[str] = (), documents: Any = None) -> None:
+        self.stage: Stage[Any, Run] = stage.bm25() if hasattr(stage, "bm25") else stage
+        if not isinstance(self.stage, Stage) or self.stage.gives is not Run:
+            raise PipelineError(f"a transformer is made from a stage that gives a Run, or an index, not from {stage!r}")
+        self.columns, self.documents = tuple(columns), documents
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame of results: qid, query, docno, score, rank, the other columns of the input, and `columns`."""
+        reranks = self.stage.takes is Run
+        (pt.validate.result_frame if reranks else pt.validate.query_frame)(inp, extra_columns=["query"], context=self)
+        keys = ["qid", "docno"] if reranks else ["qid"]
+        inp = inp.assign(**{key: _ids(inp, key) for key in keys})
+        value = _run(inp, self.documents) if reranks else _topics(inp)
+        run = self.stage(value) if len(value) else Run.of([])
+        columns = run.to_columns()
+        frame = pd.DataFrame({"qid": columns["query_id"], "docno": columns["doc_id"]}, dtype=object)
+        frame["score"], frame["rank"] = columns["score"].astype("float64"), columns["rank"] - 1
+        if self.columns:
+            docs = [doc for ranking in run.values() for doc in ranking.docs()]
+            frame = frame.assign(**{name: [_part(doc, name) for doc in docs] for name in self.columns})
+        dropped = [name for name in frame if name not in keys] + ([] if reranks else ["docno", "docid"])
+        return inp.drop(columns=dropped, errors="ignore").drop_duplicates(keys).merge(frame, on=keys, how="right")
+
+    def fuse_rank_cutoff(self, k: int) -> FontesTransformer:
+        """Return this transformer with the stage cut to k documents a topic, which `transformer % k` compiles to."""
+        return FontesTransformer(self.stage % k, self.columns, self.documents)
+
+
+class _Texts:
+    """The texts of a frame as a source of documents."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._texts = dict(zip(frame["docno"], frame["text"], strict=True))
+
+    def docs(self, ids: Iterable[str]) -> list[Doc]:
+        return [Doc(doc_id, self._texts[doc_id]) for doc_id in ids]
+
+
+def _ids(frame: pd.DataFrame, name: str) -> pd.Series:
+    ids = [string_of(value, name, f"row {number} of the DataFrame") for number, value in enumerate(frame[name], 1)]
+    return pd.Series(ids, dtype=object, index=frame.index)
+
+
+def _topics(frame: pd.DataFrame) -> Topics:
+    rows = frame.drop_duplicates("qid")
+    return Topics(
+        Topic(one, string_of(text, "query", f"topic '{one}'")) for one, text in zip(rows["qid"], rows["query"], strict=True)
+    )
+
+
+def _run(frame: pd.DataFrame, documents: Any) -> Run:
+    scores = frame["score"] if "score" in frame else [0.0] * len(frame)
+    run = Run.of(zip(frame["qid"], frame["docno"], scores, strict=True), _topics(frame))
+    return run.with_(documents=_Texts(frame) if "text" in frame else documents)
+
+
+def _part(doc: Doc, name: str) -> Any:
+    return {"text": doc.text, "title": doc.title}.get(name, doc.metadata.get(name))

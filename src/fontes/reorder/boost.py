@@ -1,0 +1,194 @@
+"""`Boost`: scores raised by a date, a number or a condition."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.dates import date_of, date_text
+from ..core.errors import InputError, ParameterError
+from ..core.parameters import tuned
+from ..core.progress import ProgressCallback
+from ..core.run import Run
+from ..core.values import Explanation
+from ..index.columns import column_type, column_values, filter_of, greatest_value
+from ..index.columns.facets import ORDERED
+from .candidates import Reordering, score_before
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([hdwy])")
+DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
+DAY = 86_400_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class Boost(Reordering, name="boost"):
+    """Raises scores by a date, a number or a condition: `bm25() >> boost("date", half_life="180d")`.
+
+    The new score is score + by · f, or with `multiply` score · (1 + by · f), where f is
+
+        2^(-age / half_life)   boost("date", half_life="180d"): 1 for a document as new as `origin`, 1/2 a half-life earlier
+        value                  boost("popularity")
+        ln(1 + value)          boost("popularity", log=True)
+        1 or 0                 boost(where="lang == 'cs'", by=1.2): whether the condition holds
+
+    A document without a value has f = 0, and one newer than `origin` the age 0. The stage reorders the documents that it gets,
+    1,000 of each topic by default; a document that the stage before does not return stays out, however new it is.
+
+    The decay is the exponential prior of Li and Croft, "Time-based language models" (CIKM 2003), with a half-life for its rate.
+
+    Args:
+        index: The index whose columns are read.
+        column: A column of dates or numbers. None with `where`.
+        half_life: The age at which a document has half the boost: a text such as "12h", "180d", "26w" or "2y" (a year has 365
+            days), or a number: of days, or of the unit of a column of numbers. None: the value itself.
+        origin: Where age is 0: a date such as "2024-05-17", or a number. None: the greatest value of the index's state, never
+            the clock; the run's provenance has it under "origins".
+        log: Take ln(1 + value), for numbers that grow without bound, such as counts.
+        where: A condition as of filters, in place of a column.
+        by: Factor of the boost.
+        multiply: Multiply the scores; they must not be negative.
+
+    Raises:
+        ParameterError: The column is unknown or holds no dates or numbers, or parameters do not fit together.
+        InputError: When called: a document is not in the index, `log` or `multiply` meets a negative value, or `multiply` a
+            negative score.
+    """
+
+    index: Index = field(repr=False)
+    column: str | None = field(default=None, metadata={"leading": True})
+    half_life: float | str | None = tuned(None, [7.0, 30.0, 90.0, 180.0, 365.0, 730.0])
+    origin: float | str | None = None
+    log: bool = False
+    where: str | None = None
+    by: float = tuned(1.0, [0.1, 0.3, 1.0, 3.0, 10.0])
+    multiply: bool = False
+
+    def check(self) -> None:
+        if (self.column is None) == (self.where is None):
+            raise ParameterError(
+                'boost takes a column or a condition: boost("date", half_life="180d") or boost(where="…", by=1.2)'
+            )
+        if not _is_number(self.by) or (self.multiply and self.by < 0):
+            raise ParameterError(f"boost: by is a number{' from 0 up' if self.multiply else ''}, not {self.by!r}")
+        if self.where is not None:
+            if self.half_life is not None or self.origin is not None or self.log:
+                raise ParameterError("boost: half_life, origin and log go with a column, not with where")
+            filter_of(self.index, self.where)  # which says what is wrong with it
+            return
+        if self.origin is not None and self.half_life is None:
+            raise ParameterError("boost: origin goes with half_life")
+        if self.half_life is not None and self.log:
+            raise ParameterError("boost: half_life and log exclude each other")
+        kind = column_type(self.index, str(self.column), "boost", ORDERED)
+        if kind == "date" and self.half_life is None:
+            raise ParameterError(f'boost: dates need a half_life, such as boost("{self.column}", half_life="180d")')
+        if self.half_life is not None:
+            self._half_life(kind)
+        self._origin  # noqa: B018  # which says what is wrong with it
+
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+        self.check()
+        if self.multiply and run.rows and run.scores.min() < 0:
+            row = int(np.argmax(run.scores < 0))
+            raise self._error(run, row, f"the score {run.scores[row]:g} is negative; leave multiply out")
+        boosts, _ = self._boosts(run)
+        provenance = dict(run.provenance)
+        if self.half_life is not None:
+            provenance["origins"] = {**provenance.get("origins", {}), repr(self): self._origin_text}
+        scores = run.scores.astype(np.float64)
+        return run.with_scores((scores * (1 + boosts) if self.multiply else scores + boosts).astype(np.float32), provenance)
+
+    def explained(self, run: Run, row: int) -> Explanation:
+        boosts, values = self._boosts(run)
+        boost, score = float(boosts[row]), float(run.scores[row])
+        new = float(np.float32(score * (1 + boost) if self.multiply else score + boost))
+        part = Explanation(boost, self._of_value(values[row]))
+        label = f"{self!r}: score {'times 1 + boost' if self.multiply else 'plus boost'}"
+        return Explanation(new, label, (score_before(run, row), part))
+
+    def _boosts(self, run: Run) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """by · f of each row, and what f is made of: the values, NaN for a missing one, or whether the condition holds."""
+        docs = self.ordinals(run)
+        if self.where is not None:
+            passed = filter_of(self.index, self.where)
+            holds = np.zeros(len(docs), dtype=bool) if passed is None else passed.mask[docs]
+            return self.by * holds, holds
+        own = column_values(self.index, str(self.column), docs)
+        values = np.where(own.present, own.values.astype(np.float64), np.nan)
+        signed = self.half_life is not None or not (self.log or self.multiply)
+        wrong = np.isinf(values) if signed else np.isinf(values) | (values < 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            needs = "finite values" if signed else f"values from 0 up with {'log' if self.log else 'multiply'}=True"
+            raise self._error(run, row, f"its {self.column} is {values[row]:g}; boost takes {needs}")
+        if self.half_life is not None:
+            f = np.exp2(-np.maximum(float(self._origin or 0) - values, 0.0) / self._half_life(own.kind))
+        else:
+            f = np.log1p(values) if self.log else values
+        return np.where(own.present, self.by * f, 0.0), values
+
+    def _of_value(self, value: Any) -> str:
+        """Explain the boost of a document by its value."""
+        if self.where is not None:
+            return f"{self.where} {'holds' if value else 'does not hold'}: {self.by:g} · {int(value)}"
+        if np.isnan(value):
+            return f"the document has no {self.column}: no boost"
+        shown = date_text(int(value)) if self._kind == "date" else f"{value:g}"
+        if self.half_life is not None:
+            age = max(float(self._origin or 0) - float(value), 0.0) / (DAY if self._kind == "date" else 1)
+            days = " days" if self._kind == "date" else ""
+            return f"{self.by:g} · 2^(-age / {self.half_life}): {self.column} {shown}, {age:g}{days} before {self._origin_text}"
+        return f"{self.by:g} · {'ln(1 + value)' if self.log else 'value'}: {self.column} {shown}"
+
+    @property
+    def _kind(self) -> str:
+        return self.index.schema.types[str(self.column)]
+
+    def _half_life(self, kind: str) -> float:
+        """The half-life in the unit of the column's values."""
+        unit, value = 1.0, self.half_life
+        if isinstance(value, str) and kind == "date" and (match := DURATION.fullmatch(value)):
+            unit, value = DAYS[match[2]], float(match[1])
+        if not _is_number(value) or value <= 0:
+            forms = 'a text such as "180d" (h, d, w or y) or a number of days' if kind == "date" else "a number"
+            raise ParameterError(f"boost: half_life is {forms} above 0, not {self.half_life!r}")
+        return float(value) * unit * (DAY if kind == "date" else 1)
+
+    @cached_property
+    def _origin(self) -> float | None:
+        """Where age is 0, in the unit of the column's values; None where no document has a value."""
+        if self.half_life is None:
+            return None
+        if self.origin is None:
+            newest: float | None = greatest_value(self.index, str(self.column))
+            return newest
+        if self._kind != "date" and _is_number(self.origin):
+            return float(self.origin)
+        moment = date_of(self.origin) if self._kind == "date" and isinstance(self.origin, str) else None
+        if moment is None:
+            form = 'a date such as "2024-05-17"' if self._kind == "date" else "a number"
+            raise ParameterError(f"boost: origin is {form}, not {self.origin!r}")
+        return moment
+
+    @property
+    def _origin_text(self) -> str | float | None:
+        """The origin as provenance has it."""
+        return date_text(int(self._origin)) if self._kind == "date" and self._origin is not None else self._origin
+
+    def _error(self, run: Run, row: int, problem: str) -> InputError:
+        topic = list(run.topics)[int(run.topic_numbers[row])]
+        return InputError(f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': {problem}")
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

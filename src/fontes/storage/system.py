@@ -1,0 +1,92 @@
+"""What operating systems do differently: locks and entries of folders, renames, and whether a process lives."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+WINDOWS = os.name == "nt"
+
+ATTEMPTS = 50  # of a rename on Windows, where one fails while another process reads the target
+PAUSE = 0.02  # seconds between two of them
+QUERY, RUNNING = 0x1000, 259  # PROCESS_QUERY_LIMITED_INFORMATION and STILL_ACTIVE of Windows
+
+
+def lock_handle(path: Path) -> int:
+    """Open a folder or file to lock it.
+
+    Windows opens no folders; a file in the user's temporary folder, named after the path, is locked instead.
+
+    Raises:
+        OSError: There is nothing at the path, or it cannot be opened.
+    """
+    if not WINDOWS:
+        return os.open(path, os.O_RDONLY)
+    path.stat()
+    folder = Path(tempfile.gettempdir(), "fontes-locks")
+    folder.mkdir(exist_ok=True)
+    name = hashlib.sha256(os.path.normcase(os.path.realpath(path)).encode(errors="surrogatepass")).hexdigest()
+    return os.open(folder / name, os.O_RDWR | os.O_CREAT)
+
+
+def is_at(handle: int, path: Path) -> bool:
+    """Whether a folder opened by `lock_handle` is at a path, without following links; FileNotFoundError if nothing is there.
+
+    On Windows the handle is that of the path, whatever is there.
+    """
+    there = path.lstat()
+    return WINDOWS or os.path.samestat(os.fstat(handle), there)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's entries to disk; Windows does so by itself."""
+    if WINDOWS:
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename a file, replacing the target."""
+    for _ in range(ATTEMPTS if WINDOWS else 0):
+        with suppress(PermissionError):
+            source.replace(target)
+            return
+        time.sleep(PAUSE)
+    source.replace(target)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two folders atomically; False where the system cannot (all but Linux)."""
+    with suppress(AttributeError, OSError, TypeError):
+        here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+        return bool(ctypes.CDLL(None).renameat2(here, os.fsencode(one), here, os.fsencode(other), swap) == 0)
+    return False
+
+
+def is_alive(process: int) -> bool:
+    """Whether there is a process of this number."""
+    if WINDOWS:  # where os.kill(process, 0) ends it
+        kernel: Any = getattr(ctypes, "windll").kernel32  # noqa: B009
+        handle = kernel.OpenProcess(QUERY, False, process)
+        code = ctypes.c_ulong(RUNNING)
+        if handle:
+            kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+            kernel.CloseHandle(handle)
+        return bool(handle) and code.value == RUNNING
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    return True
