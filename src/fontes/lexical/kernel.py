@@ -183,9 +183,7 @@ def search_all(
     lead = _docs(numbers[required[0]], own, other)
     places = np.empty((len(numbers), len(lead) + 1), dtype=np.int64)
     size = _meet(numbers, required, own, other, places)
-    docs = np.empty(size, dtype=np.int32)
-    for match in range(size):
-        docs[match] = lead[places[required[0], match]]
+    docs = lead[places[required[0], :size]]
     if len(allowed) or len(excluded):
         size = _without(docs, excluded, own, other, allowed, required, places)
     sums = np.zeros(size, dtype=np.float64)
@@ -252,7 +250,7 @@ def _list(number: int, own: Any, other: Any) -> Any:
 
 
 @inner()
-def _meet(numbers: Any, required: Any, own: Any, other: Any, places: Any) -> int:
+def _meet(numbers: Any, required: Any, own: Any, other: Any, places: Any) -> Any:
     """Find the documents that all of some lists have, the shortest list first; return their number.
 
     Fills in their places in each list, a row of `places` each.

@@ -11,7 +11,7 @@ from .kernel import BIT, DEBRUIJN
 
 
 @kernel()
-def unite(terms: Any, bounds: Any, of_lists: Any, words: Any, docs: Any) -> int:
+def unite(terms: Any, bounds: Any, of_lists: Any, words: Any, docs: Any) -> Any:
     """Find the documents that have one of some terms.
 
     Args:
@@ -28,7 +28,7 @@ def unite(terms: Any, bounds: Any, of_lists: Any, words: Any, docs: Any) -> int:
         for at in range(bounds[terms[i]], bounds[terms[i] + 1]):
             doc = np.uint64(of_lists[at])
             words[doc >> np.uint64(6)] |= np.uint64(1) << (doc & np.uint64(63))
-    size = 0
+    size: Any = 0
     if len(docs) == 0:
         for word in words:  # the bits of each two, four and eight, and the sum of the eight bytes
             word -= word >> np.uint64(1) & np.uint64(0x5555555555555555)
