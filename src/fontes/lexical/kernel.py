@@ -157,7 +157,7 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
 def search_all(
     numbers: Any, query_weights: Any, required: Any, excluded: Any, own: Any, other: Any, allowed: Any, ids: Any, k: int,
     results: Any,
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """Find the best documents that have all of some clauses.
 
     Args:
@@ -212,7 +212,7 @@ def search_all(
 
 
 @kernel(lambda numbers, bounds, *_: 3 * len(numbers) * int((bounds[numbers + 1] - bounds[numbers]).max()))
-def meet(numbers: Any, bounds: Any, docs: Any, met: Any, places: Any) -> int:
+def meet(numbers: Any, bounds: Any, docs: Any, met: Any, places: Any) -> Any:
     """Find the documents that all of some lists have; return their number.
 
     Args:

@@ -153,8 +153,8 @@ class Lexical(Stage[Topics, Run]):
             return super().search(query, k)
         else:
             best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), k, passed)
-        total = partial(self.count, topic) if total is None else total
-        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic), total)
+        of_all = partial(self.count, topic) if total is None else total
+        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic), of_all)
 
     def matrix(self) -> csr_array:
         """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.
