@@ -37,6 +37,8 @@ class Stage(Part, ABC, Generic[A, B]):
     """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
     keeps_rankings: ClassVar[bool] = False
     """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
+    takes_all: ClassVar[bool] = False
+    """Whether a stage from run to run takes all documents that the stage before it can give, unless `% k` stands there."""
     starts_from_scores: ClassVar[bool] = False
     """Whether the first part of a stage's explanation is the document's score in the run, which the stages before explain."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
@@ -148,6 +150,10 @@ class Stage(Part, ABC, Generic[A, B]):
             return None
         return self if k >= getattr(self, self.depth_field) else self.with_(**{self.depth_field: k})
 
+    def uncut(self) -> Stage[A, B]:
+        """Return this stage without its default limit of documents per topic, if it can; called by `stage >> sort(…)`."""
+        return self
+
     def require(self, takes: type[Any], gives: type[Any], doing: str) -> None:
         """Raise PipelineError, naming `doing`, unless the stage goes from `takes` to `gives`."""
         if self.takes is not takes or self.gives is not gives:
@@ -184,7 +190,8 @@ class Stage(Part, ABC, Generic[A, B]):
             )
         if isinstance(after, Cut):
             return self % after.k  # type: ignore[return-value]
-        return Pipeline(steps(self) + steps(after))
+        first, *_ = steps(after)
+        return Pipeline(steps(self.uncut() if first.takes_all else self) + steps(after))
 
     def __mod__(self, k: int) -> Stage[A, B]:
         k = check_depth(k)
@@ -258,6 +265,10 @@ class Pipeline(Stage[Any, Any]):
             return Pipeline((*steps(Pipeline(tuple(before)) % k if before[1:] else before[0] % k), last))
         cut = last.cut(k)
         return None if cut is None else Pipeline((*before, *steps(cut)))
+
+    def uncut(self) -> Stage[Any, Any]:
+        *before, last = self.stages
+        return Pipeline((*before, last.uncut()))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the last stage's score for the topic that the stages before it make of the query."""

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
     from ..neural.sparse.splade import SparseEncoder, SpladeRetriever
-    from ..reorder import Boost
+    from ..reorder import Boost, Collapse, Sort
     from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
@@ -182,6 +182,8 @@ class State:
         late = StageMethod(Late)
         splade = StageMethod(SpladeRetriever)
         boost = StageMethod(Boost)
+        sort = StageMethod(Sort)
+        collapse = StageMethod(Collapse)
         encode = StageMethod(encode_documents)
         encoder = StageMethod(encoder_of)
     else:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..index.postings import Searchable
     from ..index.state import State
+
+EVERY = 1_000_000_000  # documents per topic: more than an index holds
 
 
 class Lexical(Stage[Topics, Run]):
@@ -70,6 +72,10 @@ class Lexical(Stage[Topics, Run]):
     def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
         """Return the parameters that are fields of a weighting."""
         return {field.name: getattr(self, field.name) for field in fields(weighting)}
+
+    def uncut(self) -> Self:
+        default = next(field.default for field in fields(type(self)) if field.name == "k")
+        return self.with_(k=EVERY) if self.k == default else self
 
     @property
     def searched(self) -> Searchable:

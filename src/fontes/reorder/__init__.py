@@ -2,5 +2,7 @@
 
 from .boost import Boost
 from .candidates import Reordering
+from .collapse import Collapse
+from .sort import Sort
 
-__all__ = ["Boost", "Reordering"]
+__all__ = ["Boost", "Collapse", "Reordering", "Sort"]

@@ -1,0 +1,75 @@
+"""`Sort`: documents in the order of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.dates import date_text
+from ..core.progress import ProgressCallback
+from ..core.run import Run
+from ..core.values import Explanation
+from ..index.columns import column_type, column_values
+from ..index.columns.facets import ORDERED
+from .candidates import Reordering, score_before
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+
+@dataclass(frozen=True)
+class Sort(Reordering, name="sort"):
+    """Sorts documents by a date or a number: `bm25() >> sort("date", descending=True)`.
+
+    It sorts all documents that match, or the best k where `% k` with a k below 1,000 stands before it: `bm25() % 100 >>
+    sort("price")`. For this a lexical retriever before it gets the k of 1,000,000,000 in place of the default 1,000, which the
+    pipeline's text shows; other stages, such as `dense`, rerankers and fusions, keep their own k.
+
+    Scores are the negative ranks, so that every writer and measure keeps the order. Equal values are in the one order, by
+    descending id. Documents without a value are last in both directions.
+
+    Args:
+        index: The index whose column is read.
+        column: A column of dates or numbers.
+        descending: Whether the greatest value, or the newest date, is first.
+
+    Raises:
+        ParameterError: The column is unknown, or holds no dates or numbers.
+        InputError: When called: a document is not in the index.
+    """
+
+    takes_all: ClassVar[bool] = True
+    starts_from_scores: ClassVar[bool] = False
+
+    index: Index = field(repr=False)
+    column: str
+    descending: bool = False
+
+    def check(self) -> None:
+        column_type(self.index, self.column, "sort", ORDERED)
+
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+        self.check()
+        return run.with_scores((-self._ranks(run)).astype(np.float32))
+
+    def explained(self, run: Run, row: int) -> Explanation:
+        own = column_values(self.index, self.column, self.ordinals(run))
+        value = own.values[row]
+        shown = date_text(int(value)) if own.kind == "date" and own.present[row] else str(value)
+        said = f"{self.column} {shown}" if own.present[row] else f"no {self.column}: last"
+        rank = float(self._ranks(run)[row])
+        return Explanation(-rank, f"{self!r}: rank {rank:g} of {run.rows}, {said}", (score_before(run, row),))
+
+    def _ranks(self, run: Run) -> NDArray[np.int64]:
+        """Rank of each row in its topic, from 1."""
+        own = column_values(self.index, self.column, self.ordinals(run))
+        different: Any = np.unique(own.values, return_inverse=True)  # whose numbers can be negated, unlike the least int64
+        values = -different[1] if self.descending else different[1]
+        topics = run.topic_numbers
+        order = np.lexsort((-run.ids.rank[run.codes].astype(np.int64), values, ~own.present, topics))
+        ranks = np.empty(run.rows, dtype=np.int64)
+        ranks[order] = np.arange(run.rows) - run.bounds[topics] + 1
+        return ranks
