@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
     from ..neural.sparse.splade import SparseEncoder, SpladeRetriever
-    from ..reorder import Boost, Collapse, Sort
+    from ..reorder import Boost, Collapse, MaximalMarginalRelevance, Sort
     from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
@@ -184,6 +184,7 @@ class State:
         boost = StageMethod(Boost)
         sort = StageMethod(Sort)
         collapse = StageMethod(Collapse)
+        mmr = StageMethod(MaximalMarginalRelevance)
         encode = StageMethod(encode_documents)
         encoder = StageMethod(encoder_of)
     else:

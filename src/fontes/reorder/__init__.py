@@ -3,6 +3,7 @@
 from .boost import Boost
 from .candidates import Reordering
 from .collapse import Collapse
+from .mmr import MaximalMarginalRelevance
 from .sort import Sort
 
-__all__ = ["Boost", "Collapse", "Reordering", "Sort"]
+__all__ = ["Boost", "Collapse", "MaximalMarginalRelevance", "Reordering", "Sort"]
