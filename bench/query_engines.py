@@ -53,17 +53,14 @@ def fontes(folder: Path) -> tuple[list[Any], dict[str, Search]]:
     bm25(["two", "topics"])  # a process that asks many questions has loaded its compiled loops
     queries = [topic(query["kind"], query["terms"]) for query in given(folder)]
 
-    def both(query: Topic) -> int:
-        bm25.search(query, K)
-        return len(bm25.matches(query))
-
     def hits(query: Topic) -> Any:
-        return len(bm25.matches(query)), [(int(hit.id), hit.score) for hit in bm25.search(query, K)]
+        found = bm25.search(query, K)
+        return found.total, [(int(hit.id), hit.score) for hit in found]
 
     return queries, {
         "top": lambda query: len(bm25.search(query, K)),
-        "count": lambda query: len(bm25.matches(query)),
-        "both": both,
+        "count": bm25.count,
+        "both": lambda query: bm25.search(query, K).total,
         "hits": hits,
     }
 

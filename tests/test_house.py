@@ -46,6 +46,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "causal",
     "train",
     "recipes",
+    "tasks",
     "cluster",
     "integrations",
     "app",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
-from fontes.index.tables import join_tables, located, union
+from fontes.index.tables import Finder, join_tables, located, union
+from fontes.storage.compiled import load
 
 WORDS = st.text(st.sampled_from("abé東𝒜\x00"), max_size=4)
 TABLES = st.lists(st.sets(WORDS, max_size=12), max_size=6)
@@ -57,3 +61,13 @@ def test_arrays_by_memory_map_and_of_small_types_are_taken_as_others():
 def test_one_whole_table_is_joined_as_it_is():
     table = Strings.of(["b", "a"])
     assert join_tables([table], [None]) is table
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 40])
+def test_a_string_is_found_in_an_ascending_table(size: int) -> None:
+    load()
+    draw = random.Random(size)
+    strings = sorted({"".join(draw.choices(["a", "b", "é"], k=draw.randrange(14))) for _ in range(size)})
+    find = Finder(Strings.of(strings))
+    for string in [*strings, "", "a", "b", "aaaaaaaa", "bbbbbbbbb", "zz"]:
+        assert find(string) == (strings.index(string) if string in strings else -1)

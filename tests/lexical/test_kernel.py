@@ -278,12 +278,12 @@ def test_a_conjunction_finds_and_sums_what_is_in_all_lists(sizes: tuple[int, ...
     bounds = np.cumsum([0, *map(len, own)])
     docs = np.concatenate(own)
     order = fixed(np.arange(documents, dtype=np.uint32))
-    keys = np.empty(min(map(len, own)), np.uint64)
-    best, scores = np.empty(k, np.int32), np.empty(k, np.float32)
     query_weights = np.arange(1.0, len(own) + 1)
-    lists = bounds, *map(fixed, (docs, (docs % WINDOW).astype(np.uint16), np.concatenate(weights)))
-    terms = np.arange(len(own), dtype=np.int32)
-    size = search_all(terms, query_weights, lists, (order, order), min(k, len(keys)), keys, best, scores)
+    lists, numbers = (bounds, fixed(docs), fixed(np.concatenate(weights))), np.arange(len(own))
+    none = np.zeros(0, np.int64), lists, lists, fixed(np.zeros(0, np.bool_))
+    results = np.empty(1, np.int64), np.empty((1, k), np.int32), np.empty((1, k), np.float32), np.empty((1, 0), np.uint64)
+    size = search_all(numbers, query_weights, numbers, *none, (order, order), k, results)
+    best, scores = results[1][0, : results[0][0]], results[2][0, : results[0][0]]
     shared = [doc for doc in range(documents) if all(doc in docs for docs in own)]
     sums = {
         doc: np.float32(sum(q * w[np.searchsorted(docs, doc)] for q, w, docs in zip(query_weights, weights, own, strict=True)))
@@ -291,4 +291,4 @@ def test_a_conjunction_finds_and_sums_what_is_in_all_lists(sizes: tuple[int, ...
     }
     expected = sorted(((score, doc) for doc, score in sums.items()), reverse=True)[:k]
     assert size == len(shared)
-    assert list(zip(scores[:size].tolist(), best[:size].tolist(), strict=True)) == [(float(s), d) for s, d in expected]
+    assert list(zip(scores.tolist(), best.tolist(), strict=True)) == [(float(s), d) for s, d in expected]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from support.naive_queries import frequency, phrase_spans, windows
 from support.small_collections import PROPERTY
 
 from fontes.core.query import Phrase, Window
-from fontes.lexical.proximity import intersect, meeting
+from fontes.index import Index
+from fontes.lexical.kernel import intersect
+from fontes.lexical.proximity import meeting
+from fontes.lexical.pseudo_terms import counts_of
 from fontes.text.proximity import spans_among
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", None]), max_size=12)
@@ -99,3 +103,27 @@ def test_a_short_list_gallops_through_a_long_one(size):
     assert short[of_short[:count]].tolist() == expected.tolist()
     assert of_short[:count].tolist() == own.tolist()
     assert of_long[:count].tolist() == other.tolist()
+
+
+def test_one_segment_counts_phrases_as_several_do(tmp_path):
+    draw = random.Random(3)
+    docs = [
+        {
+            "id": f"d{n}",
+            "title": " ".join(draw.choices("abc", k=3)),
+            "text": " ".join(draw.choices("abcd", k=draw.randrange(90))),
+        }
+        for n in range(70)
+    ]
+    settings = {"fields": ["title", "text"], "analyzer": "whitespace", "positions": True, "separate": True}
+    one, several = Index.build(docs, tmp_path / "one", **settings), Index.build(docs[:40], tmp_path / "several", **settings)
+    several.add(docs[40:])
+    found = 0
+    for _ in range(60):
+        terms = tuple(draw.choices("abcd", k=draw.randint(1, 4)))
+        offsets = tuple(n + (n > 1) * draw.randrange(2) for n in range(len(terms)))
+        phrase = Phrase(terms, offsets, field=draw.choice(["", "title", "text"]))
+        counts, others = counts_of(one.state, phrase), counts_of(several.state, phrase)
+        assert (counts.docs.tolist(), counts.tf.tolist()) == (others.docs.tolist(), others.tf.tolist())
+        found += counts.df
+    assert found

@@ -60,6 +60,7 @@ def test_documents_and_scores_are_those_of_a_scan(index, naive, seed):
     ranking, expected = index.bm25().search(topic(query), 100), naive.ranking(query)
     assert {int(hit.id[1:]): pytest.approx(hit.score, rel=1e-5, abs=1e-6) for hit in ranking} == expected
     assert ranking._matches().tolist() == sorted(expected)
+    assert ranking.total == index.bm25().count(topic(query)) == len(expected)
     assert [(hit.score, hit.id) for hit in ranking] == sorted(((hit.score, hit.id) for hit in ranking), reverse=True)
 
 
@@ -206,6 +207,8 @@ def test_matches_are_the_same_with_decoded_postings_and_without(index, monkeypat
     load()
     fresh.bm25()(Topics([Topic("1", terms[0]), Topic("2", terms[1])]))
     assert [fresh.bm25().matches(topic).tolist() for topic in groups] == before
+    assert [fresh.bm25().count(topic) for topic in groups] == list(map(len, before))
+    assert [fresh.bm25().count(" ".join(words)) for words in texts] == list(map(len, before))
     assert [np.unique(index.postings(np.array(sorted(map(index.term_number, words))))[0]).tolist() for words in texts] == before
 
 

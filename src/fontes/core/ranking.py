@@ -21,7 +21,7 @@ SNIPPET = 240  # characters of a text without a picked passage
 class Ranking(Tabular, Sequence[Hit]):
     """The documents of one topic, best first."""
 
-    __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "topic")
+    __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "_total", "topic")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Ranking(Tabular, Sequence[Hit]):
         scores: NDArray[np.float32],
         documents: Documents | None = None,
         matches: Callable[[], NDArray[np.integer[Any]]] | None = None,
+        total: int | Callable[[], int] | None = None,
     ) -> None:
         self.topic = topic
         self._ids = ids
@@ -38,6 +39,7 @@ class Ranking(Tabular, Sequence[Hit]):
         self._scores = scores
         self._documents = documents
         self._matches = matches
+        self._total = total
 
     @property
     def ids(self) -> list[str]:
@@ -58,6 +60,15 @@ class Ranking(Tabular, Sequence[Hit]):
     def scores(self) -> NDArray[np.float32]:
         """Scores, best first."""
         return self._scores
+
+    @property
+    def total(self) -> int:
+        """Number of all documents that match the topic, beyond the k of this ranking, as `facets` counts them."""
+        if self._total is None:
+            self._total = len(self) if self._matches is None else len(self._matches())
+        elif not isinstance(self._total, int):
+            self._total = self._total()
+        return self._total
 
     def docs(self) -> list[Doc]:
         """Return the documents, best first.

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -146,11 +146,11 @@ class ExperimentFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.raw = _toml(self.path)
+        self.raw = read_toml(self.path)
         try:
             self._table = FileTable.model_validate(self.raw)
         except ValidationError as error:
-            raise _one_sentence(self.path, self.raw, error) from None
+            raise wrong_value(self.path, self.raw, error) from None
         systems = self._systems()
         self.sources = self._sources(self._table.collection)
         with self._problems_of("collection"):
@@ -255,7 +255,8 @@ class ExperimentFile:
             return Testing(**{key: value for key, value in values.items() if value is not None})
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the values of a TOML file; InputError names the file."""
     with reading(path) as source:
         text = source.text()
     if any(part.count(".") > PARTS for line in text.splitlines() for part in line.split("=")):
@@ -272,23 +273,28 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML: nested too deeply") from None
 
 
-def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) -> InputError:
-    """Error for the first problem of a file, with table and key."""
-    first = error.errors()[0]
+def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, whole: type[TomlTable] | None = None) -> InputError:
+    """Return the error for the first problem of a file, with table and key; `whole` is the class of its content."""
+    whole = whole or FileTable
+    first = next((one for one in error.errors() if one["type"] == "extra_forbidden"), error.errors()[0])
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
     if tables[:1] == ["systems"]:
         name = [*tables, key][1]
         kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
         return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
-    where = f"{path}{f', [{tables[0]}]' if tables else ''}"
+    table = ".".join(tables)
+    where = f"{path}{f', [{table}]' if table else ''}"
     if first["type"] == "extra_forbidden":
-        owner = FileTable.model_fields[tables[0]].annotation if tables else FileTable
+        owner = whole.model_fields[tables[0]].annotation if tables else whole
+        owner = get_args(owner)[-1] if get_args(owner) else owner  # of a table of tables
         known = list(getattr(owner, "model_fields", {}))
         noun = "key" if tables else "table or key"
         return InputError(f"{where}: there is no {noun} '{key}'; {nearest(key, known)}")
     value: Any = raw
     for name in (*tables, key):
         value = value.get(name) if isinstance(value, Mapping) else value
+    if first["type"] == "missing":
+        return InputError(f"{where}: there is no key '{key}', which is needed")
     kind = KINDS.get(first["type"])
     if kind is None:
         return InputError(f"{where}: '{key}': {first['msg']}")

@@ -29,7 +29,7 @@ class CheckThat(Format, name="checkthat"):
         for number, text in file.texts():
             if not rankings and _is_header(text):
                 continue
-            post, listed = _row(text, file.name, number)
+            post, listed = row(text, file.name, number)
             if post in rankings:
                 raise InputError.at(file.name, number, f"topic '{post}' occurs twice")
             ranking = rankings[post] = {}
@@ -53,7 +53,8 @@ def _is_id(doc: object) -> bool:
     return isinstance(doc, str) or (type(doc) is int and abs(doc) < LEAST_REFUSED)
 
 
-def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
+def row(text: str, name: str, number: int) -> tuple[str, list[str]]:
+    """Return the topic and the documents of a line; InputError names file and line."""
     separator = "\t" if "\t" in text else ","
     post, between, rest = text.strip().partition(separator)
     rest = rest.strip()

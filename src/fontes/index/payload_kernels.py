@@ -14,6 +14,7 @@ from ..storage.compiled import inner, kernel
 
 MOST_BYTES = 6  # of a number
 LARGEST = 0x7FFFFFFF  # of a position or frequency
+ONES = np.uint64(0x0101010101010101)
 
 
 @kernel()
@@ -234,11 +235,9 @@ def unpack_positions(
                 at = np.int64(starts[i])
                 if row:
                     at += np.int64(offsets[firsts[i] + row // block - 1])
-            while row < place:
-                at = _skipped(data, at, end)
-                if at < 0:
-                    return False, row_bounds, out
-                row += 1
+            at, row = _after(data, at, end, place - row), place
+            if at < 0:
+                return False, row_bounds, out
             position, value, first = np.int64(0), np.int64(0), True
             while not value & 1:
                 if 0 <= at < end and data[at] < 128:  # most are of one byte or two: faster than a call
@@ -263,6 +262,89 @@ def unpack_positions(
         if whole and at != end:
             return False, row_bounds, out
     return True, row_bounds, out[:filled]
+
+
+@kernel(steps=lambda data, offsets, spans, places, *rest: 60 * places.size)
+def count_phrase(
+    data: Any, offsets: Any, spans: Any, places: Any, words: Any, limits: Any, docs: Any, block: int, tf: Any
+) -> int:  # fmt: skip
+    """Count an exact phrase in the documents that have all its terms, and keep those that have it.
+
+    Args:
+        data: As of `unpack_positions`.
+        offsets: As of `unpack_positions`.
+        spans: int64, (terms, 4): start, end, df and first of each term, as of `unpack_positions`.
+        places: int64, (terms, documents): the term's row of each document, ascending.
+        words: int64, (2, words): the term and the offset of each word of the phrase.
+        limits: int32, (documents, 2): first position of a field and the one after its last; none: everywhere.
+        docs: The documents, which are replaced by those that have the phrase.
+        block: As of `unpack_positions`.
+        tf: Output: frequency in each of these.
+
+    Returns:
+        The number of documents that have it, -1 where the bytes are no such rows.
+    """
+    terms = len(spans)
+    rows, ats = np.zeros(terms, dtype=np.int64), spans[:, 0].copy()
+    positions, sizes = np.empty((terms, 64), dtype=np.int32), np.empty(terms, dtype=np.int64)
+    cursors = np.empty(words.shape[1], dtype=np.int64)
+    kept = 0
+    for i in range(len(docs)):
+        for term in range(terms):
+            place, end = places[term, i], spans[term, 1]
+            row, at = rows[term], ats[term]
+            if place < row or place >= spans[term, 2]:
+                return -1
+            if place // block > row // block:
+                row = place // block * block
+                at = spans[term, 0] + np.int64(offsets[spans[term, 3] + row // block - 1])
+            at, row = _after(data, at, end, place - row), place
+            if at < 0:
+                return -1
+            position, value, size = np.int64(0), np.int64(0), 0
+            while not value & 1:
+                if 0 <= at < end and data[at] < 128:  # faster than a call
+                    value, at = np.int64(data[at]), at + 1
+                else:
+                    value, at = _number(data, at, end)
+                position += value >> 1
+                if at < 0 or (value < 2 and size > 0) or position > LARGEST:
+                    return -1
+                if size == positions.shape[1]:
+                    more = np.empty((terms, 2 * size), dtype=np.int32)
+                    more[:, :size] = positions
+                    positions = more
+                positions[term, size] = position
+                size += 1
+            rows[term], ats[term], sizes[term] = row + 1, at, size
+        low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, LARGEST)
+        count = _count_phrase(positions, sizes, words, low, high, cursors)
+        docs[kept], tf[kept] = docs[i], count
+        kept += count > 0
+    return kept
+
+
+@inner()
+def _count_phrase(positions: Any, sizes: Any, words: Any, low: int, high: int, cursors: Any) -> int:
+    """How often a phrase stands in a document between two positions."""
+    rarest, count = 0, 0
+    for word in range(words.shape[1]):
+        cursors[word] = 0
+        if sizes[words[0, word]] < sizes[words[0, rarest]]:
+            rarest = word
+    for at in range(sizes[words[0, rarest]]):
+        start, matches = positions[words[0, rarest], at] - words[1, rarest], True
+        for word in range(words.shape[1]):
+            term, target = words[0, word], start + words[1, word]
+            place = cursors[word]
+            while place < sizes[term] and positions[term, place] < target:
+                place += 1
+            cursors[word] = place
+            if place == sizes[term] or positions[term, place] != target or target < low or target >= high:
+                matches = False
+                break
+        count += matches
+    return count
 
 
 def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
@@ -317,6 +399,31 @@ def _skipped(data: Any, at: Any, end: Any) -> Any:
         if last:
             return np.int64(at)
     return np.int64(-1)
+
+
+@inner()
+def _after(data: Any, at: Any, end: Any, rows: Any) -> Any:
+    """Where the row begins that follows so many rows; -1 where the bytes end too early. Eight bytes at a time where it can."""
+    while rows > 0:
+        if 0 <= at <= end - 8:
+            word = np.uint64(0)
+            for i in range(8):
+                word |= np.uint64(data[np.uint64(at) + np.uint64(i)]) << np.uint64(8 * i)
+            more = word >> np.uint64(7) & ONES  # the bytes that another one of their number follows
+            lasts, size = word & ONES & ~(more << np.uint64(8)), 8
+            if more >> np.uint64(56):
+                lasts &= np.uint64(0x00FFFFFFFFFFFFFF)
+                size = 7 if more >> np.uint64(48) == np.uint64(256) else 0
+            ended = np.int64(lasts * ONES >> np.uint64(56))
+            if size and ended < rows:
+                rows -= ended
+                at += size
+                continue
+        at = _skipped(data, at, end)
+        if at < 0:
+            return at
+        rows -= 1
+    return at
 
 
 @inner()

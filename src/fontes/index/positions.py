@@ -16,7 +16,7 @@ from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
 from .inversion import chunks
-from .payload_kernels import MOST_BYTES, measure_rows, pack_positions, unpack_positions
+from .payload_kernels import MOST_BYTES, count_phrase, measure_rows, pack_positions, unpack_positions
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import JoinedLists, PostingLists
@@ -30,6 +30,7 @@ Integers = NDArray[np.integer[Any]]
 Rowed = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
 NOWHERE = np.zeros(0, np.int64)
+EVERYWHERE = np.zeros((0, 2), np.int32)
 BLOCK = 32  # postings of a term between two offsets into their positions
 
 
@@ -98,6 +99,33 @@ class PositionLists(RowLists):
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
         return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, indices, False)
+
+    def count_phrase(
+        self, terms: list[int], words: NDArray[np.int64], docs: NDArray[np.int32], places: NDArray[np.int64], field: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Count an exact phrase.
+
+        Args:
+            terms: Its distinct terms.
+            words: int64, (2, words): for each word the index of its term, and its offset.
+            docs: The documents that have all the terms, ascending; they are overwritten.
+            places: int64, (terms, documents): their indices into the postings of each term.
+            field: The field that must hold the phrase, -1 for any.
+
+        Returns:
+            The documents that have it, and its frequency in each.
+
+        Raises:
+            IndexFormatError: The bytes are no positions of the postings.
+        """
+        bounds, df, firsts = self.bounds, self.lists.df, self._firsts
+        spans = np.array([(bounds.item(t), bounds.item(t + 1), df.item(t), firsts.item(t)) for t in terms], dtype=np.int64)
+        limits = EVERYWHERE if field < 0 else self.field_starts[docs, field : field + 2]
+        tf = np.empty(len(docs), dtype=np.int32)
+        size = count_phrase(self._rows, self._offsets, spans, places, words, limits, docs, BLOCK, tf)
+        if size < 0:
+            raise self.damaged()
+        return docs[:size], tf[:size]
 
     def all_of(self, terms: Integers) -> Rowed:
         """All positions of several terms."""

@@ -21,7 +21,7 @@ from .component import Building, Component, components
 from .inversion import InvertedWriter, chunks, write_lists
 from .kernels import append_postings, unpack_plainly, unpack_postings
 from .segment import Deletions, Leaf
-from .tables import union
+from .tables import Finder, union
 
 if TYPE_CHECKING:
     from .field_statistics import FieldStatistics
@@ -145,7 +145,7 @@ class PostingLists:
         self.df, self.cf = (arrays.array(name, UNSIGNED, len(self.terms)) for name in ("df", "cf"))
         self._postings = arrays.array("postings", "|u1", None)
         self._bounds = arrays.bounds("postings.bounds", len(self._postings), len(self.terms))
-        self._number = lru_cache(TERMS)(self.terms.find)
+        self._number = lru_cache(TERMS)(Finder(self.terms))
         self._check_counts(arrays, counts or {})
 
     def term_number(self, term: str) -> int:
@@ -250,7 +250,7 @@ class JoinedLists:
         self.df: NDArray[np.integer[Any]] = df[kept]
         self.cf: NDArray[np.integer[Any]] = cf[kept]
         self.numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
-        self._number = lru_cache(TERMS)(self.terms.find)
+        self._number = lru_cache(TERMS)(Finder(self.terms))
 
     def term_number(self, term: str) -> int:
         """Position of a term in `terms`; -1 for an unknown one."""

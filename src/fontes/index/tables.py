@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.strings import Strings
+from ..core.strings import HEAD, Strings, utf8
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, write_array
-from ..storage.compiled import inner, kernel
+from ..storage.compiled import inner, is_loaded, kernel
 
 Numbers = NDArray[np.int32]
 
@@ -87,6 +87,36 @@ def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
     return _located(*arrays_of(queries), *arrays_of(table), fixed(table.order))  # type: ignore[no-any-return]
 
 
+class Finder:
+    """Finds single strings in an ascending table; compiled where loops are.
+
+    Args:
+        table: The table.
+    """
+
+    def __init__(self, table: Strings) -> None:
+        self._table = table
+        self._arrays: tuple[NDArray[Any], ...] | None = None
+
+    def __call__(self, string: str) -> int:
+        """Return the position of `string`, or -1."""
+        if not (is_loaded() and len(self._table.blob)):
+            return self._table.find(string)
+        if self._arrays is None:
+            blob, offsets = fixed(self._table.blob), self._table.offsets
+            narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
+            self._arrays = _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))
+        return _position(*self._arrays, np.frombuffer(utf8(string), dtype=np.uint8))  # type: ignore[no-any-return]
+
+
+def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]:
+    """The first eight bytes of every HEAD-th string as a number, shorter ones followed by zeros."""
+    starts, ends = offsets[:-1:HEAD].astype(np.int64), offsets[1::HEAD].astype(np.int64)
+    places = starts[:, None] + np.arange(8)
+    letters = np.where(places < ends[:, None], blob.take(places, mode="clip"), 0).astype(np.uint8)
+    return fixed(letters.view(">u8")[:, 0].astype(np.uint64))
+
+
 def _taken(table: Strings, indices: NDArray[Any]) -> Strings:
     """The strings of a table at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
@@ -121,6 +151,39 @@ def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
     for i in range(start, end):
         target[at + i - start] = source[i]
     return at + end - start
+
+
+@kernel()
+def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
+    """By halves, first among the heads, then among the strings between two of them."""
+    head = np.uint64(0)
+    for i in range(8):
+        head = head << np.uint64(8) | np.uint64(string[i] if i < len(string) else 0)
+    low, high = 0, len(heads)
+    while low < high:
+        middle = (low + high) // 2
+        if heads[middle] < head:
+            low = middle + 1
+        else:
+            high = middle
+    first, high = max(0, low - 1) * HEAD, len(heads)
+    while low < high:
+        middle = (low + high) // 2
+        if heads[middle] <= head:
+            low = middle + 1
+        else:
+            high = middle
+    low, high = first, min(HEAD * low, len(offsets) - 1)
+    while low < high:
+        middle = (low + high) // 2
+        side = compared(blob, np.int64(offsets[middle]), np.int64(offsets[middle + 1]), string, 0, len(string))
+        if side == 0:
+            return middle
+        if side < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1
 
 
 @kernel(steps=lambda one, one_bounds, other, other_bounds: 8 * (len(one_bounds) + len(other_bounds)))

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
+SPARSE = 2048  # documents for a posting, above which lists are sorted together, not marked among all documents
 LARGE = 2_000_000  # least number of postings for keeping impacts on disk
-SPARSE = 64  # documents for a posting, above which lists are sorted together, not marked among all documents
 CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
@@ -137,6 +137,17 @@ def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
     return lists.docs[lists.bounds[term] : lists.bounds[term + 1]]
 
 
+def decoded_lists(
+    index: Searchable, terms: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """Return numbers of the terms' lists, and bounds and documents of lists; without decoding as of `documents_of`."""
+    lists = _LISTS.get(index)
+    if lists is not None:
+        return terms, lists.bounds, fixed(lists.docs)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(index.df[terms], dtype=np.int64)])
+    return np.arange(len(terms)), bounds, fixed(index.postings(terms)[0])
+
+
 def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
     """Return the ordinals of the documents with one of some terms, ascending."""
     lists, postings = _LISTS.get(index), int(index.df[terms].sum(dtype=np.int64))
@@ -145,9 +156,22 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
     if postings * SPARSE < len(index):
         own = [lists.docs[lists.bounds[term] : lists.bounds[term + 1]] for term in terms.tolist()]
         return np.unique(np.concatenate([np.zeros(0, np.int32), *own]))
-    marks = np.zeros(-(-len(index) // 8) * 8, dtype=np.uint8)
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
-    return docs[: unite(terms, (lists.bounds, lists.docs), marks, docs)]
+    return docs[: unite(terms, lists.bounds, lists.docs, _no_marks(index), docs)]
+
+
+def count_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> int:
+    """Return the number of documents with one of some terms."""
+    if len(terms) == 1:
+        return int(index.df[terms[0]])
+    lists = _LISTS.get(index)
+    if lists is None:
+        return len(documents_of_any(index, terms))
+    return int(unite(terms, lists.bounds, lists.docs, _no_marks(index), np.zeros(0, np.int32)))
+
+
+def _no_marks(index: Searchable) -> NDArray[np.uint64]:
+    return np.zeros(-(-len(index) // 64), dtype=np.uint64)
 
 
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:

@@ -18,13 +18,11 @@ from ..storage.compiled import inner, kernel
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # bins of the histogram for the k-th best weights
-MERGE = 16  # a list so many times as long as another is searched by galloping
 SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
-STEPS = np.arange(256) / 255  # of a bound in eight bits
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
 
 
@@ -156,112 +154,187 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
 
 
 @kernel()
-def search_with(
+def search_all(
     numbers: Any, query_weights: Any, required: Any, excluded: Any, own: Any, other: Any, allowed: Any, ids: Any, k: int,
     results: Any,
-) -> None:  # fmt: skip
+) -> Any:  # fmt: skip
     """Find the best documents that have all of some clauses.
-
-    The shortest list leads, and the others are searched by galloping. A block of documents is passed over if one of the lists
-    has none of it, or if its bound does not reach the k-th best score so far.
 
     Args:
         numbers: int64; the list of each clause that scores: its number in `own`, or the complement of that in `other`.
         query_weights: float64; their query weights.
-        required: int64; which of them a document must have, the shortest list first.
+        required: int64; which of them a document must have.
         excluded: int64; lists that a document must not be in, numbered alike.
-        own: (lists, bounds_of), as of `search`.
+        own: (bounds, docs, weights) of lists, as of `search`.
         other: Likewise.
         allowed: Whether each document may be returned; none: all.
         ids: As of `search`.
         k: As of `search`.
         results: As of `search`, with one row.
+
+    Returns:
+        The number of all documents that match.
     """
     rank, order = ids
-    clauses, outside = len(numbers), len(excluded)
-    first, end = np.empty(clauses + outside, dtype=np.int64), np.empty(clauses + outside, dtype=np.int64)
-    is_own = np.empty(clauses + outside, dtype=np.bool_)
-    scale, row = np.empty(clauses, dtype=np.float64), np.full(clauses, -1, dtype=np.int64)
-    pruned: Any = True
-    for i in range(clauses + outside):
-        number = numbers[i] if i < clauses else excluded[i - clauses]
-        is_own[i] = number >= 0
-        bounds = own[0][0] if number >= 0 else other[0][0]
-        number = number if number >= 0 else ~number
-        first[i], end[i] = bounds[number], bounds[number + 1]
-        if i < clauses:
-            best, _, positive, row_of, _, _ = own[1]
-            if not is_own[i]:
-                scale[i], row[i] = query_weights[i] * other[1][0][number], other[1][3][number]
-                pruned = pruned and query_weights[i] > TINY and bool(other[1][2][number])
-            else:
-                scale[i], row[i] = query_weights[i] * best[number], row_of[number]
-                pruned = pruned and query_weights[i] > TINY and bool(positive[number])
-    scale *= 1 + 3e-7 * (clauses + 4)  # tolerance for rounding
-    lead, is_required = required[0], np.zeros(clauses, dtype=np.bool_)
+    sizes = np.empty(len(numbers), dtype=np.int64)
+    for i in range(len(numbers)):
+        sizes[i] = len(_docs(numbers[i], own, other))
+    required = required[sizes[required].argsort()]
+    lead = _docs(numbers[required[0]], own, other)
+    places = np.empty((len(numbers), len(lead) + 1), dtype=np.int64)
+    size = _meet(numbers, required, own, other, places)
+    docs = lead[places[required[0], :size]]
+    if len(allowed) or len(excluded):
+        size = _without(docs, excluded, own, other, allowed, required, places)
+    sums = np.zeros(size, dtype=np.float64)
+    is_required = np.zeros(len(numbers), dtype=np.bool_)
     is_required[required] = True
-    candidates = np.empty(2 * k + 64, dtype=np.uint64)
-    score, least, size, most = np.empty(1, dtype=np.float32), np.float32(0), 0, k
+    for i in range(len(numbers)):
+        of_list, weights = _list(numbers[i], own, other)
+        query_weight = query_weights[i]
+        if is_required[i]:
+            for match in range(size):
+                sums[match] += query_weight * weights[places[i, match]]
+            continue
+        at, end = 0, len(of_list)
+        for match in range(size):
+            at = _forward(of_list, at, end, docs[match])
+            if at < end and of_list[at] == docs[match]:
+                sums[match] += query_weight * weights[at]
+    score = np.empty(1, dtype=np.float32)
     bits = score.view(np.uint32)
-    block, reaches = -1, True
-    while first[lead] < end[lead]:
-        doc = own[0][1][first[lead]] if is_own[lead] else other[0][1][first[lead]]
-        if pruned and doc // BLOCK != block:
-            block = doc // BLOCK
-            bound = 0.0
-            for i in range(clauses):
-                share = 1.0
-                if row[i] >= 0:
-                    step = own[1][4][row[i], block] if is_own[i] else other[1][4][row[i], block]
-                    if step == 0 and is_required[i]:
-                        bound = -1.0
-                        break
-                    share = STEPS[step]
-                bound += share * scale[i]
-            reaches = bound > 0 and bool(bound >= least)
-        target = doc
-        if not reaches:
-            target = (block + 1) * BLOCK
-        else:
-            for i in required[1:]:
-                target = _advance(i, doc, first, end, is_own, own, other)
-                if target != doc:
-                    break
-        if target != doc:
-            first[lead] = _forward(own[0][1] if is_own[lead] else other[0][1], first[lead], end[lead], target)
-            continue
-        first[lead] += 1
-        if len(allowed) and not allowed[doc]:
-            continue
-        for i in range(clauses, clauses + outside):
-            if _advance(i, doc, first, end, is_own, own, other) == doc:
-                target = -1
-        if target != doc:
-            continue
-        total = 0.0
-        for i in range(clauses):
-            if is_required[i] or _advance(i, doc, first, end, is_own, own, other) == doc:
-                at = first[i] - 1 if i == lead else first[i]
-                total += query_weights[i] * (own[0][3][at] if is_own[i] else other[0][3][at])
-        score[0] = np.float32(total) + np.float32(0)  # -0.0 becomes 0.0
-        if pruned and score[0] < least:
-            continue
-        candidates[size] = _key(bits[0], rank[doc])
-        size += 1
-        if size > most:
-            size, most = _select(candidates, size, k), len(candidates) - 1
-            if pruned:
-                bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
-                least = max(least, score[0])
+    candidates = np.empty(size, dtype=np.uint64)
+    for match in range(size):
+        score[0] = np.float32(sums[match]) + np.float32(0)  # -0.0 becomes 0.0
+        candidates[match] = _key(bits[0], rank[docs[match]])
     _give(candidates, size, k, order, results)
+    return size
+
+
+@kernel(lambda numbers, bounds, *_: 3 * len(numbers) * int((bounds[numbers + 1] - bounds[numbers]).max()))
+def meet(numbers: Any, bounds: Any, docs: Any, met: Any, places: Any) -> Any:
+    """Find the documents that all of some lists have; return their number.
+
+    Args:
+        numbers: int64; the lists.
+        bounds: Start of each list, and the end of the last.
+        docs: Their documents.
+        met: Output: the documents; there is room for one more than the shortest list has.
+        places: Output: their places in each list, a row each.
+    """
+    lists = bounds, docs
+    required = (bounds[numbers + 1] - bounds[numbers]).argsort()
+    size = _meet(numbers, required, lists, lists, places)
+    lead = _docs(numbers[required[0]], lists, lists)
+    for match in range(size):
+        met[match] = lead[places[required[0], match]]
+    return size
 
 
 @inner()
-def _advance(i: int, doc: int, first: Any, end: Any, is_own: Any, own: Any, other: Any) -> int:
-    """Move the cursor of a clause to a document or the next one, and return that; a document beyond all at the end."""
-    docs = own[0][1] if is_own[i] else other[0][1]
-    first[i] = _forward(docs, first[i], end[i], doc)
-    return docs[first[i]] if first[i] < end[i] else 2147483647
+def _docs(number: int, own: Any, other: Any) -> Any:
+    """Documents of a list."""
+    if number >= 0:
+        return own[1][own[0][number] : own[0][number + 1]]
+    return other[1][other[0][~number] : other[0][~number + 1]]
+
+
+@inner()
+def _list(number: int, own: Any, other: Any) -> Any:
+    """Documents and weights of a list."""
+    if number >= 0:
+        first, end = own[0][number], own[0][number + 1]
+        return own[1][first:end], own[2][first:end]
+    first, end = other[0][~number], other[0][~number + 1]
+    return other[1][first:end], other[2][first:end]
+
+
+@inner()
+def _meet(numbers: Any, required: Any, own: Any, other: Any, places: Any) -> Any:
+    """Find the documents that all of some lists have, the shortest list first; return their number.
+
+    Fills in their places in each list, a row of `places` each.
+    """
+    lead = _docs(numbers[required[0]], own, other)
+    first, size = places[required[0]], len(lead)
+    if len(required) == 1:
+        for match in range(size):
+            first[match] = match
+        return size
+    size = intersect(lead, _docs(numbers[required[1]], own, other), first, places[required[1]])
+    if len(required) > 2:
+        docs, met = np.empty(size, dtype=np.int32), np.empty(size + 1, dtype=np.int64)
+        for j in range(2, len(required)):
+            for match in range(size):
+                docs[match] = lead[first[match]]
+            size = intersect(docs[:size], _docs(numbers[required[j]], own, other), met, places[required[j]])
+            for i in required[:j]:
+                for match in range(size):
+                    places[i, match] = places[i, met[match]]
+    return size
+
+
+@inner()
+def _without(docs: Any, excluded: Any, own: Any, other: Any, allowed: Any, required: Any, places: Any) -> int:
+    """Keep the allowed documents that are in no excluded list, and their places; return their number."""
+    passed = np.ones(len(docs), dtype=np.bool_)
+    for number in excluded:
+        of_list = _docs(number, own, other)
+        at, end = 0, len(of_list)
+        for match in range(len(docs)):
+            at = _forward(of_list, at, end, docs[match])
+            if at < end and of_list[at] == docs[match]:
+                passed[match] = False
+    size = 0
+    for match in range(len(docs)):
+        if passed[match] and (len(allowed) == 0 or allowed[docs[match]]):
+            docs[size] = docs[match]
+            for i in required:
+                places[i, size] = places[i, match]
+            size += 1
+    return size
+
+
+@kernel(lambda a, b, *_: 24 * len(a))
+def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
+    """Find the documents that two ascending lists share; return their number.
+
+    Each document of `a` is looked for in `b` by galloping over blocks of eight, and in its block without a branch.
+
+    Args:
+        a: The shorter list.
+        b: The longer one.
+        of_a: Output: places of the documents in `a`; there is room for one more.
+        of_b: Output: their places in `b`.
+    """
+    one, block, last = np.uint64(1), np.uint64(8), np.uint64(7)
+    size, j, end = np.uint64(0), np.uint64(0), np.uint64(len(b))
+    full = end - last if end >= block else np.uint64(0)  # blocks begin before it
+    for i in range(len(a)):
+        doc = a[i]
+        if j < full and b[j + last] < doc:
+            step = block
+            while j + step < full and b[j + step + last] < doc:
+                j += step
+                step += step
+            while step >= block:
+                if j + step < full and b[j + step + last] < doc:
+                    j += step
+                step >>= one
+            j += block
+        if j < full:
+            before = np.uint64(0)
+            for k in range(block):
+                before += np.uint64(b[j + k] < doc)
+            j += before
+        else:
+            while j < end and b[j] < doc:
+                j += one
+            if j == end:
+                break
+        of_a[size], of_b[size] = i, j
+        size += np.uint64(b[j] == doc)
+    return np.int64(size)  # type: ignore[return-value]
 
 
 @inner()
@@ -289,77 +362,6 @@ def _give(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
         _decode_keys(candidates, size, order, docs[0], scores[0])
     else:
         keys[0, :size] = candidates[:size]
-
-
-@kernel()
-def search_all(terms: Any, query_weights: Any, lists: Any, ids: Any, k: int, keys: Any, docs: Any, scores: Any) -> int:
-    """Find the documents that have all of some terms.
-
-    Args:
-        terms: The terms, whose weights are added up in this order.
-        query_weights: Their weights, float64.
-        lists: As of `search`; so are `ids`.
-        k: Number of documents to order; 0 leaves `docs` and `scores` empty.
-        keys: Output: keys of all documents, in no order; there is room for the shortest list.
-        docs: Output: the best `k`, best first, and in `scores` their scores.
-
-    Returns:
-        The number of documents.
-    """
-    bounds, of_lists, _, weights = lists
-    rank, order = ids
-    score = np.empty(1, dtype=np.float32)
-    bits = score.view(np.uint32)
-    places = np.empty((len(terms), len(keys)), dtype=np.int64)
-    size = _meet(terms, bounds, of_lists, places)
-    for match in range(size):
-        total = 0.0
-        for i in range(len(terms)):
-            total += query_weights[i] * weights[places[i, match]]
-        score[0] = np.float32(total) + np.float32(0)  # -0.0 becomes 0.0
-        keys[match] = _key(bits[0], rank[of_lists[places[0, match]]])
-    if k:
-        best = _select(keys, size, k)
-        _sort(keys, best)
-        _decode_keys(keys, best, order, docs, scores)
-    return size
-
-
-@inner()
-def _meet(terms: Any, bounds: Any, docs: Any, places: Any) -> int:
-    """Find the documents that are in the lists of all terms, of which `places` has a row each; return their number.
-
-    The two shortest lists are merged without a branch that depends on a document; a much longer list is galloped through.
-    """
-    df = bounds[terms + 1] - bounds[terms]
-    by_size = df.argsort()
-    first, second = by_size[0], by_size[min(1, len(terms) - 1)]
-    a, b, stop, end = bounds[terms[first]], bounds[terms[second]], bounds[terms[first] + 1], bounds[terms[second] + 1]
-    size, searched = 0, 2
-    if first != second and df[second] < MERGE * df[first]:
-        while a < stop and b < end:
-            x, y = docs[a], docs[b]
-            places[first, size], places[second, size] = a, b
-            size += x == y
-            a += x <= y
-            b += y <= x
-    else:
-        size, searched = df[first], 1
-        for i in range(size):
-            places[first, i] = a + i
-    for j in range(searched, len(terms)):
-        own, met = by_size[j], 0
-        at, end = bounds[terms[own]], bounds[terms[own] + 1]
-        for match in range(size):
-            doc = docs[places[first, match]]
-            at = _forward(docs, at, end, doc)
-            if at < end and docs[at] == doc:
-                for i in range(j):
-                    places[by_size[i], met] = places[by_size[i], match]
-                places[own, met] = at
-                met += 1
-        size = met
-    return size
 
 
 @kernel()

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.query import Phrase, Window
-from ..storage.compiled import kernel
+from ..index.positions import PositionLists
 from ..text.proximity import Spans, count_clause, spans_among
-from .impacts import documents_of
+from .impacts import decoded_lists
+from .kernel import intersect, meet
 
-GALLOP = 16  # a list so many times as long as the other is searched by galloping
+NOWHERE = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 
 def proximity_counts(
-    index: Any, clause: Phrase | Window, numbers: NDArray[np.int64], place: int
+    index: Any, clause: Phrase | Window, numbers: list[int], place: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Count a phrase or window in all documents.
 
@@ -33,28 +34,30 @@ def proximity_counts(
         ParameterError: The index keeps no positions.
     """
     positions: Any = index.positions
-    if not len(numbers) or numbers.min() < 0:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    words = numbers.tolist()
-    terms = sorted(set(words))
-    docs, places = meeting([documents_of(index, term) for term in terms])
-    if not len(docs):
-        return docs, docs
-    edges = np.arange(0, (len(terms) + 1) * len(docs), len(docs))
-    bounds, of_terms = positions.of_terms(np.array(terms), edges, np.concatenate(places))
+    if not numbers or min(numbers) < 0:
+        return NOWHERE
+    terms, df = sorted(set(numbers)), index.df
+    of_terms = np.array(terms)
+    room = min([df.item(term) for term in terms]) + 1
+    docs, places = np.empty(room, dtype=np.int32), np.empty((len(terms), room), dtype=np.int64)
+    size = meet(*decoded_lists(index, of_terms), docs, places)
+    if not size:
+        return NOWHERE
+    docs, slots = docs[:size], [terms.index(number) for number in numbers]
+    if isinstance(positions, PositionLists) and isinstance(clause, Phrase) and not clause.slop:
+        return positions.count_phrase(terms, np.array((slots, clause.offsets)), docs, places, place)
+    bounds, of_places = positions.of_terms(of_terms, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel())
     limits = np.zeros((0, 2), dtype=np.int32) if place < 0 else positions.field_starts[docs, place : place + 2]
-    tf = np.zeros(len(docs), dtype=np.int32)
-    slots = [terms.index(word) for word in words]
-    count_clause(clause, slots, bounds, of_terms, limits, tf, np.zeros((0, 2), dtype=np.int32))
+    tf = np.zeros(size, dtype=np.int32)
+    count_clause(clause, slots, bounds, of_places, limits, tf, np.zeros((0, 2), dtype=np.int32))
     own = tf.nonzero()[0]
     return docs[own], tf[own]
 
 
-def spans_in(index: Any, clause: Phrase | Window, numbers: NDArray[np.int64], place: int, doc: int) -> Spans:
+def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], place: int, doc: int) -> Spans:
     """Return where a document matches a clause; arguments as of `proximity_counts`."""
     positions: Any = index.positions
-    words, of_terms = numbers.tolist(), []
-    terms = sorted(set(words))
+    terms, of_terms = sorted(set(numbers)), []
     for term in terms:
         docs = index.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
         at = np.flatnonzero(docs == doc)
@@ -62,7 +65,7 @@ def spans_in(index: Any, clause: Phrase | Window, numbers: NDArray[np.int64], pl
             return np.zeros((0, 2), dtype=np.int32)
         of_terms.append(positions.of(term, at)[1])
     limits = None if place < 0 else positions.field_starts[doc, place : place + 2]
-    return spans_among(clause, of_terms, [terms.index(word) for word in words], limits)
+    return spans_among(clause, of_terms, [terms.index(number) for number in numbers], limits)
 
 
 def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
@@ -82,34 +85,3 @@ def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDA
         places = {j: of_list[own] for j, of_list in places.items()} if places else {first: own}
         places[i] = other[:size]
     return docs, [places[i] for i in range(len(lists))] if places else [np.arange(len(docs))]
-
-
-@kernel(lambda a, b, *_: len(a) + min(len(b), 24 * len(a)))
-def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
-    """Fill in the places of the documents that two ascending lists share, and return their number; `b` is the longer list."""
-    i, j, size, n, m = 0, 0, 0, len(a), len(b)
-    if m > GALLOP * n:
-        while i < n and j < m:
-            doc = a[i]
-            if b[j] < doc:
-                step = 1
-                while j + step < m and b[j + step] < doc:
-                    j += step
-                    step *= 2
-                while step > 0:
-                    if j + step < m and b[j + step] < doc:
-                        j += step
-                    step //= 2
-                j += 1
-            if j < m and b[j] == doc:
-                of_a[size], of_b[size] = i, j
-                size += 1
-            i += 1
-        return size
-    while i < n and j < m:
-        x, y = a[i], b[j]
-        of_a[size], of_b[size] = i, j
-        size += x == y
-        i += x <= y
-        j += y <= x
-    return size

@@ -6,6 +6,7 @@ frequency and a collection frequency of the whole index. So every model weighs t
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,20 +32,23 @@ if TYPE_CHECKING:
     from ..index.state import State
 
 MEMORY = 1 << 28  # bytes of the counts, and of the impacts of a model, that are kept with a state
+NUMBER = np.zeros(1, np.int64)  # of a clause, as a term
 DENSE = 8  # terms with more postings than documents / DENSE are added up by document
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Counts:
     """The documents that match a clause.
 
     Args:
         docs: int32, ascending.
         tf: int32; frequency of the clause in each.
+        weighed: The last model by which they were weighed, and the weights.
     """
 
     docs: NDArray[np.int32]
     tf: NDArray[np.int32]
+    weighed: tuple[Weighting, NDArray[np.float32]] | None = None
 
     @property
     def df(self) -> int:
@@ -58,8 +62,8 @@ class Counts:
 
     @property
     def nbytes(self) -> int:
-        """Size in memory."""
-        return self.docs.nbytes + self.tf.nbytes
+        """Size in memory, with weights."""
+        return self.docs.nbytes + 2 * self.tf.nbytes
 
 
 def counts_of(index: Searchable, clause: Leaf) -> Counts:
@@ -75,18 +79,21 @@ def counts_of(index: Searchable, clause: Leaf) -> Counts:
     return _COUNTS.of(index).get(clause, lambda: _counted(index, clause))
 
 
-def weights_of(index: Searchable, weighting: Weighting, clause: Leaf) -> NDArray[np.float32]:
-    """Return the weights of a clause in the documents of `counts_of`, under a model.
+def weights_of(index: Searchable, weighting: Weighting, clause: Leaf, counts: Counts) -> NDArray[np.float32]:
+    """Return the weights of a clause in the documents of its counts, under a model.
 
     Raises:
-        ParameterError: As `counts_of`.
         IndexFormatError: A weight is not finite.
     """
-    statistics, model, postings = postings_of(index, weighting, clause)
-    weights: Floats = model.postings(statistics, postings)
-    if not np.isfinite(weights.sum(dtype=np.float64)):
+    if (weighed := counts.weighed) is not None and weighed[0] == weighting:
+        return weighed[1]
+    statistics, model, postings = postings_of(index, weighting, clause, counts)
+    weights = model.postings(statistics, postings).astype(np.float32)
+    if not math.isfinite(weights.sum(dtype=np.float64)):
         raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
-    return weights.astype(np.float32)
+    weights.flags.writeable = False
+    counts.weighed = weighting, weights
+    return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +122,11 @@ class ClauseImpacts:
     def __init__(self, index: Searchable, weighting: Weighting) -> None:
         self._index, self._weighting, self._lock = index, weighting, threading.Lock()
         self._pool, self._numbers = ImpactPool(len(index)), dict[Leaf, int]()
-        self._weights: Cached[Leaf, NDArray[np.float32]] = Cached(MEMORY, lambda weights: weights.nbytes)
 
     @classmethod
     def of(cls, index: Searchable, weighting: Weighting) -> ClauseImpacts:
         """Return the impacts of a model on an index."""
         return _IMPACTS.of(index).get(weighting, lambda: cls(weakly(index), weighting))
-
-    def weights(self, clause: Leaf) -> NDArray[np.float32]:
-        """Return the weights of `weights_of`, from memory or computed."""
-        return self._weights.get(clause, lambda: weights_of(self._index, self._weighting, clause))
 
     def lists(self, clauses: Sequence[Leaf]) -> ClauseLists:
         """Return the search input for these clauses; raises as `weights_of`."""
@@ -133,18 +135,20 @@ class ClauseImpacts:
                 self._pool, self._numbers = ImpactPool(len(self._index)), {}
             for clause in clauses:
                 if clause not in self._numbers:
-                    docs, weights = counts_of(self._index, clause).docs, self.weights(clause)
-                    self._numbers[clause] = self._pool.add(np.array([0, len(docs)]), docs, weights)
+                    counts = counts_of(self._index, clause)
+                    weights = weights_of(self._index, self._weighting, clause, counts)
+                    self._numbers[clause] = self._pool.add(np.array([0, counts.df]), counts.docs, weights)
             return ClauseLists([self._numbers[clause] for clause in clauses], self._pool.postings, self._pool.limits)
 
 
-def postings_of(index: Searchable, weighting: Weighting, clause: Leaf) -> tuple[ClauseStatistics, Weighting, Postings]:
+def postings_of(
+    index: Searchable, weighting: Weighting, clause: Leaf, counts: Counts
+) -> tuple[ClauseStatistics, Weighting, Postings]:
     """Return the postings of a clause as those of a term, with the statistics and the model by which they are weighed.
 
     A clause of one field is weighed as in an index of that field alone.
     """
-    counts, statistics = counts_of(index, clause), statistics_of(index, clause)
-    postings = Postings(np.zeros(1, np.int64), np.array([counts.df]), counts.docs, counts.tf)
+    statistics, postings = statistics_of(index, clause, counts), Postings(NUMBER, np.array([counts.df]), counts.docs, counts.tf)
     if weighting.fields is None or clause.field:
         return statistics, weighting.of_field(clause.field), postings
     of_fields = {name: replace(clause, field=name) for name in index.separate}
@@ -152,22 +156,26 @@ def postings_of(index: Searchable, weighting: Weighting, clause: Leaf) -> tuple[
     for column, of_field in enumerate(of_fields.values()):
         own = counts_of(index, of_field)
         frequencies[np.searchsorted(counts.docs, own.docs), column] = own.tf
-    by_field = {name: statistics_of(index, of_field) for name, of_field in of_fields.items()}
-    whole = ClauseStatistics(Statistics.of(index), counts.df, counts.cf, statistics.parts, by_field=by_field)
+    by_field = {name: statistics_of(index, of_field, counts_of(index, of_field)) for name, of_field in of_fields.items()}
+    whole = ClauseStatistics(Statistics.of(index), counts, lambda: statistics.parts, by_field=by_field)
     return whole, weighting, replace(postings, fields=frequencies)
 
 
-def statistics_of(index: Searchable, clause: Leaf) -> ClauseStatistics:
+def statistics_of(index: Searchable, clause: Leaf, counts: Counts) -> ClauseStatistics:
     """Return the statistics by which a model weighs a clause."""
-    counts, parts = counts_of(index, clause), None
-    terms = term_numbers(index, clause.terms) if isinstance(clause, (Phrase, Window)) and counts.df else None
-    if not clause.field:
-        parts = None if terms is None else index.df[terms].astype(np.float64)
-        return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts)
-    fields, place = whole_of(index).field_statistics, field_number(index, clause.field)
-    parts = None if terms is None else fields.df[terms, place].astype(np.float64)
+    fields, place = (whole_of(index).field_statistics, field_number(index, clause.field)) if clause.field else (None, -1)
+
+    def parts() -> Floats | None:
+        if not (isinstance(clause, (Phrase, Window)) and counts.df):
+            return None
+        terms = term_numbers(index, clause.terms)
+        df = index.df[terms] if fields is None else fields.df[terms, place]
+        return df.astype(np.float64)
+
+    if fields is None:
+        return ClauseStatistics(Statistics.of(index), counts, parts)
     lengths = fields.lengths[:, place].astype(np.float64)
-    return ClauseStatistics(Statistics.of(index), counts.df, counts.cf, parts, lengths, int(fields.tokens[place]))
+    return ClauseStatistics(Statistics.of(index), counts, parts, lengths, int(fields.tokens[place]))
 
 
 def spans_of(index: Searchable, clause: Phrase | Window, doc: int) -> Spans:
@@ -198,9 +206,9 @@ def field_number(index: Searchable, name: str) -> int:
     return names.index(name)
 
 
-def term_numbers(index: Searchable, terms: tuple[str, ...]) -> NDArray[np.int64]:
+def term_numbers(index: Searchable, terms: tuple[str, ...]) -> list[int]:
     """Numbers of terms, -1 for unknown ones."""
-    return np.array([index.term_number(term) for term in terms], dtype=np.int64)
+    return [index.term_number(term) for term in terms]
 
 
 def _counted(index: Searchable, clause: Leaf) -> Counts:
@@ -215,12 +223,12 @@ def _counted(index: Searchable, clause: Leaf) -> Counts:
     place = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
         return Counts(*proximity_counts(index, clause, terms, place))
-    terms = np.unique(terms[terms >= 0])
-    docs, tf = index.postings(terms)
+    known = np.array(sorted({term for term in terms if term >= 0}), dtype=np.int64)
+    docs, tf = index.postings(known)
     if place >= 0:
-        tf = index.field_statistics.frequencies(terms)[:, place]
+        tf = index.field_statistics.frequencies(known)[:, place]
         docs, tf = docs[tf > 0], tf[tf > 0]
-    return Counts(docs, tf) if len(terms) == 1 else _added(docs, tf, len(index))
+    return Counts(docs, tf) if len(known) == 1 else _added(docs, tf, len(index))
 
 
 def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Counts:

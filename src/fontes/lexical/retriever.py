@@ -25,7 +25,7 @@ from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
-from .impacts import chunks, documents_of_any, weighted_postings
+from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
 from .searching import Bags, search_topic, search_topics
 from .structured import MOST_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting
@@ -122,7 +122,7 @@ class Lexical(Stage[Topics, Run]):
         edges = plain.bounds.tolist()
         of_plain = ((plain.codes[a:b], plain.scores[a:b]) for a, b in itertools.pairwise(edges))
         of_queries = iter(results)
-        rankings = [next(of_plain if topic.query is None else of_queries) for topic in topics.values()]
+        rankings = [next(of_plain if topic.query is None else of_queries)[:2] for topic in topics.values()]
         bounds = np.array([0, *itertools.accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(columns) for columns in zip(*rankings, strict=True))
         run = Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=plain.provenance)
@@ -139,17 +139,28 @@ class Lexical(Stage[Topics, Run]):
         docs, passed = documents_of_any(self.searched, terms), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
+    def count(self, topic: str | Topic) -> int:
+        """Return the number of all documents that match the topic and pass the filter, without listing them."""
+        topic = topic_of(topic)
+        if topic.query is not None and self.reads_queries:
+            return self._structured(topic).count(self._filter)
+        if self._filter is not None:
+            return len(self.matches(topic))
+        return count_of_any(self.searched, np.array(sorted(self._counts([topic])[0]), dtype=np.int64))
+
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """Return the best `k` documents for one query, without building a run."""
-        topic, (weighting, passed) = topic_of(query), self._ready
+        topic, (weighting, passed), total = topic_of(query), self._ready, None
         k = min(check_depth(k), self.k)
         if topic.query is not None and self.reads_queries:
-            best = self._structured(topic).search(weighting, k, passed)
+            found = self._structured(topic).search(weighting, k, passed)
+            best, total = found[:2], found.total
         elif self.index.actors is not None:
             return super().search(query, k)
         else:
             best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), k, passed)
-        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic))
+        of_all = partial(self.count, topic) if total is None else total
+        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic), of_all)
 
     def matrix(self) -> csr_array:
         """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.

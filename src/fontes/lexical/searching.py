@@ -137,22 +137,26 @@ def depth_of(k: int) -> int:
     return bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
 
 
-def search_kernel(loop: Callable[..., None], arguments: tuple[Any, ...], index: Searchable, k: int) -> Ranked:
+def search_kernel(
+    loop: Callable[..., int | None], arguments: tuple[Any, ...], index: Searchable, k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None]:
     """Call a kernel for one topic.
 
     Args:
-        loop: The kernel, `search_any` or `search_with`.
+        loop: The kernel, `search_any` or `search_all`.
         arguments: Its arguments before `ids`.
         index: Holder of the ids.
         k: Greatest number of documents.
 
     Returns:
-        The best documents and their scores.
+        The best documents and their scores, and what the kernel returns.
     """
+    ids = index.ids
     k = min(k, len(index))
-    results, order = _room(1, k), index.ids.order
-    loop(*arguments, (index.ids.rank, order), k, results)
-    return _decoded(results, order)[1:]
+    results, order = _room(1, k), ids.order
+    total = loop(*arguments, (ids.rank, order), k, results)
+    _, docs, scores = _decoded(results, order)
+    return docs, scores, total
 
 
 def _room(count: int, k: int) -> Room:

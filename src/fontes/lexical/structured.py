@@ -8,9 +8,10 @@ clause with the sum of their weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
+from itertools import accumulate
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,12 +23,13 @@ from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Wi
 from ..core.ranking import order_keys
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
+from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
-from .impacts import documents_of, documents_of_any, impacts_of, weighted_postings
-from .kernel import SORTED, best_first, search_all, search_any, search_with
+from .impacts import count_of_any, documents_of, documents_of_any, impacts_of, weighted_postings
+from .kernel import search_all, search_any
 from .plans import Plan, is_union
 from .proximity import meeting
-from .pseudo_terms import ClauseImpacts, counts_of, postings_of, shown, spans_of, whole_of
+from .pseudo_terms import ClauseImpacts, Counts, counts_of, postings_of, shown, spans_of, weights_of, whole_of
 from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_topic
 from .weighting import Postings, Statistics, Weighting
 
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
 DEEPEST = 100  # greatest nesting of groups
 MOST_WEIGHT = 1e30  # keeps scores within float32
 SPANS = 10  # greatest number of places that an explanation lists
-RARE = 4096  # documents that numpy adds up in the time of building lists for the compiled search
+ALL = fixed(np.zeros(0, dtype=np.bool_))  # a mask that lets all documents pass
+NONE = np.zeros(0, dtype=np.int64)
 Mask = NDArray[np.bool_]
-Results: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores, best first
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
+Collected: TypeAlias = "dict[Hashable, tuple[Leaf, tuple[Group, ...], float]]"  # clauses, guards, and sums of weights
 
 
 class Part(NamedTuple):
@@ -59,6 +62,20 @@ class Part(NamedTuple):
     number: int
 
 
+class Found(NamedTuple):
+    """The best documents of a query.
+
+    Args:
+        docs: Their ordinals, best first, int32.
+        scores: Their scores, float32.
+        total: Number of all documents that match; None where the search did not visit them all.
+    """
+
+    docs: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    total: int | None = None
+
+
 class StructuredQuery:
     """The structured query of a topic over an index.
 
@@ -73,20 +90,22 @@ class StructuredQuery:
     def __init__(self, index: Searchable, topic: Topic) -> None:
         assert topic.query is not None
         self._index, self.query = index, topic.query
-        weights: dict[tuple[Leaf, tuple[Group, ...]], float] = {}
+        collected: Collected = {}
         try:
-            _collect(topic.query, 1.0, (), weights, 0)
+            _collect(topic.query, 1.0, (), collected, 0)
         except _QueryError as problem:
             raise InputError(f"topic '{topic.id}': {problem}") from None
         terms: list[Part] = []
         others: list[Part] = []
-        for (clause, guards), weight in weights.items():
+        for clause, guards, weight in collected.values():
             number = self.number(clause)
             if guards or number is None:
                 others.append(Part(clause, weight, guards, -1 if number is None else number))
             elif number >= 0:
                 terms.append(Part(clause, weight, (), number))
-        self.parts = [*sorted(terms, key=lambda part: part.number), *others]
+        terms.sort(key=_number_of)
+        self.parts = [*terms, *others]
+        self._has_unknown = len(self.parts) < len(collected)  # terms that no document has
 
     def number(self, clause: Leaf) -> int | None:
         """Number of a term of the index, -1 for one that no document has; None for other clauses."""
@@ -98,7 +117,12 @@ class StructuredQuery:
     @cached_property
     def known(self) -> list[Part]:
         """The parts that any document matches."""
-        return [part for part in self.parts if part.number >= 0 or counts_of(self._index, part.clause).df]
+        return [part for part, counts in zip(self.parts, self._counts, strict=True) if counts is None or counts.df]
+
+    @cached_property
+    def _counts(self) -> list[Counts | None]:
+        """Counts of the `parts` that are no terms of the index."""
+        return [None if part.number >= 0 else counts_of(self._index, part.clause) for part in self.parts]
 
     @cached_property
     def is_bag(self) -> bool:
@@ -121,80 +145,82 @@ class StructuredQuery:
         mask = self.mask(self.query)
         return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
 
-    def search(self, weighting: Weighting, k: int, where: Filter | None) -> Results:
+    def count(self, where: Filter | None) -> int:
+        """Number of all documents that match."""
+        if where is None and self.is_bag:
+            return count_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
+        return len(self.matches(where))
+
+    def search(self, weighting: Weighting, k: int, where: Filter | None) -> Found:
         """Return the best `k` documents and their scores."""
+        if is_loaded() and self._is_conjunction:
+            if self._has_unknown or len(self.known) < len(self.parts):
+                return self._nothing()
+            return self._search_all(range(len(self.known)), (), ALL if where is None else fixed(where.mask), weighting, k)
         if self.is_bag:
             terms = np.array([part.number for part in self.known], dtype=np.int32)
             bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
-            return search_topic(self._index, weighting, bag, k, where)
-        if where is None and is_loaded() and self._is_conjunction:
-            return self._search_all(weighting, k)
-        if (clause := self._alone) is not None and counts_of(self._index, clause).df <= RARE:
-            return self._search_one(clause, weighting, k, where)
-        if not self._is_rare and (is_loaded() or not affordable(self._steps)):
+            return Found(*search_topic(self._index, weighting, bag, k, where))
+        if is_loaded() or not affordable(self._steps):
             plan = None if any(part.guards for part in self.parts) else Plan.of(self.query)
             if plan is not None:
                 return self._planned(plan, weighting, k, where)
         return self._best(*self._summed(weighting, where), k)
 
-    def _best(self, matching: NDArray[np.int32], sums: NDArray[np.float64], k: int) -> Results:
+    def _nothing(self) -> Found:
+        return Found(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
+
+    def _best(self, matching: NDArray[np.int32], sums: NDArray[np.float64], k: int) -> Found:
         """The best documents of those that match, by the sums of their clauses."""
         scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
         keys = order_keys(scores, self._index.ids.rank[matching])
-        if k < len(keys):
-            best = np.argpartition(keys, -k)[-k:]
-            best = best[keys[best].argsort()[::-1]]
-        else:
-            best = keys.argsort()[::-1]
-        return matching[best], scores[best]
-
-    @property
-    def _alone(self) -> Leaf | None:
-        """The only clause of the query, if it is one that counts as a term."""
-        query = self.query
-        if len(self.parts) > 1 or query.must_not or len(query.must) + len(query.should) > 1:
-            return None
-        return next((part.clause for part in self.parts if part.number < 0 and not part.guards), None)
-
-    def _search_one(self, clause: Leaf, weighting: Weighting, k: int, where: Filter | None) -> Results:
-        """`search` for a single clause."""
-        docs, weights = counts_of(self._index, clause).docs, ClauseImpacts.of(self._index, weighting).weights(clause)
-        sums = self.weights(weighting)[:1] * weights if len(docs) else np.zeros(0, dtype=np.float64)
-        if where is not None:
-            kept = where.mask[docs]
-            docs, sums = docs[kept], sums[kept]
-        return self._best(docs, sums, k)
+        best = keys.argsort()[::-1][:k]
+        return Found(matching[best], scores[best], len(matching))
 
     @property
     def _is_conjunction(self) -> bool:
-        """Whether a document matches if it has all of some terms, each of which scores."""
+        """Whether a document matches if it has all of some clauses, each of which scores."""
         query = self.query
-        plain = all(type(clause) is Term and not clause.field for clause in query.must)
-        return bool(query.must) and not (query.should or query.must_not) and plain
+        clauses = query.must or query.should
+        return (
+            len(query.should) == (not query.must)
+            and not query.must_not
+            and bool(clauses)
+            and not any(isinstance(clause, (Group, Condition)) for clause in clauses)
+        )
 
-    def _search_all(self, weighting: Weighting, k: int) -> Results:
-        """`search` for a conjunction of terms, by one compiled loop."""
-        index = self._index
-        if len(self.parts) < len({clause.term for clause in self.query.must if isinstance(clause, Term)}):  # one is unknown
-            return np.zeros(0, np.int32), np.zeros(0, np.float32)
-        terms = np.array([part.number for part in self.parts], dtype=np.int32)
-        impacts, ids = impacts_of(index, weighting, terms), (index.ids.rank, index.ids.order)
-        keys = np.empty(int(index.df[terms].min()), dtype=np.uint64)
-        sorted_by_loop = min(k, len(keys)) if k <= SORTED else 0
-        docs, scores = np.empty(sorted_by_loop, dtype=np.int32), np.empty(sorted_by_loop, dtype=np.float32)
-        size = search_all(terms, self.weights(weighting), impacts.postings, ids, sorted_by_loop, keys, docs, scores)
-        if sorted_by_loop:
-            return docs[:size], scores[:size]
-        keys = np.sort(keys[:size])[-k:]
-        docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
-        best_first(keys[None], np.array([len(keys)]), ids[1], docs, scores)
-        return docs, scores
+    def _search_all(
+        self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Mask, weighting: Weighting, k: int
+    ) -> Found:
+        """Search for the documents that have all of some clauses.
 
-    @property
-    def _is_rare(self) -> bool:
-        """Whether a document must have a clause that few documents match, whose scores are added up in less time."""
-        of_clauses = [counts_of(self._index, part.clause).df for part in self.known if part.number < 0]
-        return sum(of_clauses) <= RARE and any(len(self.docs(clause)) <= RARE for clause in self._required())
+        Args:
+            required: Places of these clauses among those that are `known`, which may score.
+            excluded: Clauses that the documents must not have.
+            allowed: Whether each document may be returned; none: all.
+            weighting: The model.
+            k: Greatest number of documents.
+        """
+        index, numbers, of_clauses = self._index, [part.number for part in self.known], list[List]()
+        for place, part in enumerate(self.known):
+            if part.number < 0:
+                numbers[place] = ~len(of_clauses)
+                of_clauses.append(self._list(weighting, part))
+        outside = []
+        for clause in excluded:
+            number = self.number(clause)
+            if number is None:
+                docs = counts_of(index, clause).docs
+                outside.append(~len(of_clauses))
+                of_clauses.append((docs, np.zeros(len(docs), dtype=np.float32)))
+            elif number >= 0:
+                outside.append(number)
+        own = other = _joined(of_clauses) if of_clauses else ()
+        if terms := [number for number in (*numbers, *outside) if number >= 0]:
+            bounds, docs, _, weights = impacts_of(index, weighting, np.array(terms, dtype=np.int32)).postings
+            own = bounds, docs, weights
+        arguments = np.array(numbers), self.weights(weighting), np.array(required), np.array(outside) if outside else NONE
+        return Found(*search_kernel(search_all, (*arguments, own, other or own, allowed), index, k))
 
     @cached_property
     def _steps(self) -> int:
@@ -202,51 +228,36 @@ class StructuredQuery:
         terms = [part.number for part in self.known if part.number >= 0]
         return int(self._index.df[terms].sum(dtype=np.int64)) // QUICK + len(self._index) // LOOKS + CALLS
 
-    def _planned(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> Results:
+    def _planned(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> Found:
         """Search by a compiled kernel."""
         index, places = self._index, {part.clause: place for place, part in enumerate(self.known)}
-        required = {_unweighted(clause): None for clause in plan.required}
+        required = list({_unweighted(clause): None for clause in plan.required})
         if not places or any(clause not in places for clause in required):
-            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+            return self._nothing()
+        allowed, excluded = self._allowed(plan, where), [_unweighted(clause) for clause in plan.excluded]
+        if required:
+            return self._search_all([places[clause] for clause in required], excluded, allowed, weighting, k)
         terms = [part.number for part in self.known if part.number >= 0]
-        excluded = [(clause, self.number(clause)) for clause in map(_unweighted, plan.excluded)]
-        outside = [number for _, number in excluded if number is not None and number >= 0]
         others = [part.clause for part in self.known if part.number < 0]
-        impacts = impacts_of(index, weighting, np.array([*terms, *outside], dtype=np.int32))
-        lists = ClauseImpacts.of(index, weighting).lists([*others, *(one for one, number in excluded if number is None)])
-        without = np.array([*outside, *(~number for number in lists.numbers[len(others) :])], dtype=np.int64)
-        allowed = self._allowed(plan, where)
-        weights = self.weights(weighting)
-        if not required:
-            if len(without):
-                allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
-                for number in without.tolist():
-                    bounds, docs, *_ = impacts.postings if number >= 0 else lists.postings
-                    first = number if number >= 0 else ~number
-                    allowed[docs[bounds[first] : bounds[first + 1]]] = False
-                allowed.flags.writeable = False
-            own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
-            numbers = np.array(lists.numbers[: len(others)], dtype=np.int32)
-            other = numbers, weights[len(terms) :], lists.postings, lists.limits
-            depth = -1 if len(allowed) else depth_of(min(k, len(index)))
-            return search_kernel(search_any, (own, other, allowed, depth), index, k)
-        numbers = np.array([*terms, *(~number for number in lists.numbers[: len(others)])], dtype=np.int64)
-        order = sorted((places[clause] for clause in required), key=lambda place: self._df(self.known[place]))
-        arguments = (numbers, weights, np.array(order), without)
-        sources = (impacts.postings, impacts.limits), (lists.postings, lists.limits)
-        return search_kernel(search_with, (*arguments, *sources, allowed), index, k)
+        impacts = impacts_of(index, weighting, np.array(terms, dtype=np.int32))
+        lists, weights = ClauseImpacts.of(index, weighting).lists(others), self.weights(weighting)
+        if excluded:
+            allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
+            for clause in excluded:
+                allowed[self.docs(clause)] = False
+        own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
+        numbers = np.array(lists.numbers, dtype=np.int32)
+        other = numbers, weights[len(terms) :], lists.postings, lists.limits
+        depth = -1 if len(allowed) else depth_of(min(k, len(index)))
+        docs, scores, _ = search_kernel(search_any, (own, other, fixed(allowed), depth), index, k)
+        return Found(docs, scores)
 
     def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
-        """Whether each document may be returned; an empty mask where all may. Read-only, as the search is compiled for that."""
+        """Whether each document may be returned; an empty mask where all may."""
         masks = [] if where is None else [where.mask]
         masks += [self.mask(clause) for clause in plan.within]
         masks += [~self.mask(clause) for clause in plan.without]
-        allowed: Mask = reduce(np.logical_and, masks) if masks else np.zeros(0, dtype=np.bool_)
-        allowed.flags.writeable = False
-        return allowed
-
-    def _df(self, part: Part) -> int:
-        return int(self._index.df[part.number]) if part.number >= 0 else counts_of(self._index, part.clause).df
+        return fixed(reduce(np.logical_and, masks)) if masks else ALL
 
     def docs(self, clause: Leaf) -> NDArray[np.int32]:
         """Ordinals of the documents that match a clause, ascending."""
@@ -320,13 +331,19 @@ class StructuredQuery:
         lists: list[List] = []
         for part in self.known:
             if part.number < 0:
-                lists.append((counts_of(index, part.clause).docs, ClauseImpacts.of(index, weighting).weights(part.clause)))
+                lists.append(self._list(weighting, part))
             elif impacts is None:
                 lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
                 own = slice(*impacts.lists.bounds[part.number : part.number + 2].tolist())
                 lists.append((impacts.lists.docs[own], impacts.weights[own]))
         return lists
+
+    def _list(self, weighting: Weighting, part: Part) -> List:
+        """Documents and weights of a clause that is no term of the index."""
+        counts = self._counts[self.parts.index(part)]
+        assert counts is not None
+        return counts.docs, weights_of(self._index, weighting, part.clause, counts)
 
     def mask(self, clause: Clause) -> Mask:
         """Whether each document matches a clause.
@@ -397,7 +414,7 @@ class StructuredQuery:
             postings = Postings.of(index, weighting, np.array([part.number]))
             statistics = Statistics.of(index)
         else:
-            statistics, weighting, postings = postings_of(index, weighting, part.clause)
+            statistics, weighting, postings = postings_of(index, weighting, part.clause, counts_of(index, part.clause))
         at = int(np.searchsorted(postings.docs, doc))
         if at == len(postings.docs) or postings.docs[at] != doc:
             return None
@@ -419,9 +436,7 @@ class _QueryError(Exception):
     """Problem of a query, for errors."""
 
 
-def _collect(
-    group: Group, factor: float, guards: tuple[Group, ...], into: dict[tuple[Leaf, tuple[Group, ...]], float], depth: int
-) -> None:
+def _collect(group: Group, factor: float, guards: tuple[Group, ...], into: Collected, depth: int) -> None:
     """Add the weights of the clauses that score below a group.
 
     A document that matches a group matches its must; and a group of should alone is matched by whatever matches a clause of it.
@@ -436,16 +451,30 @@ def _collect(
                 implied = is_must or not (clause.must or clause.must_not)
                 _collect(clause, factor, guards if implied else (*guards, clause), into, depth + 1)
             elif not isinstance(clause, Condition):
+                plain = type(clause) is Term and not (clause.field or guards)
                 weight = factor * _weight(clause)
-                key = _unweighted(clause), guards
-                into[key] = into.get(key, 0.0) + weight
-                if not abs(into[key]) <= MOST_WEIGHT:
+                alone = clause if clause.weight == 1.0 else replace(clause, weight=1.0)
+                key: Hashable = clause.term if plain else (alone, guards)  # type: ignore[union-attr]
+                if key in into:
+                    weight += into[key][2]
+                if not abs(weight) <= MOST_WEIGHT:
                     raise _QueryError(f"the weight of {shown(clause)} in its query is beyond {MOST_WEIGHT:g}")
+                into[key] = alone, guards, weight
     for clause in group.must_not:  # which are checked alone
         if isinstance(clause, Group):
             _collect(clause, 1.0, (), {}, depth + 1)
         elif not isinstance(clause, Condition):
             _weight(clause)
+
+
+def _number_of(part: Part) -> int:
+    return part.number
+
+
+def _joined(lists: Sequence[List]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Bounds, documents and weights of several lists end to end."""
+    docs, weights = lists[0] if len(lists) == 1 else map(np.concatenate, zip(*lists, strict=True))
+    return np.array([0, *accumulate([len(docs) for docs, _ in lists])]), fixed(docs), fixed(weights)
 
 
 def _weight(clause: Leaf | Group) -> float:

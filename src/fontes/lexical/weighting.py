@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,6 +226,20 @@ class Statistics:
         return norms
 
 
+class Counted(Protocol):
+    """Documents and occurrences of a clause."""
+
+    @property
+    def df(self) -> int:
+        """Document frequency."""
+        ...
+
+    @property
+    def cf(self) -> int:
+        """Collection frequency."""
+        ...
+
+
 class ClauseStatistics(Statistics):
     """Statistics of one clause of a structured query that counts as a term: number 0, with a df and cf of its own.
 
@@ -233,9 +247,8 @@ class ClauseStatistics(Statistics):
 
     Args:
         vocabulary: Statistics of the collection.
-        df: Document frequency.
-        cf: Collection frequency.
-        parts: Document frequencies of the terms of a phrase or window.
+        counts: The documents that match.
+        parts: Computes the document frequencies of the terms of a phrase or window.
         lengths: Length of the field in each document; None: of the documents.
         tokens: Number of terms of the field in all documents.
         by_field: The same in each separate field, for a model that weighs fields.
@@ -244,19 +257,23 @@ class ClauseStatistics(Statistics):
     def __init__(
         self,
         vocabulary: Statistics,
-        df: int,
-        cf: int,
-        parts: Floats | None = None,
+        counts: Counted,
+        parts: Callable[[], Floats | None],
         lengths: Floats | None = None,
         tokens: int = 0,
         by_field: Mapping[str, Statistics] = MappingProxyType({}),
     ) -> None:
         self._by_field = by_field
-        self._vocabulary, self._parts, self._field_lengths = vocabulary, parts, lengths
+        self._vocabulary, self._counts, self._parts, self._field_lengths = vocabulary, counts, parts, lengths
         self.documents = vocabulary.documents
         self.tokens = vocabulary.tokens if lengths is None else tokens
         self.lengths = vocabulary.lengths if lengths is None else lengths
-        self.df, self.cf = np.array([df], dtype=np.float64), np.array([cf], dtype=np.float64)
+        self.df = np.array([counts.df], dtype=np.float64)
+
+    @cached_property
+    def cf(self) -> Floats:
+        """Collection frequency of the clause."""
+        return np.array([self._counts.cf], dtype=np.float64)
 
     @property
     def vocabulary(self) -> Statistics:
@@ -264,7 +281,7 @@ class ClauseStatistics(Statistics):
 
     @property
     def parts(self) -> Floats | None:
-        return self._parts
+        return self._parts()
 
     @cached_property
     def documents_with_terms(self) -> int:

@@ -1,0 +1,128 @@
+"""`fontes task`: shared tasks, from what the organisers give to the submission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...options import Json
+
+commands = typer.Typer()
+group = typer.Typer(
+    name="task", help="Shared tasks: lay out what the organisers give, check it, run it, submit.", no_args_is_help=True
+)
+commands.add_typer(group, rich_help_panel="Reproduce")
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project.", show_default=False)]
+
+
+@group.command("list")
+def list_(json: Json = False) -> None:
+    """List the tasks: what organisers give, and what is submitted."""
+    from ....tasks import registry
+    from ...output import print_json, say
+
+    tasks = {name if name != "beir" else "beir:FOLDER": task for name, task in registry.items()}
+    if json:
+        print_json(
+            [{"name": name, "title": t.title, "given": t.organisers, "submitted": t.submits} for name, t in tasks.items()]
+        )
+        return
+    for name, task in tasks.items():
+        say(f"{name}: {task.title}\n    given:     {task.organisers}\n    submitted: {task.submits}")
+
+
+@group.command()
+def new(
+    name: Annotated[str, typer.Argument(help="The task, as fontes task list names it; beir:FOLDER.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="What the organisers give: a folder, a file or an archive; more than once.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Lay out what the organisers give as a project, and check it."""
+    from ....tasks import check_data, new_project
+    from ...output import print_json, say
+    from ...progress import note, reporting
+
+    project = new_project(name, folder, data or [])
+    with reporting(json) as report:
+        result = check_data(project, report)
+    if json:
+        print_json({"folder": str(folder), **result.to_dict()})
+    else:
+        say(str(result))
+        next_step = f"'fontes task run {folder}' runs it" if result else "mend the faults, then run it"
+        note(f"{folder}: laid out; {next_step}; {folder}/README.md tells more")
+
+
+@group.command()
+def check(
+    folder: Folder,
+    submission: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file to hand in; more than once.", show_default="those in DIR/submission"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check the data of a project, and its submission if there is one."""
+    from ....tasks import TaskProject, check_data, check_submission
+    from ...output import print_json, say
+    from ...progress import reporting
+
+    project = TaskProject.open(folder)
+    with reporting(json) as report:
+        result = check_data(project, report)
+    files = submission or sorted(path for path in (folder / "submission").rglob("*") if path.is_file())
+    if not json:
+        say(str(result))
+    remarks = {str(path): check_submission(project, path) for path in files}
+    if json:
+        print_json({**result.to_dict(), "submission": remarks})
+    for path, own in remarks.items() if not json else ():
+        for remark in own:
+            say(f"note: {remark}")
+        say(f"{path}: valid")
+    if not result:
+        raise typer.Exit(1)
+
+
+@group.command()
+def run(
+    folder: Folder,
+    dense: Annotated[
+        str | None, typer.Option(help="An encoder, for a dense row: a folder, or a name on the hub.", show_default=False)
+    ] = None,
+    sparse: Annotated[str | None, typer.Option(help="A learned sparse model, for a sparse row.", show_default=False)] = None,
+    rerank: Annotated[
+        str | None, typer.Option(help="A cross-encoder that reranks the best of BM25.", show_default=False)
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option(help="A model to train such a cross-encoder from, on the training side.", show_default=False)
+    ] = None,
+    submit: Annotated[
+        str | None, typer.Option(help="The system to submit.", show_default="the best on held-out topics")
+    ] = None,
+    depth: Annotated[int, typer.Option(help="Documents that are reranked.", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Of folds and training.", min=0)] = 0,
+    json: Json = False,
+) -> None:
+    """Run a project: baselines, tuning, fusion, tests, the table and paragraph of the notes, and the submission."""
+    from ....tasks import TaskOptions, TaskProject, run_task
+    from ...output import print_json, say
+    from ...progress import note, reporting
+
+    options = TaskOptions(dense, sparse, rerank, train, submit, depth, seed)
+    project = TaskProject.open(folder)
+    with reporting(json, steps=True, compiling=True) as report:
+        result = run_task(project, options, report)
+    if json:
+        print_json(result.to_dict())
+        return
+    say(str(result))
+    for path in (*result.paper, *result.submission):
+        note(f"{path}: written")

@@ -1,0 +1,224 @@
+"""Choices of a run: parameters of BM25, a trained reranker, and weights of fusion, with held-out runs of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
+from ..core.expression import part
+from ..core.progress import ProgressCallback
+from ..experiments.runner import reproducible
+from ..experiments.systems import Cache, Searches
+from ..measures import evaluate
+from ..recipes.claims import RERANKER
+from ..recipes.learning import NOBODY, RecipeTraining
+from ..recipes.sides import parted, side_of, without_leaks
+from ..train import Side
+from ..tuning import fit_weights, tune
+from ..tuning.result import Tuning
+from .base import relative
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0, 4.5)
+B = (0.2, 0.4, 0.6, 0.75, 0.9)
+FOLDS = 5
+MIN_TOPICS = 4  # two for each part of two folds
+DEPTH = 100  # documents reranked
+BASELINE = "bm25"
+HELD_OUT = 0.2  # share of the training topics that weights are chosen on, if there is no dev side
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """Models and settings of a run.
+
+    Args:
+        dense: Encoder of a dense row.
+        sparse: Learned sparse model of a sparse row.
+        rerank: Cross-encoder that reranks BM25's best.
+        train: Model to train a cross-encoder from, on the training side.
+        submit: System to submit; None: the best on held-out topics.
+        depth: Documents that are reranked.
+        seed: Seed of folds and training.
+    """
+
+    dense: str | None = None
+    sparse: str | None = None
+    rerank: str | None = None
+    train: str | None = None
+    submit: str | None = None
+    depth: int = DEPTH
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rerank and self.train:
+            raise ParameterError("--rerank is a cross-encoder and --train makes one; give one of them")
+        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or self.depth < 1:
+            raise ParameterError(f"depth must be a whole number from 1 up, not {self.depth!r}")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Result of `choose`.
+
+    Args:
+        systems: The expression of each system, with what was chosen on all topics.
+        held_out: Runs of those systems whose choice a topic had no part in.
+        values: Mean of each system on the topics, of held-out runs where there are.
+        topics: The topics that chose.
+        notes: Sentences on what was chosen and left out.
+    """
+
+    systems: dict[str, str]
+    held_out: dict[str, Run]
+    values: dict[str, float]
+    topics: Side
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> str:
+        """The system with the greatest value; the first of equal ones."""
+        return max(self.values, key=lambda name: round(self.values[name], 12))
+
+
+class Chooser:
+    """Chooses systems on a side.
+
+    Args:
+        index: Index of the documents.
+        systems: The base systems: their expressions.
+        stages: The same over the index.
+        side: Topics and judgments to choose on.
+        measure: The measure to choose by.
+        folder: The project, for models and cached runs.
+        options: Models and settings.
+        progress: Called with the progress of each step.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        systems: Mapping[str, str],
+        stages: Mapping[str, Stage[Topics, Run]],
+        side: Side,
+        measure: str,
+        folder: Path,
+        options: TaskOptions,
+        progress: ProgressCallback,
+    ) -> None:
+        self._index, self._measure, self._folder = index, measure, folder
+        self._side, self._options, self._progress = side, options, progress
+        self._systems, self._stages = dict(systems), dict(stages)
+        self._notes: list[str] = []
+        self._runs: dict[str, Run] = {}
+
+    def choose(self, train: Side | None, measured: Topics) -> Chosen:
+        """Return what is chosen.
+
+        Args:
+            train: Topics to train on, if asked for; topics whose text is also chosen or measured with are left out.
+            measured: Topics of all other sides.
+
+        Raises:
+            InputError: There are too few topics.
+        """
+        count = len(self._side.qrels)
+        if count < MIN_TOPICS:
+            raise InputError(f"parameters and weights are chosen on {MIN_TOPICS} topics or more, and there are {count}")
+        self._add_models(train, measured)
+        tuning = self._tuned()
+        fixed = [name for name in self._systems if name != BASELINE]
+        texts = [_bm25(fold.params) for fold in tuning.folds]
+        final = _bm25(tuning.params)
+        learned = self._weights([*fixed, "tuned"], final, self._side.qrels)
+        held_out = self._held_out(fixed, tuning, texts)
+        weights = ", ".join(f"{weight:g}" for weight in learned.weights)
+        systems = {**self._systems, "tuned": final}
+        systems["fused"] = f"fuse({', '.join([*fixed, 'tuned'])}, method='wsum', weights=({weights}))"
+        runs = {**{name: self._run(name) for name in self._systems}, **held_out}
+        values = {name: float(evaluate(runs[name], self._side.qrels, self._measure)[self._measure]) for name in systems}
+        return Chosen(systems, held_out, values, self._side, self._notes)
+
+    def _add_models(self, train: Side | None, measured: Topics) -> None:
+        options = self._options
+        reranker = options.rerank if options.train is None else self._trained(options.train, train, measured)
+        rows = {
+            "dense": ("dense({})", options.dense),
+            "sparse": ("splade({})", options.sparse),
+            "reranked": (f"{BASELINE} % {options.depth} >> cross_encoder({{}})", reranker),
+        }
+        for name, (text, model) in rows.items():
+            if model is None:
+                continue
+            if name in self._systems:
+                raise ParameterError(f"the experiment has a system '{name}' already; rename it, or leave the option out")
+            local = Path(model).expanduser()
+            # The files name a folder as seen from the project, so that a lock says nothing of the machine.
+            self._systems[name] = text.format(repr(relative(local, self._folder) if local.is_dir() else model))
+            self._stages[name] = part(
+                text.format(repr(str(local) if local.is_dir() else model)), self._index, systems=self._stages
+            )
+
+    def _trained(self, start: str, train: Side | None, measured: Topics) -> str:
+        if train is None:
+            raise InputError("there is no judged training side; leave --train out, or name it as 'train' in task.toml")
+        learning = RecipeTraining(train, self._side if train is not self._side else NOBODY)
+        if train is self._side:  # nothing else to choose on: a part is kept for that
+            learning = RecipeTraining(*parted(*train, HELD_OUT, self._options.seed))
+            self._side = learning.dev
+            self._notes.append(
+                f"there is no dev side: the model learns from {len(learning.train.qrels):,} training topics, and the other "
+                f"{len(learning.dev.qrels):,} choose"
+            )
+        learning = without_leaks(learning, measured, lambda topics: topics, drop=True)
+        self._notes += [f"topics {note['role']}: {note['without']}" for note in learning.notes if "without" in note]
+        if len(learning.dev.topics) < len(self._side.topics):
+            self._side = side_of(*self._side, set(learning.dev.topics))
+        placed = RecipeTraining(learning.train, learning.dev, self._folder, self._progress)
+        drawn: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self._options.seed}
+        settings = RERANKER.with_(seed=self._options.seed)
+        candidates = self._stages[BASELINE] % DEPTH
+        return placed.model("reranker", start, candidates, settings, **drawn)
+
+    def _tuned(self) -> Tuning:
+        text = f"bm25(k1=tune({list(K1)}), b=tune({list(B)}))"
+        folds = min(FOLDS, len(self._side.qrels))
+        tuning = tune(text, None, *self._side, self._measure, folds, seed=self._options.seed, index=self._index)
+        self._notes += [f"tuned: {warning}" for warning in tuning.warnings]
+        return tuning
+
+    def _weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> Any:
+        runs = [self._run(tuned if name == "tuned" else name) for name in names]
+        return fit_weights(runs, qrels, self._measure, folds=min(FOLDS, len(qrels)), seed=self._options.seed)
+
+    def _held_out(self, fixed: list[str], tuning: Tuning, texts: list[str]) -> dict[str, Run]:
+        """Runs of `tuned` and `fused` in which each topic's parameters and weights were chosen on the other folds."""
+        rankings: dict[str, dict[str, dict[str, float]]] = {"tuned": {}, "fused": {}}
+        for fold, text in zip(tuning.folds, texts, strict=True):
+            inside = {tuning.topic_ids[i] for i in fold.topics.tolist()}
+            others = Qrels(row for row in self._side.qrels.rows() if row[0] not in inside)
+            fused = self._weights([*fixed, "tuned"], text, others).run
+            for name, run in (("tuned", self._run(text)), ("fused", fused)):
+                for topic in inside:
+                    rankings[name][topic] = dict(zip(run[topic].ids, run[topic].scores.tolist(), strict=True))
+        return {name: Run.of(own, self._side.topics) for name, own in rankings.items()}
+
+    def _run(self, name: str) -> Run:
+        """Run of a system by its name, or of an expression."""
+        if name not in self._runs:
+            stage = self._stages[name] if name in self._stages else part(name, self._index)
+            ready = reproducible({name: stage})[name]
+            assert isinstance(ready, Stage)
+            ready.prepare(self._progress)
+            self._runs[name] = Searches(self._side.topics, Cache(self._folder / "cache"), self._progress).of(name, ready).run
+        return self._runs[name]
+
+
+def _bm25(params: Mapping[str, Any]) -> str:
+    values = {name.rpartition("__")[2]: value for name, value in params.items()}
+    return f"bm25(k1={values['k1']:g}, b={values['b']:g})"

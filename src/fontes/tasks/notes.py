@@ -1,0 +1,100 @@
+"""The paragraph of working notes, with every figure from the locks of the experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..comparison.report_text import latex_text, p_text
+from ..comparison.testing import Testing
+from .choosing import BASELINE
+from .project import TaskProject
+
+Lock = Mapping[str, Any]
+
+
+def notes_of(project: TaskProject, locks: Mapping[str, Lock], systems: Mapping[str, str], submitted: str, measure: str) -> str:
+    """Return the paragraph in LaTeX.
+
+    Args:
+        project: The project.
+        locks: The lock of each measured side; the first is that of the side that chose, whose topics are held out.
+        systems: The expression of each system.
+        submitted: The system that is submitted.
+        measure: The measure that was chosen by.
+    """
+    choose, *others = locks
+    sentences = [
+        *_setting(project, locks[choose], choose, measure, systems),
+        *_systems(systems, submitted),
+        *_results(locks[choose], choose, submitted, measure, held_out=True),
+        *(sentence for name in others for sentence in _results(locks[name], name, submitted, measure, held_out=False)),
+        _closing(locks, submitted),
+    ]
+    comment = f"% Written by `fontes task run` from {', '.join(f'results/{name}/experiment.lock' for name in locks)}."
+    return f"{comment}\n{' '.join(sentences)}\n"
+
+
+def _setting(project: TaskProject, lock: Lock, choose: str, measure: str, systems: Mapping[str, str]) -> Iterator[str]:
+    count = next((index["documents"] for index in lock["indexes"] if "documents" in index), None)
+    over = f" over {count:,} documents" if count is not None else ""
+    yield f"For {latex_text(project.task.title)} we built our runs with Fontes {latex_text(lock['versions']['fontes'])}."
+    yield f"The baseline is BM25{over}, {_code(systems[BASELINE])}."
+    yield (
+        f"Parameters and weights of fusion were chosen by {latex_text(measure)} on the {lock['topics']:,} topics of "
+        f"{latex_text(choose)}; its figures are from nested cross-validation, in which no topic had a part in what was chosen "
+        "for it."
+    )
+
+
+def _systems(systems: Mapping[str, str], submitted: str) -> Iterator[str]:
+    listed = [f"{_code(name)} is {_code(text)}" for name, text in systems.items() if name != BASELINE]
+    yield f"{_enumerated(listed)}."
+    yield f"We submitted {_code(submitted)}."
+
+
+def _results(lock: Lock, side: str, submitted: str, measure: str, *, held_out: bool) -> Iterator[str]:
+    which = f"held-out topics of {latex_text(side)}" if held_out else f"topics of {latex_text(side)}"
+    own = lock["systems"]
+    base, best = own[BASELINE]["measures"][measure], own[submitted]["measures"][measure]
+    interval = _interval(own[submitted]["intervals"][measure])
+    first = f"On the {lock['topics']:,} {which}, {_code(BASELINE)} has {latex_text(measure)} {base:.4f}"
+    if submitted == BASELINE:
+        yield f"{first}{_interval(own[BASELINE]['intervals'][measure])}."
+        return
+    test = lock["tests"].get(measure, {}).get(f"{submitted} - {BASELINE}")
+    yield f"{first} and {_code(submitted)} {best:.4f}{interval}{_tested(test, lock)}."
+    others = {name: own[name]["measures"][measure] for name in own if name not in (BASELINE, submitted)}
+    if others:
+        yield f"The other systems have {_enumerated([f'{_code(name)} {value:.4f}' for name, value in others.items()])}."
+
+
+def _tested(test: Mapping[str, Any] | None, lock: Lock) -> str:
+    if test is None or test["corrected"] is None:
+        return ""
+    settings = {
+        key: value for key, value in lock["settings"].get("report", {}).items() if key in ("test", "correction", "alpha")
+    }
+    testing = Testing(**settings)
+    p = p_text(test["corrected"])
+    sign = "" if p.startswith("<") else "="
+    return f", a difference of ${test['difference']:+.4f}$ ($p{sign}{p}$, {latex_text(str(testing))})"
+
+
+def _interval(bounds: list[float | None]) -> str:
+    low, high = bounds
+    return "" if low is None or high is None else f" (95\\% interval {low:.4f} to {high:.4f})"
+
+
+def _closing(locks: Mapping[str, Lock], submitted: str) -> str:
+    last = list(locks.values())[-1]
+    runs = {name: one["run"][:12] for name, one in last["systems"].items() if name == submitted}
+    return f"The experiment's lock names the run of {_code(submitted)} by its SHA-256, {runs[submitted]}\\ldots{{}}."
+
+
+def _code(text: str) -> str:
+    return rf"\texttt{{{latex_text(text)}}}"
+
+
+def _enumerated(parts: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""

@@ -1,0 +1,109 @@
+"""What the organisers of a task give: folders, files, and archives, which are unpacked."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..core import InputError
+from ..formats.folder import is_beir
+
+TARS = (".tar", ".tar.gz", ".tgz")
+SHOWN = 8  # names of files in a message
+
+
+class ReleasedFiles:
+    """Files by their paths inside what was given.
+
+    Args:
+        sources: Files, folders and archives (.zip, .tar, .tar.gz).
+        unpacked: The folder for the contents of archives, one folder each.
+
+    Raises:
+        InputError: A source is missing, or an archive is damaged or has a path that leads out of it.
+    """
+
+    def __init__(self, sources: Iterable[str | Path], unpacked: Path) -> None:
+        self.names = [str(source) for source in sources]
+        self.files: dict[str, Path] = {}
+        """Files by path inside their folder, in order of these."""
+        self.folders: list[Path] = []
+        """Folders, and the folders of archives."""
+        if not self.names:
+            raise InputError("there is nothing to lay out; --data names what the organisers give, a folder or an archive")
+        for name in self.names:
+            self._add(Path(name), unpacked)
+        self.files = dict(sorted(self.files.items()))
+
+    def matching(self, pattern: str, without: str = "") -> dict[str, Path]:
+        """Return the files whose path inside matches a regular expression anywhere, ignoring case, and not `without`."""
+        return {
+            inside: path
+            for inside, path in self.files.items()
+            if re.search(pattern, inside, re.IGNORECASE) and not (without and re.search(without, inside, re.IGNORECASE))
+        }
+
+    def beir(self) -> Path | None:
+        """Return the only folder in BEIR's form, or None.
+
+        Raises:
+            InputError: There are several.
+        """
+        places = {path.parent for path in self.files.values()} | set(self.folders)
+        folders = sorted(place for place in places if (place / "qrels").is_dir() and is_beir(place))
+        if len(folders) > 1:
+            raise InputError(f"{folders[0]} and {folders[1]} are both folders in BEIR's form; give one of them as --data")
+        return folders[0] if folders else None
+
+    def lacks(self, what: str, task: str) -> InputError:
+        """Return the error for a missing file."""
+        names = [*self.files][:SHOWN]
+        more = f", … ({len(self.files):,} files)" if len(self.files) > SHOWN else ""
+        there = f"there are {', '.join(names)}{more}" if names else "there are no files"
+        return InputError(f"{', '.join(self.names)}: no {what}, which the organisers of {task} give; {there}")
+
+    def _add(self, source: Path, unpacked: Path) -> None:
+        name = source.name.lower()
+        if not source.exists():
+            raise InputError(f"{source}: there is no such file or folder; --data names what the organisers give")
+        if source.is_dir():
+            self._add_folder(source)
+        elif name.endswith((".zip", *TARS)):
+            folder = unpacked / re.sub(r"(\.zip|\.tar|\.tar\.gz|\.tgz)$", "", name)
+            _unpack(source, folder)
+            self._add_folder(folder)
+        else:
+            self.files[source.name] = source
+
+    def _add_folder(self, folder: Path) -> None:
+        self.folders.append(folder)
+        for path in folder.rglob("*"):
+            inside = path.relative_to(folder).as_posix()
+            if path.is_file() and not any(part.startswith((".", "__MACOSX")) for part in inside.split("/")):
+                self.files[inside] = path
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    try:
+        if zipfile.is_zipfile(archive) or archive.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(archive) as source:
+                _check_inside(archive, source.namelist())
+                source.extractall(folder)
+        else:
+            with tarfile.open(archive) as source_tar:
+                source_tar.extractall(folder, filter="data")
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+        raise InputError(f"{archive}: no archive, or a damaged one ({error}); fetch it again") from None
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a method that Python has not
+        raise InputError(f"{archive}: cannot be unpacked ({error}); unpack it and give the folder") from None
+    except OSError as error:
+        raise InputError(f"{archive}: cannot be unpacked into {folder} ({error.strerror or error})") from None
+
+
+def _check_inside(archive: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name) or ":" in name.split("/")[0]:
+            raise InputError(f"{archive}: '{name}' would be written outside the folder; this archive is not unpacked")

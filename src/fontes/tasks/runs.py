@@ -1,0 +1,201 @@
+"""Tasks whose submission is a run: BEIR folders, Touché, and LongEval's runs of several snapshots."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from ..core import InputError, Qrels, Run, Topics
+from ..formats import read_qrels, read_topics, write_run
+from ..storage.files import write
+from .base import Task, TaskData, TaskSide
+from .release import ReleasedFiles
+from .submission import check_rows, run_rows
+
+SNAPSHOT = re.compile(r"(?<!\d)(20\d\d-(?:0[1-9]|1[0-2]))(?!\d)")
+METADATA = "ir-metadata.yml"
+ENTER = "ENTER_VALUE_HERE"
+SIGNS = {"lexical": "bm25", "reranker": "cross_encoder(", "sparse": "splade(", "dense": "dense("}
+
+
+class RunTask(Task):
+    """A task whose submission is a run in TREC's form for each side."""
+
+    def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
+        paths = [folder / ("run.txt" if len(runs) == 1 else f"run_{side}.txt") for side in runs]
+        for path, run in zip(paths, runs.values(), strict=True):
+            write_run(run.top(self.depth), path, tag=tag)
+        return paths
+
+    def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
+        side = next((own for name, own in topics.items() if path.stem == f"run_{name}"), next(iter(topics.values())))
+        return check_rows(path, run_rows(path), side, documents, self.depth, all_topics=False)
+
+
+class Beir(RunTask, name="beir"):
+    """Any collection in BEIR's form: `beir:FOLDER`."""
+
+    title = "a collection in BEIR's form"
+    organisers = "corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv"
+    submits = "run.txt: a run in TREC's form"
+
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        raise release.lacks("folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv)", "such a collection")
+
+
+class Touche(RunTask, name="touche"):
+    """Touché: arguments for a controversial or comparative question."""
+
+    title = "Touché (argument retrieval)"
+    organisers = (
+        "topics (XML), judgments of earlier years (qrels), and the arguments or passages as JSON lines or CSV; or BEIR's form"
+    )
+    submits = "run.txt: qid Q0 doc rank score tag; the second column would hold a stance, which is not predicted"
+    measures = ("nDCG@5", "nDCG@10", "AP", "R@100")
+    measure = "nDCG@5"
+
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        topics = release.matching(r"(topic|quer|title)[^/]*\.(xml|txt|tsv|csv|jsonl)(\.gz)?$", "qrel|run|judg")
+        if not topics:
+            raise release.lacks("topics (topics.xml)", self.name)
+        qrels = release.matching(r"qrel|judg|relevance", r"quality|stance|\.(zip|md)$")
+        sides = []
+        for inside, path in topics.items():
+            year = _year(inside)
+            own = [file for name, file in qrels.items() if _year(name) == year] or list(qrels.values())[: len(topics) == 1]
+            sides.append(TaskSide(year or "test", read_topics(path), read_qrels(own[0]) if own else None))
+        names = [side.name for side in sides]
+        if len(set(names)) < len(names):
+            raise InputError(f"{', '.join(topics)}: several files of topics of one year; give one for each year")
+        known = {*topics.values(), *qrels.values()}
+        corpora = [path for path in release.matching(r"\.(jsonl|csv|tsv|parquet)(\.gz)?$").values() if path not in known]
+        corpora.sort(key=lambda path: -path.stat().st_size)
+        return TaskData(tuple(sorted(sides, key=lambda side: side.name)), corpora[0] if corpora else None)
+
+
+class LongEval(Task, name="longeval"):
+    """LongEval: one system over snapshots of a collection."""
+
+    title = "LongEval (retrieval over time)"
+    organisers = "for each snapshot such as 2025-01: documents, queries and, where released, qrels; as the archives hold them"
+    submits = "a folder SNAPSHOT/run.txt.gz for each snapshot, and ir-metadata.yml"
+    measures = ("nDCG@10", "nDCG", "R@100")
+    over_time = True
+
+    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+        queries = release.matching(r"quer[^/]*\.(txt|tsv|jsonl|csv)(\.gz)?$", "qrel")
+        if not queries:
+            raise release.lacks("queries (queries.txt, queries_2025-01_test.txt, …)", self.name)
+        judgments = release.matching(r"qrel", r"\.(zip|md|py)$")
+        sides: dict[str, TaskSide] = {}
+        for inside, path in queries.items():
+            topics = read_topics(path)
+            own = _snapshot(inside)
+            named = {own: None} if own else {_snapshot(name): None for name in judgments if _beside(name, inside)}
+            for name in named or {None: None}:
+                side = self._side(name, inside, topics, judgments, release)
+                if side.name in sides:
+                    raise InputError(f"{inside}: the snapshot '{side.name}' has queries already; give each snapshot once")
+                sides[side.name] = side
+        ordered = sorted(sides.values(), key=lambda side: (side.name != "train", side.name))
+        return TaskData(tuple(ordered))
+
+    def _side(
+        self, snapshot: str | None, inside: str, topics: Topics, judgments: Mapping[str, Path], release: ReleasedFiles
+    ) -> TaskSide:
+        files = [
+            path for name, path in judgments.items() if _snapshot(name) == snapshot and (snapshot or _beside(name, inside))
+        ]
+        # The second column of LongEval's judgments is the snapshot, and no group.
+        qrels = Qrels((t, "0", d, g) for path in files for t, _, d, g in read_qrels(path).rows()) if files else None
+        shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
+        own = topics.judged(qrels) if shared and qrels is not None else topics
+        return TaskSide(snapshot or "train", own, qrels, _documents(release, snapshot, inside))
+
+    def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
+        for side, run in runs.items():
+            (folder / side).mkdir(parents=True, exist_ok=True)
+            write_run(run.top(self.depth), folder / side / "run.txt.gz", tag=tag)
+        write(folder / METADATA, [_metadata(tag, system).encode()])
+        return [*(folder / side / "run.txt.gz" for side in runs), folder / METADATA]
+
+    def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
+        if path.name == METADATA:
+            with path.open(encoding="utf-8") as file:
+                lines = [number for number, line in enumerate(file, 1) if ENTER in line]
+            return [f"{path}, line {lines[0]}: {len(lines)} values are still '{ENTER}'; fill them in"] if lines else []
+        if path.parent.name not in topics:
+            raise InputError(f"{path}: the folder '{path.parent.name}' is none of the snapshots {', '.join(topics)}")
+        return check_rows(path, run_rows(path), topics[path.parent.name], documents, self.depth, all_topics=False)
+
+
+def _snapshot(inside: str) -> str | None:
+    dates = SNAPSHOT.findall(inside)
+    return dates[-1] if dates else None
+
+
+def _beside(name: str, inside: str) -> bool:
+    """Whether two files are below one folder, that of the second."""
+    parent = inside.rpartition("/")[0]
+    return name.startswith(f"{parent}/") if parent else True
+
+
+def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Path:
+    """Folder of the documents of a snapshot: one named by it, or else the one beside the queries."""
+    kinds = r"\.(jsonl|json|trec|txt)(\.gz)?$"
+    files = release.matching(rf"(doc|json|trec|corpus|collection).*{kinds}", "qrel|quer")
+    own = {name: path for name, path in files.items() if snapshot and _snapshot(name) == snapshot}
+    near = own or {name: path for name, path in files.items() if _beside(name, inside)} or files
+    if not near:
+        raise release.lacks(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
+    folders = {path.parent for path in near.values()}
+    if len(folders) > 1:
+        trec = {folder for folder in folders if "trec" in str(folder).lower()}
+        folders = trec if len(trec) == 1 else folders
+    if len(folders) > 1:
+        names = ", ".join(sorted(folder.name for folder in folders))
+        raise InputError(
+            f"the documents of the snapshot {snapshot or 'for training'} are in several folders: {names}; give one"
+        )
+    folder = folders.pop()
+    return next(iter(near.values())) if len(near) == 1 else folder
+
+
+def _year(inside: str) -> str:
+    years = re.findall(r"20\d\d", inside)
+    return years[-1] if years else ""
+
+
+def _metadata(tag: str, system: str) -> str:
+    """The fields that LongEval asks for, with those of the team to be filled in."""
+    used = {name: "yes" if sign in system else "no" for name, sign in SIGNS.items()}
+    several = "no" if any(sign in system for sign in ("fuse(", ">>")) else "yes"
+    return f"""\
+tag: {tag}
+actor:
+  team: {ENTER}
+research goal:
+  description: {ENTER}
+platform:
+  software:
+    libraries:
+      - fontes {version("fontes")}
+implementation:
+  source:
+    repository: {ENTER}
+data:
+  training data:
+    - name: {ENTER}
+method:
+  automatic: true
+  retrieval:
+    - name: {json.dumps(system)}
+      lexical: {used["lexical"]}
+      deep_neural_model: {used["reranker"]}
+      sparse_neural_model: {used["sparse"]}
+      dense_neural_model: {used["dense"]}
+      single_stage_retrieval: {several}
+"""

@@ -1,0 +1,213 @@
+"""Projects of tasks: what organisers give is found, laid out and checked; what is wrong with it is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.organisers import GIVEN, POSTS, lines, put, relevant
+
+import fontes as ft
+from fontes.core import FontesError
+from fontes.experiments.experiment import ExperimentFile
+from fontes.tasks import TaskProject, check_data, new_project
+from fontes.tasks.project import toml
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_the_organisers_own_form_becomes_a_project(name, tmp_path):
+    project = new_project(name, tmp_path / "p", [GIVEN[name](tmp_path)])
+    first, *_, last = project.sides.values()
+    assert [topic.text for topic in first.topics.values()] == sorted_texts("dev", name)
+    assert [topic.text for topic in last.topics.values()] == sorted_texts("test", name)
+    relevant_docs = {doc for _, _, doc in relevant("dev")}
+    assert {doc for grades in first.qrels.values() for doc in grades} == relevant_docs
+    assert project.roles.choose == first.name
+    assert project.roles.submit == (last.name,)
+    found = check_data(project)
+    assert not found.faults
+    assert found.facts[0].startswith("documents: 150")
+    assert TaskProject.open(tmp_path / "p").table == project.table
+    assert ExperimentFile(tmp_path / "p" / "experiment.toml").baseline == "bm25"
+    assert (tmp_path / "p" / "README.md").read_text().startswith(f"# {project.task.title}")
+
+
+def sorted_texts(split, name):
+    texts = [text for _, text, _ in relevant(split)]
+    return [*texts[0::2], *texts[1::2]] if name == "checkthat2026-1" else texts
+
+
+def test_snapshots_have_documents_of_their_own(tmp_path):
+    project = new_project("longeval", tmp_path / "p", [GIVEN["longeval"](tmp_path)])
+    assert list(project.sides) == ["train", "2025-01"]
+    assert project.roles.measure == ("2025-01",)
+    assert [line for line in check_data(project).facts if line.startswith("documents")][1].startswith("documents: 145")
+    assert not project.sides["train"].qrels.groups("none")
+
+
+def test_months_of_one_list_of_queries_are_snapshots(tmp_path):
+    web = tmp_path / "French"
+    put(web / "queries.txt", "q1\tcannery\nq2\tflood\n")
+    for month, topic in (("2022-06_fr", "q1"), ("2022-07_fr", "q2")):
+        put(web / "Trec" / month / "part.trec", f"<DOC>\n<DOCNO>d{topic}</DOCNO>\n<TEXT>words</TEXT>\n</DOC>\n")
+        put(web / "qrels" / month / "qrels_processed.txt", f"{topic} 0 d{topic} 1\n")
+    project = new_project("longeval", tmp_path / "p", [web])
+    assert {name: list(side.topics) for name, side in project.sides.items()} == {"2022-06": ["q1"], "2022-07": ["q2"]}
+    assert {name: Path(place).parent.name for name, place in project.corpora.items()} == {
+        "2022-06": "2022-06_fr",
+        "2022-07": "2022-07_fr",
+    }
+
+
+def beir(folder, **splits):
+    put(folder / "corpus.jsonl", lines({"_id": doc.id, "title": doc.title, "text": doc.text} for doc in POSTS.corpus))
+    rows = {i: text for half in ("dev", "test") for i, text, _ in relevant(half)}
+    put(folder / "queries.jsonl", lines({"_id": i, "text": text} for i, text in rows.items()))
+    for name, half in splits.items():
+        rows = "".join(f"{i}\t{doc}\t1\n" for i, _, doc in relevant(half))
+        put(folder / "qrels" / f"{name}.tsv", f"query-id\tcorpus-id\tscore\n{rows}")
+    return folder
+
+
+def test_a_beir_folder_serves_for_any_task(tmp_path):
+    given = beir(tmp_path / "b", dev="dev", test="test")
+    for name, data in ((f"beir:{given}", []), ("scifact", [given])):
+        project = new_project(name, tmp_path / name.partition(":")[0], data)
+        assert (project.roles.choose, project.roles.measure, project.roles.submit) == ("dev", ("test",), ("test",))
+        assert Path(project.corpora["dev"]).samefile(given / "corpus.jsonl")
+
+
+def test_a_sample_is_a_task_and_its_only_split_is_chosen_on_and_measured(tmp_path):
+    project = new_project("beir:sample:harbour/posts", tmp_path / "p")
+    assert project.corpora == {"posts": "sample:harbour/posts"}
+    found = check_data(project)
+    assert any("posts is the only judged side" in line for line in found.remarks)
+
+
+def test_shared_texts_and_lacking_documents_are_told(tmp_path):
+    given = beir(tmp_path / "b", train="dev", test="test")
+    texts = (given / "queries.jsonl").read_text().splitlines()
+    copied = json.loads(texts[0])["text"]
+    texts[-1] = json.dumps({**json.loads(texts[-1]), "text": copied.upper()})
+    (given / "queries.jsonl").write_text("\n".join(texts) + "\n")
+    with (given / "qrels" / "test.tsv").open("a") as file:
+        file.write(f"{relevant('test')[0][0]}\tnowhere\t1\n")
+    (given / "corpus.jsonl").open("a").write((given / "corpus.jsonl").read_text().splitlines()[0] + "\n")
+    found = check_data(new_project("scifact", tmp_path / "p", [given]))
+    remarks = "\n".join(found.remarks)
+    assert "151 documents, and 5,183 were published" in remarks
+    assert "test: 1 judged documents are not in the collection, such as 'nowhere'" in remarks
+    assert "test shares with train the same text: 1 of 20 topics" in remarks
+    assert "there is no dev side: parameters and weights are chosen on train" in remarks
+    assert "1 documents have the id of another" in "\n".join(found.faults)
+
+
+def refused(name, folder, data, tmp_path):
+    with pytest.raises(FontesError) as error:
+        new_project(name, folder, data)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_bad_input_is_one_sentence_and_leaves_nothing_behind(tmp_path):
+    folder = tmp_path / "p"
+    page = tmp_path / "page.zip"
+    page.write_text("<html>404</html>")
+    escaping = tmp_path / "escaping.zip"
+    with zipfile.ZipFile(escaping, "w") as target:
+        target.writestr("../outside.txt", "x")
+    other = tmp_path / "other.zip"
+    with zipfile.ZipFile(other, "w") as target:
+        target.writestr("holiday.txt", "x")
+    broken = tmp_path / "broken"
+    put(broken / "subtask4b_query_tweets_dev.tsv", "post_id\ttweet_text\tcord_uid\n1\tone\td1\n2\ttwo\n")
+    pickled = tmp_path / "pickled"
+    put(pickled / "subtask4b_query_tweets_dev.tsv", "post_id\ttweet_text\tcord_uid\n1\tone\td1\n")
+    (pickled / "subtask4b_collection_data.pkl").write_bytes(b"\x80\x04x")
+    for name, data, message in [
+        ("checkthat", [page], "there is no task 'checkthat'; there are beir:FOLDER, checkthat2025-4b"),
+        ("beir", [], "beir needs its data"),
+        ("scifact", [], "--data names what the organisers give"),
+        ("scifact", [tmp_path / "nowhere"], "nowhere: there is no such file or folder"),
+        ("scifact", [page], "page.zip: no archive, or a damaged one (File is not a zip file); fetch it again"),
+        ("scifact", [escaping], "would be written outside the folder"),
+        (
+            "scifact",
+            [other],
+            "other.zip: no claims (claims_train.jsonl, …), which the organisers of scifact give",
+        ),
+        ("checkthat2025-4b", [broken], "query_tweets_dev.tsv, line 3: 2 columns where the header has 3"),
+        ("checkthat2025-4b", [pickled], "a pickle, which Fontes does not open"),
+        ("beir:nowhere", [], "nowhere: there is no such file or folder"),
+    ]:
+        assert message in refused(name, folder, data, tmp_path)
+        assert not folder.exists()
+    assert not (tmp_path / "outside.txt").exists()
+    (folder / "mine").mkdir(parents=True)
+    assert "exists and is not empty" in refused("scifact", folder, [other], tmp_path)
+    assert (folder / "mine").exists()
+
+
+def test_a_wrong_project_file_is_told(tmp_path):
+    project = new_project("beir:sample:harbour/posts", tmp_path / "p")
+    file = tmp_path / "p" / "task.toml"
+    text = file.read_text()
+    for old, new, message in [
+        ('choose = "posts"', 'choose = "dev"', "choose: there is no side 'dev'; there are posts"),
+        ('task = "beir"', 'task = "bier"', "there is no task 'bier'"),
+        ('topics = "', 'topic = "', "there is no key 'topic'; did you mean 'topics'?"),
+        ('measure = "nDCG@10"', 'measure = "nDGC@10"', "nDGC"),
+        ("task = ", "task == ", "not TOML"),
+    ]:
+        file.write_text(text.replace(old, new, 1))
+        with pytest.raises(FontesError, match=message.replace("?", r"\?")):
+            TaskProject.open(tmp_path / "p")
+    file.unlink()
+    with pytest.raises(FontesError, match="so no project of a task"):
+        TaskProject.open(project.folder)
+
+
+def test_toml_that_is_written_reads_back(tmp_path):
+    import tomllib
+
+    values = {
+        "a": 'say "x" \\ é',
+        "numbers": [1, 2.5],
+        "t": {"k": True, "u": {"v-w": "x"}},
+        "systems": {"a.b": {"run": "r.run"}, "c": "bm25()"},
+    }
+    assert tomllib.loads(toml(values, "# said\n")) == values
+
+
+def test_the_commands_lay_out_and_check(fontes, tmp_path):
+    given = GIVEN["checkthat2025-4b"](tmp_path)
+    code, output, _ = fontes("task", "new", "checkthat2025-4b", tmp_path / "p", "--data", given, "--quiet")
+    assert code == 0
+    assert "documents: 150\ndev: 20 topics, 20 judgments\ntest: 20 topics, no judgments\n" in output
+    code, output, _ = fontes("task", "check", tmp_path / "p", "--json")
+    assert code == 0
+    assert json.loads(output)["faults"] == []
+    code, output, _ = fontes("task", "list", "--json")
+    assert {task["name"] for task in json.loads(output)} == {*GIVEN, "beir:FOLDER"}
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("post_id\tpreds\n")
+    code, _, error = fontes("task", "check", tmp_path / "p", "--submission", bad)
+    assert code == 1
+    assert "no line of topic" in error
+
+
+def test_without_documents_it_says_what_can_be_done(fontes, tmp_path):
+    given = beir(tmp_path / "b", dev="dev", test="test")
+    (given / "corpus.jsonl").unlink()
+    code, output, _ = fontes("task", "new", "checkthat2025-4b", tmp_path / "p", "--data", given)
+    assert code == 0
+    assert "fault: there are no documents: runs can be compared" in output
+    code, _, error = fontes("task", "run", tmp_path / "p")
+    assert code == 1
+    assert error.count("\n") == 1
+    assert "there are no documents, so nothing to search" in error
+    shutil.rmtree(tmp_path / "p")
+    assert ft.dataset(given).splits == ["dev", "test"]
