@@ -33,6 +33,7 @@ TEXTS = {  # the parts that a group makes again from their texts before it runs 
 ELSEWHERE = {  # whose texts the tests of their own make again
     *("as_typed", "best_passages", "encoder_reranker", "first_passages", "plain_posts", "rationales", "sentences"),
     *("causal_feedback", "query", "sdm", "splade", "splade_encoder", "text_scorer"),
+    *("boost", "collapse", "mmr", "sort"),
 }
 
 
