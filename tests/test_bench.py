@@ -74,6 +74,6 @@ def test_the_page_of_installation_says_which_extras_all_has() -> None:
     page = (ROOT / "docs/start/install.md").read_text("utf-8")
     users = extras.keys() - {"all", "test", "docs"}
     within = set(re.fullmatch(r"fontes\[(.*)\]", extras["all"][0])[1].split(","))  # type: ignore[index]
-    assert set(re.findall(r"`fontes\[(\w+)\]`", page)) - {"all"} == users
+    assert set(re.findall(r"`fontes\[([\w-]+)\]`", page)) - {"all"} == users
     row = next(line for line in page.splitlines() if "`fontes[all]`" in line)
-    assert set(re.findall(r"`(\w+)`", row)) == users - within
+    assert set(re.findall(r"`([\w-]+)`", row)) == users - within

@@ -153,8 +153,8 @@ class Lexical(Stage[Topics, Run]):
         topic, (weighting, passed), total = topic_of(query), self._ready, None
         k = min(check_depth(k), self.k)
         if topic.query is not None and self.reads_queries:
-            found = self._structured(topic).search(weighting, k, passed)
-            best, total = found[:2], found.total
+            result = self._structured(topic).search(weighting, k, passed)
+            best, total = result[:2], result.total
         elif self.index.actors is not None:
             return super().search(query, k)
         else:
