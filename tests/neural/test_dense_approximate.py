@@ -252,8 +252,8 @@ def test_annoy_searches_a_forest_of_as_many_trees_as_are_asked_for(index, own_ca
     for row, vector in enumerate(vectors):
         forest.add_item(row, vector)
     forest.build(trees, 1)
-    stage = index.dense(Hashed(), algorithm=f"annoy:{trees}", k=10)
-    run = stage(queries())
+    opened = Index.open(index.path)  # which keeps no forest of another test
+    run = opened.dense(Hashed(), algorithm=f"annoy:{trees}", k=10)(queries())
     for topic, text in queries().items():
         query = Hashed().encode_queries([text])[0]
         rows = forest.get_nns_by_vector(query, 100)  # the candidates of a search for 10, of which the best 10 stay

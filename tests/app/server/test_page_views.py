@@ -191,7 +191,7 @@ def test_a_request_that_is_overtaken_is_given_up(pages: Pages) -> None:
     waiting: list[Any] = []
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
-    page.route(re.compile("q=tide&"), lambda route: waiting.append(route))
+    page.route(re.compile(r"/search\?q=tide&"), lambda route: waiting.append(route))
     page.fill("#q", "tide")
     page.keyboard.press("Enter")
     page.wait_for_selector("#progress:not([hidden])")
