@@ -73,22 +73,10 @@ class RM3(Stage[Run, Topics], name="rm3"):
             return topic
         if topic.query is not None:
             return replace(topic, query=self._widened(topic.query, _scaled(model)), origin=topic)
-        if topic.query is not None:
-            return replace(topic, query=self._widened(topic.query, _scaled(model)), origin=topic)
         mixed = {term: self.original_weight * weight for term, weight in self._own_terms(self._mixed_with(topic)).items()}
         for term, weight in _scaled(model).items():
             mixed[term] = mixed.get(term, 0.0) + (1 - self.original_weight) * weight
-        query = None if topic.query is None else self._query(self._mixed_with(topic), _scaled(model))
-        return replace(topic, weights=mixed, query=query, origin=topic)
-
-    def _query(self, topic: Topic, model: Mapping[str, float]) -> Group | None:
-        """The structured query of a topic, with the terms of the model; what must and must not match stays decided."""
-        if (query := topic.query) is None:
-            return None
-        total = _weight(query) or 1.0
-        own = replace(query, weight=query.weight * self.original_weight / total)
-        terms = tuple(Term(term, weight=(1 - self.original_weight) * weight) for term, weight in sorted(model.items()))
-        return Group((own,), terms) if query.must else Group((), (own, *terms), query.must_not)
+        return replace(topic, weights=mixed, origin=topic)
 
     def _widened(self, query: Group, model: Mapping[str, float]) -> Group:
         """Return a structured query with terms that raise the score; what must and must not match stays."""
@@ -164,13 +152,6 @@ class CausalFeedback(RM3, name="causal_feedback"):
         topical = self._own_terms(ranking.topic)
         mean = 1 / max(len(model), 1)
         return {term: weight / (share if (share := topical.get(term, 0.0)) > 0 else mean) for term, weight in model.items()}
-
-
-def _weight(clause: Clause) -> float:
-    """Sum of the weights of the leaves that score."""
-    if isinstance(clause, Group):
-        return clause.weight * sum(map(_weight, (*clause.must, *clause.should)))
-    return 0.0 if isinstance(clause, Condition) else clause.weight
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:
