@@ -170,7 +170,7 @@ except AttributeError as error:
 """
 
 
-@pytest.mark.parametrize("without_points", [False, True])
+@pytest.mark.parametrize("without_points", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_kernel_works_without_the_districts(without_points: bool, tmp_path: Path) -> None:
     districts = [room for room in DISTRICTS if room != "app"]
     done = subprocess.run(

@@ -82,6 +82,7 @@ def test_the_other_checkthat_topics_and_qrels_are_read(shared: Path) -> None:
         assert len(read_qrels(folder / "qrels" / f"{split}.tsv")) == count
 
 
+@pytest.mark.slow
 def test_real_runs_read_back_the_same_and_are_written_byte_for_byte_the_same(shared: Path, tmp_path: Path) -> None:
     paths = sorted([*(shared / "cast2021" / "baselines").glob("*org*"), *(shared / "checkthat25_4b" / "runs").iterdir()])
     assert len(paths) == 16

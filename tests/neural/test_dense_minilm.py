@@ -179,6 +179,7 @@ def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> No
     assert Index.open(index.path).info()["vectors"][0]["settings"] == f'sentence_encoder("{MODEL}")'
 
 
+@pytest.mark.slow
 def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_encoder_leaves_it_open(tmp_path: Path) -> None:
     half = SentenceEncoder(MODEL, precision="bfloat16")
     index = Index.build(DOCS[:2], tmp_path / "x.index")

@@ -57,6 +57,7 @@ def fuzz(server: Running, examples: int, number: int) -> int:
     return sent
 
 
+@pytest.mark.slow
 def test_no_request_that_can_be_made_up_fails_inside(server: Running) -> None:
     assert fuzz(server, int(os.environ.get("FONTES_EXAMPLES", "0")) or 4, 1) >= 50
     assert server.get("/health") == {"status": "ok"}
