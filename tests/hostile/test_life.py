@@ -20,7 +20,7 @@ from fontes.core import Doc, FontesError
 from fontes.index import Index, build
 from fontes.index.leftovers import leftovers
 
-KILLS, MANY = 8, 300  # in `make test`, in `make test-all`
+KILLS, MANY = 3, 300  # in `make test`, in `make test-all`
 STEPS = 8  # of a process, unless it is killed before
 Docs = dict[str, Doc]
 
