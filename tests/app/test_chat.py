@@ -294,6 +294,7 @@ def test_of_a_long_document_the_piece_with_the_words_of_the_question_is_remember
     assert "the bridge closed" in plain.turns[0].answer
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_what_is_piped_in_one_sentence(index: ft.Index) -> None:
     words = [sys.executable, "-m", "fontes", "chat", str(index.path)]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -368,6 +369,7 @@ def terminal(index: ft.Index) -> Iterator[Terminal]:
         opened.close()
 
 
+@pytest.mark.slow
 def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expected(terminal: Terminal, tmp_path: Path) -> None:
     assert "3 documents, weighted_turns(), bm25(k1=0.9, b=0.4). /help lists the commands, Ctrl-D ends." in terminal.until("> ")
     terminal.type(f"{FIRST}\n")

@@ -79,6 +79,7 @@ def test_an_experiment_file_names_no_function(fontes, place: Path, table: str) -
     assert not (place / "ran").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_after_the_commit_says_that_the_index_is_complete(place: Path) -> None:
     code = """
         import os, signal, sys

@@ -220,6 +220,7 @@ def test_a_large_page_leaves_out_rankings_and_shortens_texts_and_says_so(monkeyp
     assert 40 < max(len(text) for _, text in data["topics"]) <= 60
 
 
+@pytest.mark.slow
 def test_fourteen_hundred_topics_of_ten_systems_stay_below_four_megabytes() -> None:
     runs = {
         f"s{s}": {f"t{t}": {f"document-{t}-{(d * (s + 3)) % 41}": 1.0 / (d + 1) for d in range(20)} for t in range(1400)}

@@ -110,6 +110,7 @@ def test_broken_and_empty_files_are_errors(tmp_path: Path) -> None:
             read_canard(path)
 
 
+@pytest.mark.slow
 def test_the_released_files_have_the_published_number_of_questions(shared: Path) -> None:
     train, dev = read_canard(shared / "canard" / "train.jsonl"), read_canard(shared / "canard" / "dev.json")
     assert (len(train), len(dev)) == (31526, 3430)  # Elgohary et al. 2019, table 2

@@ -34,6 +34,7 @@ def files(path: Path) -> dict[str, bytes]:
     return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
 
 
+@pytest.mark.slow
 def test_builds_in_different_processes_with_other_hash_seeds_threads_and_memory_are_equal_byte_for_byte(tmp_path):
     built = []
     for seed, threads, memory in [("1", "1", "2G"), ("random", "4", "20K")]:

@@ -169,6 +169,7 @@ def test_a_model_without_a_transformer_runs_through_its_library(tmp_path: Path) 
         SentenceEncoder(str(tmp_path / "model"), max_length=20).encode_queries(texts)
 
 
+@pytest.mark.slow
 def test_a_choice_of_topics_finds_on_scifact_what_the_whole_of_it_was_measured_to(minilm: str, shared: Path) -> None:
     """Against vectors of all documents it is bench/encoding.py; here the judged documents of 30 topics, and 30 more."""
     qrels = ft.read_qrels(shared / "scifact" / "qrels" / "test.tsv")

@@ -74,6 +74,7 @@ def lived(path: Path, model: ColBERT, *widths: int) -> ft.Index:
 
 
 @pytest.mark.parametrize("nbits", [16, 32])
+@pytest.mark.slow
 def test_exhaustive_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, model: ColBERT, nbits: int
 ) -> None:

@@ -182,6 +182,7 @@ HARBOUR = [
 ]
 
 
+@pytest.mark.slow
 def test_pipelines_and_tools_are_compared_on_a_replayed_log(log: Any, folder: Path, fontes: Any) -> None:
     place, index = log(*HARBOUR), folder / "harbour.index"
     code, out, err = fontes("agent", "replay", place, index, "--pipeline", "bm25()", "--pipeline", "b=tfidf()", "-m", "RR@10")

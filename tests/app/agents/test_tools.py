@@ -285,6 +285,7 @@ def test_a_server_of_few_hits_takes_calls_without_k(folder: Path) -> None:
     service.close()
 
 
+@pytest.mark.slow
 def test_an_index_without_texts_ranks_and_says_what_it_cannot_do(tmp_path: Path) -> None:
     (tmp_path / "x.ciff").write_bytes(ciff([Counter(storm=2, sea=1), Counter(sea=1)], names=["one", "two"]))
     ft.Index.build(tmp_path / "x.ciff", tmp_path / "s.index")
