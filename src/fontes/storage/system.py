@@ -1,4 +1,4 @@
-"""What operating systems do differently: locks and entries of folders, renames, and whether a process lives."""
+"""Differences of operating systems: locks and entries of folders, renames, and whether a process lives."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class TaskSide:
 
 @dataclass(frozen=True)
 class TaskData:
-    """What is found among the files.
+    """Topics, judgments and documents among the files.
 
     Args:
         sides: Splits in the order train, dev, test, or snapshots in order of time.

@@ -78,7 +78,7 @@ def check_data(project: TaskProject, progress: ProgressCallback = silent) -> Dat
 
 
 def _roles(project: TaskProject) -> Iterator[str]:
-    """What is done without a dev side."""
+    """Sentence on the choice of parameters without a dev side."""
     roles = project.roles
     if roles.choose is not None and not roles.measure:
         yield f"{roles.choose} is the only judged side: parameters and weights are chosen and measured on it, by nested folds"

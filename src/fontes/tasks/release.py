@@ -1,4 +1,4 @@
-"""What the organisers of a task give: folders, files, and archives, which are unpacked."""
+"""Files that the organisers of a task give: folders, single files, and archives, which are unpacked."""
 
 from __future__ import annotations
 
