@@ -72,8 +72,31 @@ class System:
     cached: bool = False
 
 
+class Saveable:
+    """Base of reports; `to_markdown`, `to_latex`, `to_csv`, `to_json` and `to_html` give the text of each form."""
+
+    def save(self, path: str | Path, form: str | None = None) -> None:
+        """Write the report to a file.
+
+        Args:
+            path: The file.
+            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
+
+        Raises:
+            ParameterError: The form is unknown.
+            InputError: The file cannot be written.
+        """
+        from ..storage.files import plain_name, write
+
+        suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
+        if suffix not in SUFFIXES:
+            raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
+        text: str = getattr(self, SUFFIXES[suffix])()
+        write(path, [text.encode()])
+
+
 @dataclass(frozen=True, eq=False)
-class Report(Tabular):
+class Report(Tabular, Saveable):
     """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
 
     Args:
@@ -255,19 +278,6 @@ class Report(Tabular):
             write(path, [page.encode()])
         return page
 
-    def save(self, path: str | Path, form: str | None = None) -> None:
-        """Write the report to a file.
-
-        Args:
-            path: The file.
-            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
-
-        Raises:
-            ParameterError: The form is unknown.
-            InputError: The file cannot be written.
-        """
-        save_as(self, path, form)
-
     @property
     def _first(self) -> Evaluation:
         return next(iter(self.systems.values())).evaluation
@@ -321,17 +331,6 @@ class Report(Tabular):
 
     def __repr__(self) -> str:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
-
-
-def save_as(report: Any, path: str | Path, form: str | None) -> None:
-    """Write a report by one of its methods `to_markdown`, `to_latex`, …; see `Report.save`."""
-    from ..storage.files import plain_name, write
-
-    suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
-    if suffix not in SUFFIXES:
-        raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
-    text: str = getattr(report, SUFFIXES[suffix])()
-    write(path, [text.encode()])
 
 
 def json_values(value: Any) -> Any:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError
@@ -17,7 +16,7 @@ from ..core.html import table as html_table
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT
 from . import report_text
-from .report import Report, json_values, report_of, save_as
+from .report import Report, Saveable, json_values, report_of
 from .report_text import ResultCell, ResultTable
 from .testing import Comparison, Testing
 
@@ -33,7 +32,7 @@ FORMULAS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SnapshotReport:
+class SnapshotReport(Saveable):
     """Result of `compare_snapshots`: one `Report` a snapshot, and how the systems changed from the reference on.
 
     Args:
@@ -154,19 +153,6 @@ class SnapshotReport:
         tables = [self._table(measure) for measure in self.measures]
         shown = "".join(html_table(table.header, [[cell.text for cell in row] for row in table.rows]) for table in tables)
         return f"{shown}<ul>{''.join(f'<li>{escape(note)}</li>' for note in self._notes())}</ul>"
-
-    def save(self, path: str | Path, form: str | None = None) -> None:
-        """Write the report to a file.
-
-        Args:
-            path: The file.
-            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
-
-        Raises:
-            ParameterError: The form is unknown.
-            InputError: The file cannot be written.
-        """
-        save_as(self, path, form)
 
     def _row(self, measure: Measure, snapshot: str, system: str) -> dict[str, Any]:
         other = system != self.pivot

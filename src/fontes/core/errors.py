@@ -11,7 +11,8 @@ FontesError
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 MAX_MESSAGE = 2_000  # greatest length of a message
@@ -77,3 +78,20 @@ class MissingExtraError(FontesError, ImportError):
     def of(cls, library: str, extra: str, purpose: str) -> MissingExtraError:
         """Return the error for a missing `library`, installed by `pip install fontes[extra]`."""
         return cls(f"{purpose} needs {library}, which is not installed: pip install 'fontes[{extra}]'")
+
+
+@contextmanager
+def needs_extra(extra: str, purpose: str, library: str) -> Iterator[None]:
+    """Raise MissingExtraError for an import within that fails because a package of `extra` is not installed.
+
+    `library` is the name in the message if the ImportError carries none. A broken module of Fontes is not a missing extra.
+    """
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ImportError as error:
+        name = (error.name or library).partition(".")[0].removesuffix("_types")
+        if name == "fontes":
+            raise
+        raise MissingExtraError.of(name, extra, purpose) from None

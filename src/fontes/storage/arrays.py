@@ -8,8 +8,9 @@ import math
 import os
 import re
 import stat
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -243,18 +244,10 @@ def smallest(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.min_scalar_type(int(array.max()) if array.size else 0))
 
 
-class ByteWriter:
-    """Incremental writer of a byte array NAME.npy; `length` is the number of bytes so far."""
+class _ArrayWriter(ABC):
+    """Base of the writers of NAME.npy, whose header is written again at the end."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._file = (folder / f"{name}.npy").open("wb")
-        self.length = 0
-        self._header()
-
-    def write(self, data: bytes | NDArray[np.uint8]) -> None:
-        """Append bytes."""
-        self._file.write(data.tobytes() if isinstance(data, np.ndarray) else data)
-        self.length += len(data)
+    _file: BinaryIO
 
     def close(self) -> None:
         """Complete the file and flush it to disk."""
@@ -268,12 +261,29 @@ class ByteWriter:
         with contextlib.suppress(OSError):
             self._file.close()
 
+    @abstractmethod
+    def _header(self) -> None: ...
+
+
+class ByteWriter(_ArrayWriter):
+    """Incremental writer of a byte array NAME.npy; `length` is the number of bytes so far."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._file = (folder / f"{name}.npy").open("wb")
+        self.length = 0
+        self._header()
+
+    def write(self, data: bytes | NDArray[np.uint8]) -> None:
+        """Append bytes."""
+        self._file.write(data.tobytes() if isinstance(data, np.ndarray) else data)
+        self.length += len(data)
+
     def _header(self) -> None:
         # numpy leaves room for the length to grow, so that the header keeps its size.
         npy.write_array_header_1_0(self._file, {"descr": "|u1", "fortran_order": False, "shape": (self.length,)})
 
 
-class NumberWriter:
+class NumberWriter(_ArrayWriter):
     """Incremental writer of non-negative integers to NAME.npy, in the smallest unsigned type.
 
     Args:
@@ -297,18 +307,6 @@ class NumberWriter:
             self._widen(fit)
         self._file.write(np.ascontiguousarray(numbers, dtype=self._type.newbyteorder("<")).reshape(-1).view(np.uint8).data)
         self._count += len(numbers)
-
-    def close(self) -> None:
-        """Complete the file and flush it to disk."""
-        self._file.seek(0)
-        self._header()
-        sync(self._file)
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Close the incomplete file."""
-        with contextlib.suppress(OSError):
-            self._file.close()
 
     def _widen(self, to: np.dtype[Any]) -> None:
         old, before = self._file, self._type

@@ -42,23 +42,17 @@ def mcp(
     """Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only."""
     import asyncio
 
-    from ....core.errors import MissingExtraError, ParameterError
+    from ....core.errors import ParameterError, needs_extra
     from ...output import say
     from ...server.settings import KEY, named_expressions, secret_of
     from ...usage import refuse_misspelt
 
-    try:
+    with needs_extra("mcp", "fontes mcp", "mcp"):
         from ...agents.calls import Tools
         from ...agents.log import CallLog
         from ...agents.protocol import PATH, Protocol, check_key, http_application, serve_stdio
         from ...server.running import serve as run
         from ...server.service import Service
-    except ImportError as error:
-        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
-            raise
-        raise MissingExtraError.of(
-            (error.name or "mcp").partition(".")[0].removesuffix("_types"), "mcp", "fontes mcp"
-        ) from None
 
     over_http = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
     over_http |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
@@ -143,14 +137,10 @@ def replay(
     json: Json = False,
 ) -> None:
     """Ask the queries of a log again, of several pipelines or tools, and compare what the model would have been shown."""
-    from ....core.errors import MissingExtraError
+    from ....core.errors import needs_extra
 
-    try:
+    with needs_extra("server", "fontes agent replay", "FastAPI"):
         from ...agents.replay import replay as replayed
-    except ImportError as error:
-        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
-            raise
-        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes agent replay") from None
     from ...agents.log import read_log
     from ...output import print_json
     from ...progress import reporting

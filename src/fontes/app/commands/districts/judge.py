@@ -58,7 +58,7 @@ def judge(
     ] = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
-    from ....core.errors import MissingExtraError, ParameterError
+    from ....core.errors import ParameterError, needs_extra
     from ...judging.store import JudgmentStore
     from ...output import say
     from ...server.settings import named_expressions
@@ -68,15 +68,11 @@ def judge(
         return
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
-    try:
+    with needs_extra("server", "fontes judge", "FastAPI"):
         from ...judging.judging import Judging, fill_pools, pool_run
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
-    except ImportError as error:
-        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
-            raise
-        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes judge") from None
     from ...progress import reporting
     from ...usage import refuse_misspelt
 

@@ -36,18 +36,14 @@ def serve(
     ] = None,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."""
-    from ....core.errors import MissingExtraError
+    from ....core.errors import needs_extra
     from ...output import say
     from ...server.settings import KEY, TOKEN, named_expressions, secret_of
     from ...usage import refuse_misspelt
 
-    try:
+    with needs_extra("server", "fontes serve", "FastAPI"):
         from ...server.running import serve as run
         from ...server.service import Service
-    except ImportError as error:
-        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
-            raise
-        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes serve") from None
 
     for index in indexes:
         refuse_misspelt(index)
