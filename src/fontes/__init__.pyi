@@ -14,6 +14,7 @@ from . import (
     plots as plots,
     recipes as recipes,
     rewrite as rewrite,
+    tasks as tasks,
     text as text,
     train as train,
     tuning as tuning,

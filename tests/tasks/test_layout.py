@@ -62,6 +62,54 @@ def test_months_of_one_list_of_queries_are_snapshots(tmp_path):
     }
 
 
+def test_numbered_snapshots_share_the_test_queries(tmp_path):
+    """LongEval 2026: documents of three snapshots; training queries on the first, test queries on all."""
+    given = tmp_path / "longeval"
+    for number in (1, 2, 3):
+        place = given / "processed" / "doc_collection_09032026" / f"snapshot-{number}" / "abstract" / "documents"
+        put(place / "part.jsonl", lines([{"id": f"d{number}", "title": "cannery", "abstract": "fire"}]))
+    put(given / "task1_longeval_adhoc-queries-snapshot-train.tsv", "t1\tcannery\n")
+    put(given / "longeval_adhoc-queries-snapshot-test.tsv", "q1\tfire\nq2\tflood\n")
+    qrels = given / "task1_longeval_adhoc-qrels-snapshot-train-raw.txt"
+    put(qrels, "t1 0 d1 1\n")
+    project = new_project("longeval", tmp_path / "p", [given])
+    assert {name: list(side.topics) for name, side in project.sides.items()} == {
+        "train": ["t1"],
+        **{f"snapshot-{number}": ["q1", "q2"] for number in (1, 2, 3)},
+    }
+    assert ["snapshot-1" in str(project.corpora[name]) for name in project.sides] == [True, True, False, False]
+    assert project.roles.submit == ("snapshot-1", "snapshot-2", "snapshot-3")
+    put(given / qrels.name.replace("raw", "dctr"), "t1 0 d1 2\n")
+    assert "judge the same queries; give one of them" in refused("longeval", tmp_path / "q", [given], tmp_path)
+
+
+def test_touche_is_read_by_the_names_of_its_files(tmp_path):
+    """The names on Zenodo: the year is in that of the archive, or of the judgments alone."""
+    given = tmp_path / "touche"
+    for archive, member, split in (
+        ("topics-task-1.zip", "topics-task-1.xml", "dev"),
+        ("topics-task-1-only-titles-2021.zip", "topics-task-1-only-titles.xml", "test"),
+    ):
+        topics = "".join(f"<topic><number>{i}</number><title>cannery</title></topic>" for i, _, _ in relevant(split))
+        given.mkdir(exist_ok=True)
+        with zipfile.ZipFile(tmp_path / archive, "w") as target:
+            target.writestr(member, f"<topics>{topics}</topics>")
+    for name, split in (
+        ("touche2020-task1-relevance-args-me-corpus-version-2020-04-01-corrected", "dev"),
+        ("touche-task1-51-100-relevance", "test"),
+        ("touche-task1-51-100-quality", "test"),
+    ):
+        put(given / f"{name}.qrels", "".join(f"{i} 0 {doc} 2\n" for i, _, doc in relevant(split)))
+    put(given / "args-me_2020-04-01.json", '{"arguments": []}')
+    data = [given, tmp_path / "topics-task-1.zip", tmp_path / "topics-task-1-only-titles-2021.zip"]
+    assert "all arguments in one JSON value" in refused("touche", tmp_path / "p", data, tmp_path)
+    put(given / "passages.jsonl", lines({"id": doc.id, "contents": doc.text} for doc in POSTS.corpus))
+    project = new_project("touche", tmp_path / "p", data)
+    assert [(name, len(side.qrels)) for name, side in project.sides.items()] == [("2020", 20), ("2021", 20)]
+    put(given / "touche2020-task1-relevance-args-me-corpus-version-1.qrels", f"{relevant('dev')[0][0]} 0 d 1\n")
+    assert "several files judge its topics" in refused("touche", tmp_path / "q", data, tmp_path)
+
+
 def beir(folder, **splits):
     put(folder / "corpus.jsonl", lines({"_id": doc.id, "title": doc.title, "text": doc.text} for doc in POSTS.corpus))
     rows = {i: text for half in ("dev", "test") for i, text, _ in relevant(half)}

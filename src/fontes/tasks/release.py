@@ -83,7 +83,8 @@ class ReleasedFiles:
         for path in folder.rglob("*"):
             inside = path.relative_to(folder).as_posix()
             if path.is_file() and not any(part.startswith((".", "__MACOSX")) for part in inside.split("/")):
-                self.files[inside] = path
+                known = inside in self.files and self.files[inside] != path  # two archives may name a file alike
+                self.files[f"{folder.name}/{inside}" if known else inside] = path
 
 
 def _unpack(archive: Path, folder: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Container, Mapping
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 
 from ..core import InputError, Qrels, Run, Topics
@@ -15,7 +16,8 @@ from .base import Task, TaskData, TaskSide
 from .release import ReleasedFiles
 from .submission import check_rows, run_rows
 
-SNAPSHOT = re.compile(r"(?<!\d)(20\d\d-(?:0[1-9]|1[0-2]))(?!\d)")
+SNAPSHOT = re.compile(r"(?<!\d)(20\d\d-(?:0[1-9]|1[0-2])|snapshot-\d+)(?!\d)")
+DOCUMENTS = r"(doc|json|trec|corpus|collection).*\.(jsonl|json|trec|txt)(\.gz)?$"
 METADATA = "ir-metadata.yml"
 ENTER = "ENTER_VALUE_HERE"
 SIGNS = {"lexical": "bm25", "reranker": "cross_encoder(", "sparse": "splade(", "dense": "dense("}
@@ -61,26 +63,40 @@ class Touche(RunTask, name="touche"):
         topics = release.matching(r"(topic|quer|title)[^/]*\.(xml|txt|tsv|csv|jsonl)(\.gz)?$", "qrel|run|judg")
         if not topics:
             raise release.lacks("topics (topics.xml)", self.name)
-        qrels = release.matching(r"qrel|judg|relevance", r"quality|stance|\.(zip|md)$")
-        sides = []
-        for inside, path in topics.items():
-            year = _year(inside)
-            own = [file for name, file in qrels.items() if _year(name) == year] or list(qrels.values())[: len(topics) == 1]
-            sides.append(TaskSide(year or "test", read_topics(path), read_qrels(own[0]) if own else None))
+        judgments = release.matching(r"qrel|judg|relevance", r"quality|stance|coherence|\.(zip|md)$")
+        qrels = {name: read_qrels(path) for name, path in judgments.items()}
+        sides = [self._side(inside, path, qrels) for inside, path in topics.items()]
         names = [side.name for side in sides]
         if len(set(names)) < len(names):
             raise InputError(f"{', '.join(topics)}: several files of topics of one year; give one for each year")
-        known = {*topics.values(), *qrels.values()}
+        known = {*topics.values(), *judgments.values()}
         corpora = [path for path in release.matching(r"\.(jsonl|csv|tsv|parquet)(\.gz)?$").values() if path not in known]
         corpora.sort(key=lambda path: -path.stat().st_size)
+        whole = release.matching(r"args[^/]*\.json$")
+        if whole and not corpora:
+            remedy = "ir_datasets reads it: fontes task new beir:irds:argsme/2020-04-01/touche-2021-task-1 DIR"
+            raise InputError(f"{next(iter(whole))}: all arguments in one JSON value, which Fontes does not read; {remedy}")
         return TaskData(tuple(sorted(sides, key=lambda side: side.name)), corpora[0] if corpora else None)
+
+    def _side(self, inside: str, path: Path, qrels: Mapping[str, Qrels]) -> TaskSide:
+        topics = read_topics(path)
+        years = _years(inside) or _years(path.parent.name)  # an archive may be named by the year
+        known = [name for name, own in qrels.items() if any(topic in topics for topic in own)]
+        if years:
+            known = [name for name in known if years[-1] in _years(name)] or [name for name in known if not _years(name)]
+        if len(known) > 1:
+            raise InputError(f"{inside}: several files judge its topics: {', '.join(known)}; give one of them")
+        named = years[-1:] or [year for name in known for year in _years(name)[:1]]
+        return TaskSide(named[0] if named else "test", topics, qrels[known[0]] if known else None)
 
 
 class LongEval(Task, name="longeval"):
     """LongEval: one system over snapshots of a collection."""
 
     title = "LongEval (retrieval over time)"
-    organisers = "for each snapshot such as 2025-01: documents, queries and, where released, qrels; as the archives hold them"
+    organisers = (
+        "for each snapshot (2025-01, snapshot-1): documents, queries and, where released, qrels; as the archives hold them"
+    )
     submits = "a folder SNAPSHOT/run.txt.gz for each snapshot, and ir-metadata.yml"
     measures = ("nDCG@10", "nDCG", "R@100")
     over_time = True
@@ -94,8 +110,11 @@ class LongEval(Task, name="longeval"):
         for inside, path in queries.items():
             topics = read_topics(path)
             own = _snapshot(inside)
-            named = {own: None} if own else {_snapshot(name): None for name in judgments if _beside(name, inside)}
-            for name in named or {None: None}:
+            names = {own} if own else {_snapshot(name) for name in judgments if _beside(name, inside)}
+            if own is None and "test" in inside.rpartition("/")[2].lower():  # the queries of all snapshots to be searched
+                places = judgments if names - {None} else release.matching(DOCUMENTS, "qrel|quer")
+                names = {_snapshot(name) for name in places} - {None}
+            for name in sorted(names, key=str) or [None]:
                 side = self._side(name, inside, topics, judgments, release)
                 if side.name in sides:
                     raise InputError(f"{inside}: the snapshot '{side.name}' has queries already; give each snapshot once")
@@ -106,11 +125,16 @@ class LongEval(Task, name="longeval"):
     def _side(
         self, snapshot: str | None, inside: str, topics: Topics, judgments: Mapping[str, Path], release: ReleasedFiles
     ) -> TaskSide:
-        files = [
-            path for name, path in judgments.items() if _snapshot(name) == snapshot and (snapshot or _beside(name, inside))
-        ]
+        files = {
+            name: read_qrels(path)
+            for name, path in judgments.items()
+            if _snapshot(name) == snapshot and (snapshot or _beside(name, inside))
+        }
+        for (first, one), (second, other) in combinations(files.items(), 2):
+            if any(topic in other for topic in one):
+                raise InputError(f"{first} and {second} judge the same queries; give one of them")
         # The second column of LongEval's judgments is the snapshot, and no group.
-        qrels = Qrels((t, "0", d, g) for path in files for t, _, d, g in read_qrels(path).rows()) if files else None
+        qrels = Qrels((t, "0", d, g) for own in files.values() for t, _, d, g in own.rows()) if files else None
         shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
         own = topics.judged(qrels) if shared and qrels is not None else topics
         return TaskSide(snapshot or "train", own, qrels, _documents(release, snapshot, inside))
@@ -145,10 +169,12 @@ def _beside(name: str, inside: str) -> bool:
 
 def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Path:
     """Folder of the documents of a snapshot: one named by it, or else the one beside the queries."""
-    kinds = r"\.(jsonl|json|trec|txt)(\.gz)?$"
-    files = release.matching(rf"(doc|json|trec|corpus|collection).*{kinds}", "qrel|quer")
+    files = release.matching(DOCUMENTS, "qrel|quer")
     own = {name: path for name, path in files.items() if snapshot and _snapshot(name) == snapshot}
     near = own or {name: path for name, path in files.items() if _beside(name, inside)} or files
+    if snapshot is None and len({_snapshot(name) for name in near}) > 1:  # training is on the first snapshot
+        first = min(filter(None, map(_snapshot, near)))
+        near = {name: path for name, path in near.items() if _snapshot(name) == first}
     if not near:
         raise release.lacks(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
     folders = {path.parent for path in near.values()}
@@ -164,9 +190,8 @@ def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Pat
     return next(iter(near.values())) if len(near) == 1 else folder
 
 
-def _year(inside: str) -> str:
-    years = re.findall(r"20\d\d", inside)
-    return years[-1] if years else ""
+def _years(inside: str) -> list[str]:
+    return re.findall(r"(?<!\d)20\d\d", inside)
 
 
 def _metadata(tag: str, system: str) -> str:
