@@ -189,7 +189,7 @@ class Chooser:
         text = f"bm25(k1=tune({list(K1)}), b=tune({list(B)}))"
         folds = min(FOLDS, len(self._side.qrels))
         tuning = tune(text, None, *self._side, self._measure, folds, seed=self._options.seed, index=self._index)
-        self._notes += [f"tuned: {warning}" for warning in tuning.warnings]
+        self._notes += [f"tuned: {warning.removeprefix('bm25__')}" for warning in tuning.warnings]
         return tuning
 
     def _weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> Any:
