@@ -44,6 +44,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "neural",
     "rewrite",
     "causal",
+    "llm",
     "train",
     "recipes",
     "tasks",

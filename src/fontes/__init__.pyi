@@ -8,6 +8,7 @@ from . import (
     fusion as fusion,
     index as index,
     lexical as lexical,
+    llm as llm,
     measures as measures,
     neural as neural,
     passages as passages,

@@ -6,6 +6,7 @@ group `fontes.commands`: the name of a command, and its `typer.Typer`.
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 import sys
 import warnings
@@ -15,8 +16,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ..core.work import work
 from . import commands
-from .flags import EVERYWHERE, flags
+from .flags import BUDGET, command_of, flags
 from .running import run
 
 GROUP = "fontes.commands"
@@ -32,12 +34,26 @@ def _version(show: bool) -> None:
 
 
 def _options(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print results and errors alone; anywhere on the line.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Use kept answers of language models alone; anywhere on the line.")
+    ] = False,
+    tokens: Annotated[
+        int | None,
+        typer.Option(BUDGET, help="Tokens that language models may use; anywhere on the line.", show_default="no limit"),
+    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)] = False,
 ) -> None:
     """Document retrieval: index a collection, search it, measure the run."""
     flags.debug, flags.quiet = debug, quiet
+    if debug:  # prompts and answers of language models
+        logger = logging.getLogger("fontes.llm")
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(logging.StreamHandler())
+    if replay or tokens is not None:
+        context.with_resource(work(replay=replay or None, tokens=tokens))
 
 
 def _place(entry: Any) -> tuple[int, str]:
@@ -86,7 +102,7 @@ def _groups(word: str) -> list[typer.Typer]:
 
 def main() -> NoReturn:
     """Run the command line on the process's arguments."""
-    run(command_line(next((word for word in sys.argv[1:] if word not in EVERYWHERE), "")))
+    run(command_line(command_of(sys.argv[1:])))
 
 
 def __getattr__(name: str) -> typer.Typer:

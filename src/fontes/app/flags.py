@@ -1,4 +1,4 @@
-"""Flags of all commands, `--debug` and `--quiet`, allowed anywhere on the line; and `--ray` without a value."""
+"""Flags of all commands, such as `--debug` and `--quiet`, allowed anywhere on the line; and `--ray` without a value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Flags:
 
 
 flags = Flags()
-EVERYWHERE = ("--debug", "--quiet", "--version")
+EVERYWHERE = ("--debug", "--quiet", "--replay", "--version")
+BUDGET = "--token-budget"  # allowed anywhere, with its value
 RAY = "--ray"
 ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
 
@@ -32,8 +33,21 @@ def flags_first(arguments: list[str]) -> list[str]:
     """Move the flags that may stand anywhere to the front; arguments after `--` stay."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     own, rest = _with_values(arguments[:end]), arguments[end:]
-    return [*(word for word in own if word in EVERYWHERE), *(word for word in own if word not in EVERYWHERE), *rest]
+    return [*filter(_is_first, own), *(word for word in own if not _is_first(word)), *rest]
+
+
+def command_of(arguments: list[str]) -> str:
+    """The first word that is no flag and no value of one."""
+    return next((word for word in _with_values(arguments) if not _is_first(word)), "")
+
+
+def _is_first(word: str) -> bool:
+    return word in EVERYWHERE or word.startswith(f"{BUDGET}=")
 
 
 def _with_values(arguments: list[str]) -> list[str]:
-    return [f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word for word, after in pairwise([*arguments, ""])]
+    words = [f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word for word, after in pairwise([*arguments, ""])]
+    if BUDGET in words[:-1]:
+        at = words.index(BUDGET)
+        words[at : at + 2] = [f"{BUDGET}={words[at + 1]}"]
+    return words

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Run, Stage, Topics
+from ..core.answers import NAME, joined
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
 from ..core.progress import ProgressCallback, silent
@@ -374,4 +375,5 @@ def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if isinstance(facts := whole.get("reranked"), Mapping):
         sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in facts}
         whole["reranked"] = {**facts, **sums}
-    return whole
+    answers = [part[NAME] for part in parts if NAME in part]
+    return {**whole, NAME: joined(answers)} if answers else whole

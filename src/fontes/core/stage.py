@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import numpy as np
 
+from .answers import NAME, answers_of
 from .checks import check_whole
 from .errors import ParameterError, PipelineError
 from .html import boxes
@@ -79,7 +80,7 @@ class Stage(Part, ABC, Generic[A, B]):
 
         Returns:
             The output. A run's `provenance` has the text of the stage under "system", the fingerprints of its indexes, by their
-            names in the text, under "indexes", and the duration under "seconds".
+            names in the text, under "indexes", the duration under "seconds", and the answers of language models under "llm".
 
         Raises:
             FontesError: A parameter of an inner part is invalid, or a model, library or file that it needs is missing; this is
@@ -96,6 +97,7 @@ class Stage(Part, ABC, Generic[A, B]):
                     "system": repr(self),
                     "indexes": {name: index.fingerprint for name, index in indexes_of(self).items()},
                     "seconds": time.perf_counter() - start,
+                    **({NAME: answers} if (answers := answers_of(result.topics)) else {}),
                 }
             )
         return result  # type: ignore[no-any-return]

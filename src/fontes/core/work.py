@@ -1,4 +1,4 @@
-"""Resources of work: threads, memory and cluster, set by `work`."""
+"""Resources of work: threads, memory, cluster, and use of language models, set by `work`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import cast
 
+from .answers import TokenBudget
 from .checks import check_whole
 from .errors import FontesError, ParameterError
 
@@ -28,11 +29,15 @@ class Resources:
         threads: Number of threads; None: one per processor, or on a cluster one per task.
         memory: Memory for postings, in bytes.
         ray: True or the address of a cluster; None or False: this process.
+        replay: Whether kept answers of language models are used alone.
+        budget: Tokens that language models may use; None: no limit.
     """
 
     threads: int | None = None
     memory: int = MEMORY
     ray: bool | str | None = None
+    replay: bool = False
+    budget: TokenBudget | None = None
 
 
 _current: ContextVar[Resources | None] = ContextVar("work", default=None)
@@ -40,7 +45,14 @@ _of_main_thread: list[Resources] = []
 
 
 @contextmanager
-def work(*, threads: int | None = None, memory: str | int | None = None, ray: bool | str | None = None) -> Iterator[Resources]:
+def work(
+    *,
+    threads: int | None = None,
+    memory: str | int | None = None,
+    ray: bool | str | None = None,
+    replay: bool | None = None,
+    tokens: int | None = None,
+) -> Iterator[Resources]:
     """Set the resources of the work in the block, which do not change its results.
 
         with ft.work(threads=4, memory="8G"):
@@ -57,9 +69,12 @@ def work(*, threads: int | None = None, memory: str | int | None = None, ray: bo
             cluster that of each task.
         ray: Build, encode, tune and run experiments on a Ray cluster: True for a local Ray, or the one that RAY_ADDRESS names;
             or an address, such as "auto" or "host:6379". False: in this process.
+        replay: Whether language models answer from kept answers alone; a missing answer is an error.
+        tokens: Number of tokens that language models may use in the block. A call that might pass it is not made, and is an
+            error. Not together with `ray`.
 
     Raises:
-        ParameterError: `threads` is not a whole number of at least 1, `memory` is no size, or `ray` no address.
+        ParameterError: `threads` or `tokens` is not a whole number of at least 1, `memory` is no size, or `ray` no address.
     """
     changes: dict[str, object] = {}
     if threads is not None:
@@ -68,7 +83,13 @@ def work(*, threads: int | None = None, memory: str | int | None = None, ray: bo
         changes["memory"] = memory_size(memory)
     if ray is not None:
         changes["ray"] = _check_ray(ray)
+    if replay is not None:
+        changes["replay"] = replay
+    if tokens is not None:
+        changes["budget"] = TokenBudget(check_whole("tokens", tokens))
     settings = replace(resources(), **changes)  # type: ignore[arg-type]
+    if settings.ray and settings.budget:
+        raise ParameterError("a budget of tokens is of one process: leave out tokens, or ray")
     token = _current.set(settings)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if in_main_thread:

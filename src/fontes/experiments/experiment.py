@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "name_or_path"  # parameter with the folder or name of a model
+LOCAL = "local:"  # before the folder of a language model
 ANY_RUN = Run.of({"1": {"1": 1.0}})  # placeholder run for checking expressions
 PARTS = 100  # greatest number of parts of a dotted key; parsing time is quadratic
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -356,8 +357,9 @@ class Expressions:
         model = one.params().get(MODEL)
         if not isinstance(model, str):
             return one
-        folder = self._file.path.parent / Path(model).expanduser()
-        return one.with_(**{MODEL: str(folder)}) if folder.is_dir() else one
+        kind = LOCAL if model.startswith(LOCAL) else ""
+        folder = self._file.path.parent / Path(model.removeprefix(kind)).expanduser()
+        return one.with_(**{MODEL: f"{kind}{folder}"}) if folder.is_dir() else one
 
     def _error(self, name: str, problem: str) -> FontesError:
         return problem_in(self._file.path, "systems", f"{name}: {problem}")
@@ -423,6 +425,8 @@ class Experiment:
     def check(self, progress: ProgressCallback = silent) -> Check:
         """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.
 
+        Language models are not asked: their kept answers are replayed.
+
         Raises:
             InputError: There is no lock, or `run` raises it.
         """
@@ -430,7 +434,8 @@ class Experiment:
         locked: dict[str, Any] = {}
         with problems.collected():
             locked = read_lock(self.output / LOCK)
-        with reading_as(self._file.reading), tempfile.TemporaryDirectory(prefix="fontes-check-") as folder:
+        temporary = tempfile.TemporaryDirectory(prefix="fontes-check-")
+        with reading_as(self._file.reading), work(replay=True), temporary as folder:
             plan = replace(self._plan(problems), indexes=Path(folder) / "indexes", forms=())
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import ParameterError, Run
+from ..core.answers import NAME
 from .provenance import machine, versions
 
 
@@ -45,6 +46,8 @@ def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, An
         known["method"] = {"retrieval": [{"name": "fontes", "method": run.provenance["system"]}]}
     if run.provenance.get("indexes"):
         known["data"] = {"index fingerprints": dict(run.provenance["indexes"])}
+    if NAME in run.provenance:
+        known["language models"] = dict(run.provenance[NAME])
     return _joined(known, more or {})
 
 

@@ -15,12 +15,14 @@ from typing import Any
 from ..comparison import Report, SystemRun, Testing, report_of
 from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
+from ..core.answers import sums_of
 from ..core.part import Part, indexes_of
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import cluster, work
 from ..formats import write_run
 from ..measures import Measure
 from ..storage.files import write
+from ..storage.hashes import hash_json
 from ..storage.links import links_in
 from ..storage.locks import locked
 from .collection import Collection
@@ -183,18 +185,25 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results, measur
             plan.settings,
             plan.data,
             {name: system for name, system in systems.items() if isinstance(system, Stage)},
-            {
-                name: {"run": hash_of(folder / file, name), "documents": results.systems[name].run.rows}
-                for name, file in runs.items()
-            },
+            {name: _facts(results.systems[name].run, folder / file, name) for name, file in runs.items()},
             report,
             len(report.topics) if report is not None else len(plan.topics or ()),
         )
         lock["seed"] = plan.testing.seed
+        answers = {name: sums for name, one in results.systems.items() if (sums := sums_of(one.run.provenance))}
+        if answers:
+            lock["answers"] = answers
         if measurements:
             lock["measurements"] = dict(measurements)
         finish(lock)
     return Results(folder, results.systems, report, tuple(files), lock)
+
+
+def _facts(run: Run, path: Path, name: str) -> dict[str, Any]:
+    """Facts of a run in the lock; those of language models where it has answers."""
+    sums = sums_of(run.provenance)
+    answers = {"answers": {"number": len(sums), "sha256": hash_json(sums)}} if sums else {}
+    return {"run": hash_of(path, name), "documents": run.rows, **answers}
 
 
 LOCK = "experiment.lock"

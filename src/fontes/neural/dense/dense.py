@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -19,11 +20,11 @@ from ...core.part import Part, walk
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, topic_of
-from ...core.values import Explanation, Topic, Topics, text_of
+from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
 from ...storage.caches import Attached, Cached
-from ..encoders.base import Encoder, encoder_in
+from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..encoders.sentence import SentenceEncoder
 from ..models.base import Pretrained, check_fields
 from ..models.compute import PRECISIONS
@@ -41,6 +42,7 @@ QUERIES = 50_000  # whose vectors are kept in memory at most
 SAMPLE = 200  # documents whose first words are the queries that recall is measured with
 WORDS = 12
 DEPTHS = (10, 100)  # of recall
+HYPOTHETICAL = "hypothetical"  # key of a topic's metadata with a "query" and the "passages" that would answer it
 NOTHING = np.zeros(0, np.int32), np.zeros(0, np.float32)  # the documents and scores of a topic without results
 
 
@@ -112,7 +114,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         if actors is not None and self.algorithm != "flat":
             raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards by 'flat' alone")
         embeddings = self._ready().embeddings
-        vectors = self._queries([topic.text for topic in topics.values() if topic.text.strip()], embeddings, progress)
+        vectors = self._queries([topic for topic in topics.values() if topic.text.strip()], embeddings, progress)
         if actors is None:
             return self.found(topics, vectors)
         run = actors.run(self, "found", (topics, vectors), progress)
@@ -153,7 +155,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             return super().search(query, k)
         topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
         if topic.text.strip():
-            (best,) = self._nearest(ready, self._vector(topic.text, ready.embeddings.dim, ready.encoder)[None], k)
+            (best,) = self._nearest(ready, self._of_topic(topic, ready.embeddings.dim, ready.encoder)[None], k)
         return Ranking(topic, self.index.ids, *best, self.index)
 
     def _ready(self) -> Ready:
@@ -195,14 +197,14 @@ class Dense(Stage[Topics, Run], name="dense"):
         """The inner product with its nearest facts: the lengths of the vectors, their cosine, which of a document's vectors."""
         from .vectors import exact
 
-        text = query.text if isinstance(query, Topic) else query
+        topic = topic_of(query)
         embeddings = self._embeddings()
         doc = self.index.ordinal(doc_id)
         if (absence := left_out(self.index, self.where, doc)) is not None:
             return absence
-        if not text.strip():
+        if not topic.text.strip():
             return Explanation(0.0, "the topic has no text")
-        vector = self._queries([text], embeddings)[0]
+        vector = self._queries([topic], embeddings)[0]
         score = float(exact(embeddings, vector, np.array([doc], dtype=np.int32))[0])
         if not np.isfinite(score):
             return Explanation(0.0, "the document's vector is zeros, so it is not found")
@@ -252,15 +254,24 @@ class Dense(Stage[Topics, Run], name="dense"):
         return self.index.embeddings(self._encoder, self.dtype)
 
     def _queries(
-        self, texts: list[str], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
+        self, topics: list[Topic], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
     ) -> NDArray[np.float32]:
-        """The vectors of texts. Raises ParameterError if the encoder gives others than it should."""
-        vectors, encoder = np.zeros((len(texts), embeddings.dim), np.float32), repr(self._encoder)
+        """The vectors of topics. Raises ParameterError if the encoder gives others than it should."""
+        vectors, encoder = np.zeros((len(topics), embeddings.dim), np.float32), repr(self._encoder)
         start = time.perf_counter()
-        for number, text in enumerate(texts):
-            vectors[number] = self._vector(text, embeddings.dim, encoder)
-            progress(Progress("encoding", number + 1, len(texts), time.perf_counter() - start, "topics"))
+        for number, topic in enumerate(topics):
+            vectors[number] = self._of_topic(topic, embeddings.dim, encoder)
+            progress(Progress("encoding", number + 1, len(topics), time.perf_counter() - start, "topics"))
         return vectors
+
+    def _of_topic(self, topic: Topic, dim: int, encoder: str) -> NDArray[np.float32]:
+        """The vector of a topic's text; of one with hypothetical passages the mean of theirs and of its query's (HyDE)."""
+        hypothetical = topic.metadata.get(HYPOTHETICAL)
+        if not isinstance(hypothetical, Mapping):
+            return self._vector(topic.text, dim, encoder)
+        passages = [document_vectors(self._encoder, [Doc("", text)])[0] for text in hypothetical["passages"]]
+        vectors = np.concatenate([self._vector(hypothetical["query"], dim, encoder)[None], *passages])
+        return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 
     def _vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
         """The vector of one text, encoded by itself, since a model's vectors change with the batch; the last ones are kept."""
@@ -354,7 +365,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         indices = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
         docs = self.index.docs([self.index.ids[int(place)] for place in indices])
         texts = [" ".join(text_of(doc).split()[:WORDS]) for doc in docs]
-        queries = self._queries([text for text in texts if text], ready.embeddings)
+        queries = self._queries([Topic("", text) for text in texts if text], ready.embeddings)
         recall = {}
         for depth in DEPTHS:
             exact = self._nearest(ready._replace(searcher=None), queries, depth)

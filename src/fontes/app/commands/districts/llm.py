@@ -1,0 +1,112 @@
+"""`fontes llm`: the kept answers of language models: counts, packs to share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...options import Json
+
+if TYPE_CHECKING:
+    from ....llm import Kept
+
+commands = typer.Typer()
+group = typer.Typer(name="llm", help="Kept answers of language models.", no_args_is_help=True)
+commands.add_typer(group, rich_help_panel="Models")
+
+RESULTS = "Results of an experiment (folder or lock), rewritten topics (.jsonl), or a run with --ir-metadata."
+Pack = Annotated[Path, typer.Argument(metavar="PACK", help="A file of answers, .jsonl or .jsonl.gz.", show_default=False)]
+
+
+@group.command()
+def usage(
+    results: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RESULTS, show_default="all kept answers")] = None,
+    json: Json = False,
+) -> None:
+    """Count kept answers and their tokens, by model."""
+    from datetime import UTC, datetime
+
+    from ....llm import AnswerFile
+    from ...output import counted, print_json, say
+
+    kept = AnswerFile().all() if results is None else _kept(results)[0]
+    models: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in kept:
+        empty = {"service": one.service, "model": one.model, "answers": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        row = models.setdefault((one.service, one.model), {**empty, "first": one.time, "last": one.time})
+        row["answers"] += 1
+        row["prompt_tokens"] += one.prompt_tokens
+        row["completion_tokens"] += one.completion_tokens
+        if one.time:
+            row["first"], row["last"] = min(row["first"] or one.time, one.time), max(row["last"], one.time)
+    if json:
+        print_json([models[key] for key in sorted(models)])
+        return
+    if not models:
+        say("No answers are kept.")
+    for key in sorted(models):
+        row = models[key]
+        days = [datetime.fromtimestamp(row[name], UTC).date().isoformat() for name in ("first", "last") if row[name]]
+        tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens"
+        when = f", {' to '.join(dict.fromkeys(days))}" if days else ""
+        say(f"{row['service']} {row['model']}: {counted(row['answers'], 'answer')}, {tokens}{when}")
+
+
+@group.command()
+def export(results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, show_default=False)], pack: Pack) -> None:
+    """Write the answers behind a run into a file to share, so that others can replay it."""
+    from ....core.errors import InputError
+    from ....llm import write_pack
+    from ...output import counted, say
+
+    kept, missing = _kept(results)
+    if missing:
+        raise InputError(f"{results}: {counted(missing, 'answer')} of it are not kept here, so a pack could not replay it")
+    say(f"{counted(write_pack(kept, pack), 'answer')} in {pack}")
+
+
+@group.command("import")
+def import_(pack: Pack) -> None:
+    """Keep the answers of a pack, so that runs with them can be replayed. Kept answers are not replaced."""
+    from ....llm import AnswerFile, read_pack
+    from ...output import counted, say
+
+    total, new = read_pack(pack, AnswerFile())
+    say(f"{counted(total, 'answer')} in {pack}, {new:,} new")
+
+
+def _kept(results: Path) -> tuple[Iterable[Kept], int]:
+    """The kept answers of a run, and the number of missing ones."""
+    from ....llm import AnswerFile
+
+    sums = _sums(results)
+    kept = AnswerFile().read(sums)
+    return kept.values(), len(sums) - len(kept)
+
+
+def _sums(path: Path) -> list[str]:
+    """The sums of the answers behind results."""
+    from ....core.answers import NAME, answers_of
+    from ....core.errors import InputError
+    from ....experiments.provenance import read_lock
+    from ....experiments.runner import LOCK
+    from ....formats import read_metadata, read_topics
+
+    sums: Any
+    if path.is_dir() or path.name == LOCK:
+        answers = read_lock(path / LOCK if path.is_dir() else path).get("answers")
+        sums = [one for system in (answers.values() if isinstance(answers, dict) else ()) for one in system]
+    elif path.name.endswith((".jsonl", ".jsonl.gz")):
+        sums = answers_of(read_topics(path)).get("sums", ())
+    else:
+        facts = read_metadata(path).get("language models")
+        sums = facts.get("sums", ()) if isinstance(facts, dict) else ()
+    known = [
+        one for one in dict.fromkeys(sums) if isinstance(one, str) and len(one) == 64 and set(one) <= set("0123456789abcdef")
+    ]
+    if not known:
+        raise InputError(f"{path}: it names no {NAME} answers; give {RESULTS[0].lower()}{RESULTS[1:]}")
+    return known

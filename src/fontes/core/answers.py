@@ -1,0 +1,80 @@
+"""Answers of language models in runs and topics: the budget of tokens, and what a run's provenance says of its answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .values import Topics
+
+NAME = "llm"  # of the answers in a topic's metadata and a run's provenance
+COUNTED = ("answers", "prompt_tokens", "completion_tokens", "repaired", "unknown", "missing")
+
+
+class TokenBudget:
+    """Tokens that language models may use, shared by threads. A call reserves the most that it may use, then reports its use.
+
+    Args:
+        limit: The maximum number of tokens.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.spent, self._reserved = limit, 0, 0
+        self._change = threading.Condition()
+
+    def reserve(self, tokens: int) -> bool:
+        """Reserve tokens for a call, waiting for calls in progress if they may leave enough; False if there are too few."""
+        with self._change:
+            while self.spent + self._reserved + tokens > self.limit:
+                if self.spent + tokens > self.limit or not self._reserved:
+                    return False
+                self._change.wait()
+            self._reserved += tokens
+            return True
+
+    def settle(self, reserved: int, used: int) -> None:
+        """Replace a reservation by the tokens that were used."""
+        with self._change:
+            self._reserved -= reserved
+            self.spent += used
+            self._change.notify_all()
+
+
+def answers_of(topics: Topics) -> dict[str, Any]:
+    """Return counts and SHA-256 sums of the answers of language models that topics carry; empty without any."""
+    facts = (topic.metadata.get(NAME) for topic in topics.values() if topic.metadata)
+    return joined(fact for listed in facts if isinstance(listed, (list, tuple)) for fact in listed if _is_fact(fact))
+
+
+def joined(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Join the facts of several answers: counts are added, sums and models are listed once."""
+    sums: dict[str, None] = {}
+    models: dict[str, None] = {}
+    counts = dict.fromkeys(COUNTED, 0)
+    for fact in facts:
+        sums |= dict.fromkeys(fact["sums"])
+        models |= dict.fromkeys(fact["models"])
+        for name in COUNTED:
+            counts[name] += fact.get(name, 0)
+    return {"models": list(models), **counts, "sums": list(sums)} if sums else {}
+
+
+def sums_of(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the sums of all answers behind a run, also of runs that it was fused from, in ascending order."""
+    return sorted({value for facts in _facts(provenance) for value in facts["sums"]})
+
+
+def _facts(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        if _is_fact(value.get(NAME)):
+            yield value[NAME]
+        for inner in value.values():
+            yield from _facts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _facts(inner)
+
+
+def _is_fact(value: Any) -> bool:
+    return isinstance(value, Mapping) and {"models", "sums"} <= value.keys()

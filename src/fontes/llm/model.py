@@ -1,0 +1,344 @@
+"""`Model`: the one door to language models, which keeps every answer, replays it, and counts tokens."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
+from ..core.part import Part
+from ..core.progress import Progress, ProgressCallback, silent
+from ..core.strings import encodable
+from ..core.threads import pool_of
+from ..core.work import resources
+from ..neural.models.base import check_fields
+from ..neural.models.compute import PRECISIONS
+from .answers import AnswerFile, Kept, Request, now, sum_of
+from .service import TOP, Reply, Service, UnsettledError, service, variables
+
+if TYPE_CHECKING:
+    from .local import Decoder
+
+logger = logging.getLogger("fontes.llm")
+T = TypeVar("T")
+
+LOCAL = "local:"
+MESSAGE = 16  # tokens that a chat template adds to a message at most, and to a prompt
+LIMITS = ("max_tokens", "max_completion_tokens")  # parameters that limit the answer
+FAST = 10  # progress reports a second, at most
+
+
+@dataclass(frozen=True)
+class Model(Part, name="llm"):
+    """A language model: of a service that speaks the OpenAI-compatible protocol, or a decoder that transformers runs here.
+
+    Every answer is kept in `answers.sqlite` of the user's cache folder, under the SHA-256 of service, model, parameters, sample
+    and prompt, and is never asked for again. `work(replay=True)` uses kept answers alone, and `work(tokens=…)` limits the
+    tokens of new ones.
+
+    Address and key of a service come from the environment: of the service "openai" from OPENAI_BASE_URL and OPENAI_API_KEY, of
+    another one from variables that begin with its name in capitals. Known addresses are those of "openai", and of "ollama",
+    "vllm" and "llamacpp" on this machine.
+
+    Args:
+        name_or_path: Name of the model at the service; or "local:" and a folder, or a name on the Hugging Face hub.
+        service: Name of the service, in small letters.
+        parameters: Further parameters of the protocol for each request, such as {"reasoning_effort": "low"}; None takes one
+            away, such as {"temperature": None}. Not for a local model.
+        seed: Seed of the samples of a local model.
+        at_once: Number of requests to the service at a time.
+        timeout: Seconds to wait for an answer of the service.
+        retries: Number of further tries of a request that fails in passing: the limit of a rate, a failure of the server.
+        batch_size: Number of prompts of the greatest length that a local model reads at once; None: what is quick.
+        precision: Precision of a local model, as of `SentenceEncoder`.
+        device: Device of a local model; None takes a GPU if there is one.
+    """
+
+    name_or_path: str
+    service: str = "openai"
+    parameters: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    seed: int = field(default=0, kw_only=True, metadata={"least": 0})
+    at_once: int = field(default=8, repr=False, kw_only=True, metadata={"least": 1})
+    timeout: float = field(default=120.0, repr=False, kw_only=True)
+    retries: int = field(default=6, repr=False, kw_only=True, metadata={"least": 0})
+    batch_size: int | None = field(default=None, repr=False, kw_only=True, metadata={"least": 1})
+    precision: str = field(default="auto", kw_only=True, metadata={"choices": PRECISIONS})
+    device: str | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs on this machine."""
+        return self.name_or_path.startswith(LOCAL)
+
+    @property
+    def fingerprint(self) -> str:
+        """Sum of the weights of a local model; service and name of another."""
+        return " ".join(self._identity)
+
+    def key(self) -> str | None:
+        settings = (dict(self.parameters), self.seed, self.precision if self.is_local else "")
+        return f"{type(self).__module__}.{type(self).__qualname__}({self.fingerprint}, {settings})"
+
+    def check(self) -> None:
+        if not isinstance(self.name_or_path, str) or not self.name_or_path.removeprefix(LOCAL).strip():
+            raise ParameterError(
+                f"a model is named by a text, such as 'gpt-4o-mini' or 'local:FOLDER', not {self.name_or_path!r}"
+            )
+        check_fields(self)
+        variables(self.service)
+        if not isinstance(self.timeout, Real) or not 0 < self.timeout < math.inf:
+            raise ParameterError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
+        if self.is_local and (self.parameters or self.service != "openai"):
+            raise ParameterError("service and parameters are of a model at a service, not of a local one")
+        super().check()
+
+    def check_needs(self) -> None:
+        if self.is_local:
+            self._decoder.check_needs()
+        elif find_spec("openai") is None and not resources().replay:
+            raise MissingExtraError.of("openai", "llm", f"the model {self.name_or_path}")
+
+    def ask(self, requests: Sequence[Request], progress: ProgressCallback = silent) -> list[Kept]:
+        """Return the answer to each request: those that are kept, and new ones, each of which is kept as soon as it arrives.
+
+        Args:
+            requests: The requests; equal ones are asked once.
+            progress: Called with the number of answers, and the tokens used.
+
+        Raises:
+            InputError: Answers are missing within `work(replay=True)`, or they cannot be kept.
+            FontesError: The service refuses or fails, or the budget of tokens is used up; what arrived before is kept.
+        """
+        self.check()
+        file = AnswerFile()
+        clean = [_encodable(request) for request in requests]
+        sums = [self.sum(request) for request in clean]
+        by_sum = dict(zip(sums, clean, strict=True))
+        answers = file.read(by_sum)
+        missing = [one for one in by_sum if one not in answers]
+        if missing and resources().replay:
+            raise InputError(
+                f"{len(missing):,} of {len(by_sum):,} answers of {self!r} are not kept, and a replay asks no model; run it "
+                "once without replay, or get the answers: fontes llm import PACK"
+            )
+        if missing:
+            asking = _Asking(self, file, {one: by_sum[one] for one in missing}, len(by_sum), progress)
+            asking.of_decoder() if self.is_local else asking.of_service()
+            answers |= asking.answers
+        return [answers[one] for one in sums]
+
+    def sum(self, request: Request) -> str:
+        """Return the SHA-256 under which the answer to a request is kept."""
+        service, model = self._identity
+        return sum_of(service, model, self.parameters_of(request), request.sample, request.messages)
+
+    def parameters_of(self, request: Request) -> dict[str, Any]:
+        """Return the parameters of a request; for a service those of the protocol."""
+        if self.is_local:
+            own: dict[str, Any] = {"precision": self.precision}
+            if request.choices:
+                return {**own, "choices": list(request.choices)}
+            sampling = {"temperature": request.temperature, "seed": self.seed} if request.temperature > 0 else {}
+            return {**own, "max_tokens": request.max_tokens, **sampling}
+        usual: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        if request.choices:
+            usual = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": TOP}
+        return {name: value for name, value in {**usual, **self.parameters}.items() if value is not None}
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        from .local import Decoder
+
+        folder = self.name_or_path.removeprefix(LOCAL)
+        return Decoder(folder, batch_size=self.batch_size, precision=self.precision, device=self.device)
+
+    @property
+    def _identity(self) -> tuple[str, str]:
+        return ("local", self._decoder.fingerprint) if self.is_local else (self.service, self.name_or_path)
+
+
+class _Asking:
+    """One call of `Model.ask`: requests by the sums of their answers, and what has arrived."""
+
+    def __init__(
+        self, model: Model, file: AnswerFile, requests: Mapping[str, Request], total: int, progress: ProgressCallback
+    ) -> None:
+        self._model, self._file, self._requests, self._progress = model, file, requests, progress
+        self._service, self._name = model._identity
+        self._budget = resources().budget
+        self._total, self._before = total, total - len(requests)
+        self._start, self._reported, self._tokens = time.perf_counter(), 0.0, 0
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._unwritten: dict[str, Kept] = {}
+        self.answers: dict[str, Kept] = {}
+
+    def of_service(self) -> None:
+        """Ask the service, several requests at a time; the first error ends it once the calls in progress are done."""
+        client = service(self._service, self._name, self._model.timeout, self._model.retries)
+        stopped = threading.Event()
+        with pool_of(min(self._model.at_once, len(self._requests))) as pool:
+            calls = [pool.submit(self._call, client, one, stopped) for one in self._requests]
+            try:
+                done, _ = wait(calls, return_when=FIRST_EXCEPTION)
+            finally:
+                stopped.set()
+                for call in calls:
+                    call.cancel()
+        for call in calls:
+            if call in done:
+                call.result()
+
+    def of_decoder(self) -> None:
+        """Ask the decoder on this machine."""
+        sums, requests = list(self._requests), list(self._requests.values())
+        reserved: dict[int, int] = {}
+
+        def admit(numbers: Sequence[int], tokens: Sequence[int]) -> None:
+            new = {n: most for n, most in zip(numbers, tokens, strict=True) if n not in reserved}
+            self._reserve(sum(new.values()))
+            reserved.update(new)
+
+        def keep(numbers: Sequence[int], replies: Sequence[Reply]) -> None:
+            self._keep({sums[n]: (reply, reserved.pop(n)) for n, reply in zip(numbers, replies, strict=True)})
+
+        try:
+            self._model._decoder.answer(requests, [int(one[:15], 16) for one in sums], keep, admit, silent)
+        finally:
+            self._settle(sum(reserved.values()), 0)
+
+    def _call(self, client: Service, one: str, stopped: threading.Event) -> None:
+        request = self._requests[one]
+        parameters = self._model.parameters_of(request)
+        most = self._most(request, parameters)
+        self._reserve(most)
+        try:
+            reply = client.ask(request, parameters, stopped)
+        except FontesError as error:
+            self._settle(most, most if isinstance(error, UnsettledError) else 0)
+            raise
+        except BaseException:
+            self._settle(most, most)
+            raise
+        self._keep({one: (reply, most)})
+
+    def _most(self, request: Request, parameters: Mapping[str, Any]) -> int:
+        """The most tokens that a call may use: a token has one byte at least."""
+        answer = next((parameters[name] for name in LIMITS if name in parameters), None)
+        if answer is None:
+            if self._budget is not None:
+                raise ParameterError("a budget of tokens needs a limit of the answer: the parameter max_tokens is taken away")
+            return 0
+        return sum(len(text.encode()) + MESSAGE for _, text in request.messages) + MESSAGE + int(answer)
+
+    def _reserve(self, tokens: int) -> None:
+        if self._budget is not None and not self._budget.reserve(tokens):
+            left = self._budget.limit - self._budget.spent
+            raise FontesError(
+                f"the budget of {self._budget.limit:,} tokens leaves {left:,}, and a call may take {tokens:,}: "
+                f"{len(self.answers):,} answers arrived and are kept; go on with another budget"
+            )
+
+    def _settle(self, reserved: int, used: int) -> None:
+        if self._budget is not None:
+            self._budget.settle(reserved, used)
+
+    def _keep(self, replies: Mapping[str, tuple[Reply, int]]) -> None:
+        """Keep answers on disk, count their tokens, and report progress."""
+        for reply, most in replies.values():
+            self._settle(most, most if reply.tokens is None else sum(reply.tokens))
+        arrived = {one: self._kept(self._requests[one], reply) for one, (reply, _) in replies.items()}
+        with self._lock:
+            self._unwritten |= arrived
+        with self._writing:  # what arrives while another thread writes is written together
+            with self._lock:
+                together, self._unwritten = self._unwritten, {}
+            self._file.write(together.values())
+        for one, (reply, _) in replies.items():
+            logger.debug("%s was asked:\n%s\nand answered:\n%s", self._name, _shown(self._requests[one]), reply.text)
+        with self._lock:
+            self.answers |= arrived
+            self._tokens += sum(sum(reply.tokens or ()) for reply, _ in replies.values())
+            done, seconds = len(self.answers), time.perf_counter() - self._start
+            if done < len(self._requests) and seconds - self._reported < 1 / FAST:
+                return
+            self._reported = seconds
+            note = f"{self._tokens:,} tokens, {self._tokens / max(seconds, 1e-9):,.0f} a second"
+            self._progress(
+                Progress("asking", self._before + done, self._total, seconds, "answers", before=self._before, note=note)
+            )
+
+    def _kept(self, request: Request, reply: Reply) -> Kept:
+        prompt, completion = reply.tokens or (0, 0)
+        return Kept(
+            service=self._service,
+            model=self._name,
+            parameters=self._model.parameters_of(request),
+            sample=request.sample,
+            messages=request.messages,
+            text=reply.text,
+            finish=reply.finish,
+            choices=dict(reply.choices or {}),
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            time=now(),
+        )
+
+
+Dialogue = Generator[Request, Kept, T]
+
+
+def together(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressCallback = silent) -> list[T]:
+    """Run generators that yield requests and receive their answers; those that wait at a time are asked together.
+
+    Args:
+        model: The model.
+        dialogues: Generators that yield a `Request`, receive a `Kept`, and return a result.
+        progress: Called with the number of finished generators.
+
+    Returns:
+        The result of each.
+    """
+    results: dict[int, T] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(dialogues)))
+    start = time.perf_counter()
+    while answers:
+        waiting: dict[int, Request] = {}
+        for number, answer in answers.items():
+            try:
+                waiting[number] = dialogues[number].send(answer)
+            except StopIteration as ended:
+                results[number] = ended.value
+        within = _within(progress, len(results), len(dialogues), start)
+        answers = dict(zip(waiting, model.ask(list(waiting.values()), within), strict=True))
+    return [results[number] for number in range(len(dialogues))]
+
+
+def _within(progress: ProgressCallback, done: int, total: int, start: float) -> ProgressCallback:
+    def report(part: Progress) -> None:
+        progress(
+            Progress("asking", done, total, time.perf_counter() - start, "topics", note=f"{part.done:,} answers, {part.note}")
+        )
+
+    return report
+
+
+def _encodable(request: Request) -> Request:
+    messages = tuple((role, encodable(text)) for role, text in request.messages)
+    return request if messages == request.messages else Request(messages, *_rest(request))
+
+
+def _rest(request: Request) -> tuple[int, float, int, tuple[str, ...]]:
+    return request.max_tokens, request.temperature, request.sample, request.choices
+
+
+def _shown(request: Request) -> str:
+    return "\n".join(f"[{role}] {text}" for role, text in request.messages)

@@ -1,0 +1,254 @@
+"""Queries by language models: questions that stand alone, hypothetical passages, keywords, simpler questions."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import ClassVar
+
+from ..core.checks import check_whole
+from ..core.errors import ParameterError
+from ..core.parameters import tuned
+from ..core.progress import ProgressCallback
+from ..core.run import Run
+from ..core.stage import Stage
+from ..core.values import Topic, Topics
+from ..fusion import fuse
+from ..neural.dense.dense import HYPOTHETICAL
+from ..rewrite.turns import earlier, utterance
+from .answers import Kept, Request
+from .base import Asking, fact, noted
+from .prompts import plain_passage
+
+LABEL = re.compile(r"(?:rewrite|rewritten question|passage|question|query)\s*:\s*", re.IGNORECASE)
+ITEM = re.compile(r"\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
+LINE = 300  # characters of a keyword or a question that are kept
+QUOTES = {'"': '"', "“": "”", "'": "'"}
+
+
+@dataclass(frozen=True)
+class LlmTopics(Asking, Stage[Topics, Topics]):
+    """Base of stages that make a query of what a model answers.
+
+    An empty answer leaves a query as it is, and is counted as repaired.
+    """
+
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+        self.check()
+        requests = {topic.id: self.requests(topic) for topic in topics.values()}
+        answers = iter(self.llm.ask([request for own in requests.values() for request in own], progress))
+        own = {topic_id: list(islice(answers, len(some))) for topic_id, some in requests.items()}
+        return Topics(self._rewritten(topic, own[topic.id]) for topic in topics.values())
+
+    @abstractmethod
+    def requests(self, topic: Topic) -> list[Request]:
+        """Return what the model is asked for a topic; nothing leaves it as it is."""
+
+    @abstractmethod
+    def query(self, topic: Topic, texts: Sequence[str]) -> str:
+        """Return the new query from the texts of the answers that are not empty, one at least."""
+
+    def _metadata(self, topic: Topic, texts: Sequence[str]) -> dict[str, object]:
+        return {}
+
+    def _rewritten(self, topic: Topic, answers: Sequence[Kept]) -> Topic:
+        if not answers:
+            return topic
+        texts = [text for one in answers if (text := one.said)]
+        query = self.query(topic, texts) if texts else ""
+        note = fact(self.llm, answers, repaired=len(answers) - len(texts) if query else len(answers))
+        changes = {"weights": None, "query": None, "origin": topic, "metadata": self._metadata(topic, texts) if query else {}}
+        return noted(topic, note, text=query or self._unchanged(topic), **changes)
+
+    def _unchanged(self, topic: Topic) -> str:
+        return topic.text
+
+
+@dataclass(frozen=True)
+class LlmRewrite(LlmTopics, name="llm_rewrite"):
+    """Rewrites the last turn of a conversation into a question that stands alone (Ye et al., Findings of EMNLP 2023).
+
+    Topics without turns stay as they are. Of an answer of several lines the first counts; an empty one leaves what was typed.
+
+    Args:
+        answers: Number of turns before the current one whose answers the model reads.
+        words: Number of words of an answer that it reads.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("query", "context")
+
+    prompt: str = field(default="rewrite", kw_only=True)
+    answers: int = field(default=3, metadata={"least": 0})
+    words: int = field(default=100, metadata={"least": 1})
+
+    def requests(self, topic: Topic) -> list[Request]:
+        if not utterance(topic).strip() or not topic.turns:
+            return []
+        return [self.request(self._prompt.messages(query=utterance(topic), context=self._context(topic)))]
+
+    def query(self, topic: Topic, texts: Sequence[str]) -> str:
+        return _one_line(texts[0])
+
+    def _unchanged(self, topic: Topic) -> str:
+        return utterance(topic)
+
+    def _context(self, topic: Topic) -> str:
+        before = earlier(topic)
+        lines = []
+        for number, turn in enumerate(before):
+            lines.append(f"Q: {turn.text.strip()}")
+            if number >= len(before) - self.answers and turn.answer.strip():
+                lines.append(f"A: {plain_passage(turn.answer, self.words)}")
+        return "\n".join(lines) or "(none)"
+
+
+@dataclass(frozen=True)
+class Hyde(LlmTopics, name="hyde"):
+    """Makes hypothetical documents: passages that would answer the query (HyDE; Gao et al., ACL 2023).
+
+    `dense` searches with the mean of the vectors of the passages, encoded as documents, and of the query. For other stages the
+    text of the topic is the query followed by the passages.
+
+    Args:
+        k: Number of passages; the paper samples 8.
+        temperature: Of the samples.
+    """
+
+    prompt: str = field(default="hyde", kw_only=True)
+    k: int = field(default=8, metadata={"least": 1})
+    temperature: float = 0.7
+
+    def requests(self, topic: Topic) -> list[Request]:
+        if not topic.text.strip():
+            return []
+        messages = self._prompt.messages(query=topic.text)
+        return [self.request(messages, temperature=self.temperature, sample=number) for number in range(self.k)]
+
+    def query(self, topic: Topic, texts: Sequence[str]) -> str:
+        return " ".join([topic.text, *map(_unlabelled, texts)])
+
+    def check(self) -> None:
+        if (
+            isinstance(self.temperature, bool)
+            or not isinstance(self.temperature, (int, float))
+            or not 0 <= self.temperature <= 2
+        ):
+            raise ParameterError(f"temperature is a number from 0 to 2, not {self.temperature!r}")
+        super().check()
+
+    def _metadata(self, topic: Topic, texts: Sequence[str]) -> dict[str, object]:
+        return {HYPOTHETICAL: {"query": topic.text, "passages": list(map(_unlabelled, texts))}}
+
+
+@dataclass(frozen=True)
+class Query2Doc(LlmTopics, name="query2doc"):
+    """Adds a passage that would answer the query to it (query2doc; Wang et al., EMNLP 2023).
+
+    The query is repeated, so that each of its terms counts as often more than one of the passage: equation 1 of the paper.
+
+    Args:
+        repeat: How often the query stands before the passage: 5 for lexical stages, as in the paper, 1 for dense ones.
+    """
+
+    prompt: str = field(default="query2doc", kw_only=True)
+    repeat: int = tuned(5, (1, 10), (1, 1000))
+
+    def requests(self, topic: Topic) -> list[Request]:
+        return [self.request(self._prompt.messages(query=topic.text))] if topic.text.strip() else []
+
+    def query(self, topic: Topic, texts: Sequence[str]) -> str:
+        return " ".join([*[topic.text] * self.repeat, _unlabelled(texts[0])])
+
+    def check(self) -> None:
+        check_whole("repeat", self.repeat)
+        super().check()
+
+
+@dataclass(frozen=True)
+class LlmKeywords(LlmTopics, name="llm_keywords"):
+    """Makes keywords for the causes of an event of a query and its narrative, as `causal_keywords` does without a model.
+
+    Topics without a narrative stay as they are.
+
+    Args:
+        n: Number of keywords or phrases, at most.
+        title: Whether the query stands before them.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("narrative", "query", "count")
+
+    prompt: str = field(default="keywords", kw_only=True)
+    n: int = field(default=15, metadata={"least": 1})
+    title: bool = True
+
+    def requests(self, topic: Topic) -> list[Request]:
+        if not topic.narrative.strip():
+            return []
+        return [self.request(self._prompt.messages(query=topic.text, narrative=topic.narrative.strip(), count=self.n))]
+
+    def query(self, topic: Topic, texts: Sequence[str]) -> str:
+        keywords = _lines(texts[0].replace(",", "\n"), self.n)
+        return " ".join([*([topic.text] if self.title else []), *keywords]) if keywords else ""
+
+
+@dataclass(frozen=True)
+class Subquestions(Asking, Stage[Topics, Run], name="subquestions"):
+    """Searches with a query and with simpler questions that a model makes of it, and fuses the runs.
+
+    The runs are fused by reciprocal ranks (Cormack et al., SIGIR 2009); the query itself is one of them.
+
+    Args:
+        retriever: Searches for each question.
+        n: Number of simpler questions, at most.
+        k: Constant of the fusion, as of `fuse`.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("query", "count")
+
+    retriever: Stage[Topics, Run] = field()
+    prompt: str = field(default="subquestions", kw_only=True)
+    n: int = field(default=3, metadata={"least": 1})
+    k: float = 60
+
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+        self.check()
+        texts = [topic for topic in topics.values() if topic.text.strip()]
+        requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in texts]
+        answers = dict(zip((topic.id for topic in texts), self.llm.ask(requests, progress), strict=True))
+        questions = {topic_id: _lines(answer.said, self.n) for topic_id, answer in answers.items()}
+        runs = [self.retriever(topics, progress=progress)]
+        for number in range(self.n):
+            own = (topic for topic in texts if number < len(questions[topic.id]))
+            some = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in own)
+            if some:
+                runs.append(self.retriever(some, progress=progress))
+        fused = fuse(*runs, k=self.k) if len(runs) > 1 else runs[0]
+        notes = {one: fact(self.llm, [answer], repaired=int(not questions[one])) for one, answer in answers.items()}
+        with_notes = (noted(t, notes[t.id]) if t.id in notes else t for t in fused.topics.values())
+        return fused.with_(topics=Topics(with_notes), documents=runs[0].documents)
+
+    def check(self) -> None:
+        if not isinstance(self.retriever, Stage):
+            raise ParameterError(f"subquestions takes a stage that searches, such as bm25(), not {self.retriever!r}")
+        self.retriever.require(Topics, Run, "subquestions")
+        super().check()
+
+
+def _unlabelled(text: str) -> str:
+    return " ".join(LABEL.sub("", text, count=1).split() if LABEL.match(text) else text.split())
+
+
+def _one_line(text: str) -> str:
+    """First line with a text, without a label and quotes around it."""
+    lines = (LABEL.sub("", line.strip(), count=1) if LABEL.match(line.strip()) else line.strip() for line in text.splitlines())
+    line = next(filter(None, lines), "")
+    return line[1:-1].strip() if len(line) > 2 and QUOTES.get(line[0]) == line[-1] else line
+
+
+def _lines(text: str, count: int) -> list[str]:
+    """The first different lines of a list, without bullets and numbers."""
+    lines = (ITEM.sub("", line, count=1) if ITEM.match(line) else line for line in text.splitlines())
+    return list(dict.fromkeys(short for line in lines if (short := " ".join(line.split())[:LINE])))[:count]

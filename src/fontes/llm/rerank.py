@@ -1,0 +1,349 @@
+"""Rerankers by language models: listwise by windows, pointwise by log-probabilities, setwise by a heap.
+
+An answer orders the documents that were in the prompt, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, ParameterError
+from ..core.progress import ProgressCallback, silent
+from ..core.run import Run
+from ..core.stage import Stage
+from ..core.values import Doc, Explanation, Topic, Topics, text_of
+from ..passages.reranker import Reranker
+from .answers import Kept, Request
+from .base import Asking, explained, fact, facts_of, noted
+from .model import Dialogue, together
+from .prompts import LABELS, Prompt, plain_passage
+
+BRACKETED = re.compile(r"\[(\d+)\]")
+NUMBER = re.compile(r"\d+")
+DIGITS = 6  # of an identifier, at most
+PASSAGE = re.compile(r"\bpassage\W*([A-Z])\b", re.IGNORECASE)
+LETTER = re.compile(r"(?<!\w)([A-Z])(?!\w)")
+UNDECIDED = math.log(0.5)
+
+
+@dataclass
+class Ordering:
+    """How the documents of a topic were ordered.
+
+    Args:
+        order: Places in the run of the documents, best first.
+        steps: What was asked, with the places of the documents in the prompt, and the answer.
+        repaired: Answers that were no order of all documents asked for.
+        unknown: Identifiers in answers of no document in the prompt.
+        missing: Documents that an answer left out.
+    """
+
+    order: list[int]
+    steps: list[tuple[Request, list[int], Kept]] = field(default_factory=list)
+    repaired: int = 0
+    unknown: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class LlmReranker(Asking, Stage[Run, Run]):
+    """Base of rerankers that order documents by comparing several in a prompt.
+
+    All documents of the run are ordered, so put `% 100` before. The new scores are n for the first of n documents, down to 1.
+    The query is the topic's text; a document is its title and text, cut to `words`.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("passage", "query", "count", "number", "label")
+
+    words: int = field(default=300, kw_only=True, metadata={"least": 1})
+
+    @abstractmethod
+    def ordering(self, query: str, passages: Sequence[str]) -> Dialogue[Ordering]:
+        """Yield what is asked, receive the answers, and return the order of the passages."""
+
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+        self.check()
+        rows = [slice(first, last) for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True)]
+        topics = list(run.topics.values())
+        orderings = together(
+            self.llm, [self._dialogue(run, topic, own) for topic, own in zip(topics, rows, strict=True)], progress
+        )
+        scores = np.empty(run.rows, dtype=np.float32)
+        for own, one in zip(rows, orderings, strict=True):
+            scores[own.start + np.array(one.order, dtype=np.intp)] = np.arange(len(one.order), 0, -1)
+        notes = [
+            fact(
+                self.llm,
+                [answer for _, _, answer in one.steps],
+                repaired=one.repaired,
+                unknown=one.unknown,
+                missing=one.missing,
+            )
+            for one in orderings
+        ]
+        with_notes = (noted(t, note) if note["sums"] else t for t, note in zip(topics, notes, strict=True))
+        return run.with_scores(scores).with_(topics=Topics(with_notes))
+
+    def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
+        """Explain the place of a document: each prompt that it was in, with the answer. Kept answers are used."""
+        at = list(run.topics).index(topic_id)
+        own = slice(int(run.bounds[at]), int(run.bounds[at + 1]))
+        ids = [run.ids[int(code)] for code in run.codes[own]]
+        if doc_id not in ids:
+            return Explanation(0.0, f"{doc_id} is not in the run that is reranked")
+        (one,) = together(self.llm, [self._dialogue(run, run.topics[topic_id], own)])
+        place = ids.index(doc_id)
+        parts = tuple(
+            explained(request, answer, places.index(place) + 1, f"its place among the {len(places)} documents of a prompt")
+            for request, places, answer in one.steps
+            if place in places
+        )
+        score = len(ids) - one.order.index(place)
+        return Explanation(
+            float(score), f"{self!r}: from place {place + 1} to {one.order.index(place) + 1} of {len(ids)}", parts
+        )
+
+    def _dialogue(self, run: Run, topic: Topic, rows: slice) -> Dialogue[Ordering]:
+        ids = run.ids.take(run.codes[rows])
+        if len(ids) < 2:
+            return (yield from _unchanged(len(ids)))
+        check_text(topic)
+        passages = [plain_passage(text_of(doc), self.words) for doc in run.documents_for(type(self).__name__).docs(ids)]
+        return (yield from self.ordering(topic.text, passages))
+
+
+@dataclass(frozen=True)
+class LlmListwise(LlmReranker, name="llm_listwise"):
+    """Orders the documents of a window by one answer, windows from the last to the first (RankGPT; Sun et al., EMNLP 2023).
+
+    Windows overlap, so that a document may rise through several. What is no order is repaired: identifiers of no document in
+    the window are dropped, and documents that are left out follow in their old order; the run's provenance counts both.
+
+    Args:
+        window: Number of documents of a window.
+        step: Number of documents by which the next window begins earlier.
+        words: Number of words of a document.
+    """
+
+    prompt: str = field(default="rankgpt", kw_only=True)
+    window: int = field(default=20, metadata={"least": 2})
+    step: int = field(default=10, metadata={"least": 1})
+
+    def check(self) -> None:
+        super().check()
+        if self.step > self.window:
+            raise ParameterError(f"step is {self.step}, which leaves documents out of windows of {self.window}")
+
+    def ordering(self, query: str, passages: Sequence[str]) -> Dialogue[Ordering]:
+        result, prompt = Ordering(list(range(len(passages)))), self._prompt
+        end = len(passages)
+        while end > 0:
+            start = max(0, end - self.window)
+            places = result.order[start:end]
+            messages = prompt.messages([passages[place] for place in places], query=query, count=len(places))
+            request = self.request(messages)
+            answer = yield request
+            order, unknown, missing = permutation(answer.said, len(places))
+            result.steps.append((request, places, answer))
+            result.order[start:end] = [places[number] for number in order]
+            result.repaired += bool(unknown or missing)
+            result.unknown += unknown
+            result.missing += missing
+            end = 0 if start == 0 else end - self.step
+        return result
+
+
+@dataclass(frozen=True)
+class LlmSetwise(LlmReranker, name="llm_setwise"):
+    """Sorts the best documents to the top by a heap, whose nodes a model compares (setwise; Zhuang et al., SIGIR 2024).
+
+    A prompt has a document and its children in the heap; the answer names the most relevant. One that names none of them leaves
+    the first, and is counted as repaired. Documents beyond `k` keep their order.
+
+    Args:
+        k: Number of documents that are sorted to the top.
+        children: Children of a node; a prompt has one document more.
+        words: Number of words of a document.
+    """
+
+    prompt: str = field(default="setwise", kw_only=True)
+    max_tokens: int = field(default=16, kw_only=True, metadata={"least": 1})
+    k: int = field(default=10, metadata={"least": 1})
+    children: int = field(default=3, metadata={"least": 2})
+    words: int = field(default=100, kw_only=True, metadata={"least": 1})
+
+    def check(self) -> None:
+        super().check()
+        if self.children >= len(LABELS):
+            raise ParameterError(f"children is {self.children}; a prompt labels {len(LABELS)} documents by letters")
+
+    def ordering(self, query: str, passages: Sequence[str]) -> Dialogue[Ordering]:
+        result = Ordering([])
+        heap, best = list(range(len(passages))), list[int]()
+        for node in range(len(heap) // self.children, -1, -1):
+            yield from self._sift(query, passages, heap, node, result)
+        while len(best) < min(self.k, len(passages)):
+            best.append(heap[0])
+            last = heap.pop()
+            if heap:
+                heap[0] = last
+                if len(best) < self.k:
+                    yield from self._sift(query, passages, heap, 0, result)
+        result.order = [*best, *(place for place in range(len(passages)) if place not in set(best))]
+        return result
+
+    def _sift(self, query: str, passages: Sequence[str], heap: list[int], node: int, result: Ordering) -> Dialogue[None]:
+        """Let a node sink to its place."""
+        while (first := self.children * node + 1) < len(heap):
+            nodes = [node, *range(first, min(first + self.children, len(heap)))]
+            places = [heap[one] for one in nodes]
+            messages = self._prompt.messages([passages[place] for place in places], query=query, count=len(places))
+            request = self.request(messages)
+            answer = yield request
+            result.steps.append((request, places, answer))
+            label, unknown = choice(answer.said, len(places))
+            result.repaired += label is None
+            result.unknown += unknown
+            largest = nodes[label or 0]
+            if largest == node:
+                return
+            heap[node], heap[largest] = heap[largest], heap[node]
+            node = largest
+
+
+@dataclass(frozen=True)
+class LlmPointwise(Asking, Reranker, name="llm_pointwise"):
+    """Scores each document by the probability that a model says "yes", not "no", as its first token.
+
+    The score is the log-probability of the first of the prompt's two answers against the second, 0 or less. Where a service
+    does not give the log-probability of either, the score is that of one half, and the answer is counted as repaired.
+
+    Args:
+        prompt: "yes_no", "qwen3_reranker", which also suits models of this name, or the path of a file of one's own.
+        words: Number of words of a document.
+        cache: As `Reranker` has it; answers are kept in any case.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("passage", "query")
+    chooses: ClassVar[bool] = True
+
+    prompt: str = field(default="yes_no", kw_only=True)
+    words: int = field(default=300, kw_only=True, metadata={"least": 1})
+
+    @property
+    def fingerprint(self) -> str:
+        return self.key() or ""
+
+    def key(self) -> str | None:
+        return Asking.key(self)
+
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+        scores, facts, notes = self._answered(run, progress)
+        rescored = run.with_scores(scores, {**run.provenance, "reranked": facts})
+        with_notes = (noted(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
+        return rescored.with_(topics=Topics(with_notes))
+
+    def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        scores, facts, notes = self._answered(run, progress)
+        return scores, {**facts, **facts_of(notes)}
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        prompt = self._prompt
+        answers = self.llm.ask([self._request(prompt, query, text) for query, text in pairs], progress)
+        return np.array([self._score(answer, prompt.choices)[0] for answer in answers], dtype=np.float32)
+
+    def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
+        """Explain the score of a document, given as `index.doc(id)`, by what was sent and answered."""
+        if not isinstance(doc_id, Doc):
+            raise InputError("llm_pointwise explains the score of a document, not of an id: give index.doc(id)")
+        request = self._request(self._prompt, query.text if isinstance(query, Topic) else query, text_of(doc_id))
+        (answer,) = self.llm.ask([request])
+        return explained(
+            request, answer, self._score(answer, request.choices)[0], f"{self!r}: log-probability of {self._prompt.choices[0]}"
+        )
+
+    def _answered(
+        self, run: Run, progress: ProgressCallback
+    ) -> tuple[NDArray[np.float32], dict[str, Any], list[dict[str, Any]]]:
+        """Scores of all rows, facts for the provenance, and notes for each topic."""
+        self.check()
+        documents, topics, prompt = run.documents_for(type(self).__name__), list(run.topics.values()), self._prompt
+        requests = []
+        for topic, first, last in zip(topics, run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True):
+            if last > first:
+                check_text(topic)
+                docs = documents.docs(run.ids.take(run.codes[first:last]))
+                requests += [self._request(prompt, topic.text, text_of(doc)) for doc in docs]
+        answers = self.llm.ask(requests, progress)
+        scored = [self._score(answer, prompt.choices) for answer in answers]
+        notes = [
+            fact(self.llm, answers[first:last], repaired=sum(repaired for _, repaired in scored[first:last]))
+            for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True)
+        ]
+        scores = np.array([score for score, _ in scored], dtype=np.float32)
+        return scores, {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0}, notes
+
+    def _request(self, prompt: Prompt, query: str, text: str) -> Request:
+        return self.request(prompt.messages([plain_passage(text, self.words)], query=query), choices=prompt.choices)
+
+    @staticmethod
+    def _score(answer: Kept, words: Sequence[str]) -> tuple[float, bool]:
+        """Score of an answer, and whether it gave none."""
+        yes, no = (answer.choices.get(word) for word in words)
+        if yes is None or no is None:
+            return UNDECIDED, True
+        return float(-np.logaddexp(0.0, no - yes)), False
+
+
+def permutation(text: str, count: int) -> tuple[list[int], int, int]:
+    """Return the order of documents that an answer gives, such as "[2] > [1]", repaired.
+
+    Args:
+        text: The answer.
+        count: Number of documents, whose identifiers count from 1.
+
+    Returns:
+        All numbers from 0 to count - 1, those in the answer first; how many identifiers were of no document; and how many
+        documents the answer left out.
+    """
+    named = BRACKETED.findall(text) or NUMBER.findall(text)
+    numbers = [int(one) - 1 if len(one) <= DIGITS else -1 for one in named]
+    known = list(dict.fromkeys(number for number in numbers if 0 <= number < count))
+    rest = [number for number in range(count) if number not in set(known)]
+    return known + rest, sum(not 0 <= number < count for number in numbers), len(rest)
+
+
+def choice(text: str, count: int) -> tuple[int | None, int]:
+    """Return the number, from 0, of the label that an answer names first; None, and 1 if it names another one.
+
+    Args:
+        text: The answer, such as "B" or "Passage B".
+        count: Number of labels, from A.
+    """
+    match = PASSAGE.search(text) or LETTER.search(text.strip())
+    if match is None:
+        return None, 0
+    number = LABELS.index(match[1].upper())
+    return (number, 0) if number < count else (None, 1)
+
+
+def check_text(topic: Topic) -> None:
+    """Raise InputError for a topic without a text."""
+    if not topic.text.strip():
+        raise InputError(
+            f"topic '{topic.id}' has documents to rerank but no text; a run that was read from a file gets its topics with "
+            "read_run(path, topics)"
+        )
+
+
+def _unchanged(count: int) -> Dialogue[Ordering]:
+    return Ordering(list(range(count)))
+    yield  # makes it a generator

@@ -1,0 +1,223 @@
+"""Services that speak the OpenAI-compatible protocol: vLLM, llama.cpp, Ollama, OpenAI and others."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
+from .answers import Request
+
+logger = logging.getLogger("fontes.llm")
+
+ADDRESSES = {
+    "openai": "https://api.openai.com/v1",
+    "ollama": "http://localhost:11434/v1",
+    "vllm": "http://localhost:8000/v1",
+    "llamacpp": "http://localhost:8080/v1",
+}
+NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+HIDDEN = "[key]"
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds before another try
+PATIENCE = 600.0  # seconds; a service that wants a longer pause is an error
+TOP = 20  # tokens whose log-probabilities a service gives
+ABSENT = -20.0  # log-probability of a choice that is not among them
+PASSING = (408, 409, 425, 429)  # and 500 and above: worth another try
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a request.
+
+    Args:
+        text: The text.
+        finish: "stop", or "length" if it was cut.
+        choices: Log-probabilities of the request's choices; empty if none of them is among the answers.
+        tokens: Tokens of the prompt and of the answer; None if the service did not say.
+    """
+
+    text: str
+    finish: str = "stop"
+    choices: Mapping[str, float] | None = None
+    tokens: tuple[int, int] | None = None
+
+
+class UnsettledError(FontesError):
+    """A call that failed, after which the service may have counted tokens."""
+
+
+def variables(service: str) -> tuple[str, str]:
+    """Return the variables of the environment with the address and the key of a service.
+
+    Raises:
+        ParameterError: The name of the service is not allowed.
+    """
+    if not NAME.fullmatch(service):
+        raise ParameterError(f"a service is named by small letters, digits and _, such as openai or ollama, not {service!r}")
+    return f"{service.upper()}_BASE_URL", f"{service.upper()}_API_KEY"
+
+
+def service(name: str, model: str, timeout: float, retries: int) -> Service:
+    """Return a client of a service, as `Service` makes it; the last ones are used again."""
+    return _kept(name, model, timeout, retries, *(os.environ.get(variable) for variable in variables(name)))
+
+
+@lru_cache(8)
+def _kept(name: str, model: str, timeout: float, retries: int, *environment: str | None) -> Service:
+    return Service(name, model, timeout, retries)
+
+
+class Service:
+    """A client of a service. Address and key come from the environment alone; neither is shown, kept or logged.
+
+    Args:
+        name: Name of the service.
+        model: Name of the model there.
+        timeout: Seconds to wait for an answer.
+        retries: Number of further tries of a call that failed in passing.
+
+    Raises:
+        InputError: There is no address or no key.
+        MissingExtraError: The package openai is not installed.
+    """
+
+    def __init__(self, name: str, model: str, timeout: float, retries: int) -> None:
+        try:
+            import openai
+        except ImportError:
+            raise MissingExtraError.of("openai", "llm", f"the model {model}") from None
+        self._openai, self.name, self.model, self._retries = openai, name, model, retries
+        address, key = variables(name)
+        url = os.environ.get(address) or ADDRESSES.get(name, "")
+        self._key = os.environ.get(key, "").strip()
+        if not url:
+            raise InputError(f"the service {name} has no address: set {address} in the environment, such as https://HOST/v1")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+            raise InputError(
+                f"{address} in the environment is no address such as https://HOST/v1, without a name and a password"
+            )
+        if not self._key and url == ADDRESSES["openai"]:
+            raise InputError(f"the service {name} needs a key: set {key} in the environment")
+        self._client = openai.OpenAI(
+            api_key=self._key or "none", base_url=url, timeout=timeout, max_retries=0, organization="", project=""
+        )
+        self._resume = 0.0  # when a service that asked for a pause may be called again
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"the model {self.model} of the service {self.name}"
+
+    def ask(self, request: Request, parameters: Mapping[str, Any], stopped: threading.Event) -> Reply:
+        """Return the answer to a request, trying again after failures in passing.
+
+        Args:
+            request: The request.
+            parameters: Parameters of the protocol.
+            stopped: Ends the wait for another try when it is set.
+
+        Raises:
+            FontesError: The service refuses, or fails each time.
+        """
+        messages = [{"role": role, "content": text} for role, text in request.messages]
+        if messages[-1]["role"] == "assistant":  # what a local model's answer begins with, which few services take
+            messages.pop()
+        body = {"model": self.model, "messages": messages, **parameters}
+        problem, unsettled = "", False
+        for attempt in range(self._retries + 1):
+            self._wait(attempt, stopped)
+            try:
+                response = self._client.chat.completions.with_raw_response.create(**body)
+                return self._reply(response.http_response.content, request)
+            except self._openai.APIStatusError as error:
+                problem = f"{error.status_code} {self._hidden(_message(error))}"
+                if error.status_code not in PASSING and error.status_code < 500:
+                    raise FontesError(f"{self} refuses: {problem}") from None
+                self._pause(error.response.headers)
+            except self._openai.APITimeoutError:
+                problem, unsettled = "no answer in time", True
+            except self._openai.OpenAIError as error:
+                problem = self._hidden(f"{type(error).__name__}: {error}")
+            except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+                problem, unsettled = "what it sends is no answer of the protocol", True
+            logger.debug("%s, try %d: %s", self, attempt + 1, problem)
+        kind = UnsettledError if unsettled else FontesError
+        raise kind(f"{self} gives no answer in {self._retries + 1} tries: {problem}; the answers before it are kept")
+
+    def _reply(self, content: bytes, request: Request) -> Reply:
+        value = json.loads(content)
+        choice = value["choices"][0]
+        text = choice["message"].get("content") or ""
+        if not isinstance(text, str):
+            raise TypeError
+        usage = value.get("usage") or {}
+        counts: list[Any] = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+        counted = all(type(count) is int and 0 <= count < 1 << 40 for count in counts)
+        probabilities = _probabilities(choice, request.choices) if request.choices else None
+        finish = "length" if choice.get("finish_reason") == "length" else "stop"
+        return Reply(self._hidden(text), finish, probabilities, (counts[0], counts[1]) if counted else None)
+
+    def _wait(self, attempt: int, stopped: threading.Event) -> None:
+        """Wait before a try: with jitter after a failure, and as long as the service asked for."""
+        seconds = 0.0 if attempt == 0 else min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
+        with self._lock:
+            seconds = max(seconds, self._resume - time.monotonic())
+        if seconds > 0 and stopped.wait(seconds):
+            raise FontesError(f"{self} is not asked again: another call failed")
+
+    def _pause(self, headers: Mapping[str, str]) -> None:
+        """Let all calls wait as long as Retry-After says."""
+        seconds = _seconds(headers.get("retry-after"))
+        if seconds > PATIENCE:
+            raise FontesError(
+                f"{self} wants a pause of {seconds:,.0f} seconds; run it again then: the answers before it are kept"
+            )
+        with self._lock:
+            self._resume = max(self._resume, time.monotonic() + seconds * random.uniform(1.0, 1.1))
+
+    def _hidden(self, text: str) -> str:
+        return text.replace(self._key, HIDDEN) if self._key else text
+
+
+def _message(error: Any) -> str:
+    """The sentence of an error of the service, short."""
+    body = error.body.get("error", error.body) if isinstance(error.body, dict) else None
+    message = body.get("message") if isinstance(body, dict) else None
+    return str(message or error.response.reason_phrase or "")[:400]
+
+
+def _seconds(value: str | None) -> float:
+    """Seconds of a header Retry-After: a number, or a date."""
+    try:
+        seconds = float(value or 0)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value or "").timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return max(0.0, seconds) if math.isfinite(seconds) else 0.0
+
+
+def _probabilities(choice: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, float]:
+    """Log-probability of each word as the first token of the answer, whatever its case; empty if none is among the tokens."""
+    tokens = ((choice.get("logprobs") or {}).get("content") or [{}])[0].get("top_logprobs") or []
+    named: dict[str, float] = {}
+    for token in tokens[:TOP]:
+        word, value = str(token["token"]).strip().lower(), float(token["logprob"])
+        if word in words and math.isfinite(value):
+            named[word] = (
+                float(min(0.0, math.log(math.exp(named[word]) + math.exp(value)))) if word in named else min(0.0, value)
+            )
+    return {word: named.get(word, ABSENT) for word in words} if named else {}
