@@ -11,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.lexical import kernel
-from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, search_all, summarize
+from fontes.lexical.conjunctions import search_all
+from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, summarize
 from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
@@ -281,9 +282,9 @@ def test_a_conjunction_finds_and_sums_what_is_in_all_lists(sizes: tuple[int, ...
     query_weights = np.arange(1.0, len(own) + 1)
     lists, numbers = (bounds, fixed(docs), fixed(np.concatenate(weights))), np.arange(len(own))
     none = np.zeros(0, np.int64), lists, lists, fixed(np.zeros(0, np.bool_))
-    results = np.empty(1, np.int64), np.empty((1, k), np.int32), np.empty((1, k), np.float32), np.empty((1, 0), np.uint64)
+    results = np.empty(k, np.int32), np.empty(k, np.float32), np.empty(0, np.uint64)
     size = search_all(numbers, query_weights, numbers, *none, (order, order), k, results)
-    best, scores = results[1][0, : results[0][0]], results[2][0, : results[0][0]]
+    best, scores = results[0][:size], results[1][:size]
     shared = [doc for doc in range(documents) if all(doc in docs for docs in own)]
     sums = {
         doc: np.float32(sum(q * w[np.searchsorted(docs, doc)] for q, w, docs in zip(query_weights, weights, own, strict=True)))

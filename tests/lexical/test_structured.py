@@ -17,6 +17,7 @@ from fontes.core.query import AnyOf, Condition, Group, Phrase, Term
 from fontes.core.ranking import order_keys
 from fontes.index import Index
 from fontes.lexical import impacts
+from fontes.lexical.bm25 import VARIANTS
 from fontes.lexical.structured import StructuredQuery
 from fontes.storage.compiled import load
 from fontes.text import Analyzer
@@ -187,6 +188,32 @@ def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, neg
         assert np.array_equal(query.matches(None), docs)
         found += len(docs)
     assert found
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"lengths": "lucene"}, {"phrase_idf": "sum"}, {"k3": 2.0}, *({"variant": name} for name in VARIANTS)],
+    ids=str,
+)
+def test_a_phrase_in_the_compiled_loop_has_the_scores_of_numpy(tmp_path, parameters):
+    texts, _ = collection()
+    docs = [(f"d{n:02}", " ".join(text)) for n, text in enumerate(texts)]
+    index = Index.build(docs, tmp_path / "x", analyzer="whitespace", positions=True)
+    load()
+    bm25 = index.bm25(**parameters)
+    total = 0
+    for terms, k in itertools.product([("a", "b"), ("b", "a"), ("the", "a", "b"), ("e", "e")], [1, 5, 50]):
+        group = Group(should=(Phrase(terms, tuple(range(len(terms))), weight=1.5),))
+        query = StructuredQuery(index.state, topic(group))
+        docs, sums = query._summed(bm25.weighting, None)
+        scores = sums.astype(np.float32) + np.float32(0)
+        best = np.argsort(order_keys(scores, index.ids.rank[docs]))[::-1][:k]
+        ranking = bm25.search(topic(group), k)
+        assert ranking.ids == index.ids.take(docs[best])
+        assert [hit.score for hit in ranking] == scores[best].tolist()
+        assert ranking.total == bm25.count(topic(group)) == len(docs)
+        total += len(docs)
+    assert total
 
 
 def test_a_conjunction_with_an_unknown_term_finds_nothing(index):

@@ -264,40 +264,54 @@ def unpack_positions(
     return True, row_bounds, out[:filled]
 
 
-@kernel(steps=lambda data, offsets, spans, places, *rest: 60 * places.size)
+@kernel(steps=lambda data, offsets, bounds, firsts, terms, places, words, limits, block, docs, tf: 60 * len(terms) * len(docs))
 def count_phrase(
-    data: Any, offsets: Any, spans: Any, places: Any, words: Any, limits: Any, docs: Any, block: int, tf: Any
-) -> int:  # fmt: skip
+    data: Any,
+    offsets: Any,
+    bounds: Any,
+    firsts: Any,
+    terms: Any,
+    places: Any,
+    words: Any,
+    limits: Any,
+    block: int,
+    docs: Any,
+    tf: Any,
+) -> int:
     """Count an exact phrase in the documents that have all its terms, and keep those that have it.
 
     Args:
-        data: As of `unpack_positions`.
-        offsets: As of `unpack_positions`.
-        spans: int64, (terms, 4): start, end, df and first of each term, as of `unpack_positions`.
-        places: int64, (terms, documents): the term's row of each document, ascending.
-        words: int64, (2, words): the term and the offset of each word of the phrase.
+        data: The rows of all terms.
+        offsets: The offsets of all terms, as `measure_rows` makes them.
+        bounds: Where the rows of each term begin.
+        firsts: The first offset of each term.
+        terms: int64; the distinct terms of the phrase.
+        places: int64, (terms, documents or more): the term's row of each document, ascending.
+        words: int64; for each word of the phrase the index of its term, then for each its offset.
         limits: int32, (documents, 2): first position of a field and the one after its last; none: everywhere.
-        docs: The documents, which are replaced by those that have the phrase.
         block: As of `unpack_positions`.
+        docs: The documents, which are replaced by those that have the phrase.
         tf: Output: frequency in each of these.
 
     Returns:
         The number of documents that have it, -1 where the bytes are no such rows.
     """
-    terms = len(spans)
-    rows, ats = np.zeros(terms, dtype=np.int64), spans[:, 0].copy()
-    positions, sizes = np.empty((terms, 64), dtype=np.int32), np.empty(terms, dtype=np.int64)
+    count, words = len(terms), words.reshape(2, len(words) // 2)
+    rows, ats = np.zeros(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    for term in range(count):
+        ats[term] = bounds[terms[term]]
+    positions, sizes = np.empty((count, 64), dtype=np.int32), np.empty(count, dtype=np.int64)
     cursors = np.empty(words.shape[1], dtype=np.int64)
     kept = 0
     for i in range(len(docs)):
-        for term in range(terms):
-            place, end = places[term, i], spans[term, 1]
+        for term in range(count):
+            place, end = places[term, i], np.int64(bounds[terms[term] + 1])
             row, at = rows[term], ats[term]
-            if place < row or place >= spans[term, 2]:
+            if place < row:
                 return -1
             if place // block > row // block:
                 row = place // block * block
-                at = spans[term, 0] + np.int64(offsets[spans[term, 3] + row // block - 1])
+                at = np.int64(bounds[terms[term]]) + np.int64(offsets[np.int64(firsts[terms[term]]) + row // block - 1])
             at, row = _after(data, at, end, place - row), place
             if at < 0:
                 return -1
@@ -311,16 +325,16 @@ def count_phrase(
                 if at < 0 or (value < 2 and size > 0) or position > LARGEST:
                     return -1
                 if size == positions.shape[1]:
-                    more = np.empty((terms, 2 * size), dtype=np.int32)
+                    more = np.empty((count, 2 * size), dtype=np.int32)
                     more[:, :size] = positions
                     positions = more
                 positions[term, size] = position
                 size += 1
             rows[term], ats[term], sizes[term] = row + 1, at, size
         low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, LARGEST)
-        count = _count_phrase(positions, sizes, words, low, high, cursors)
-        docs[kept], tf[kept] = docs[i], count
-        kept += count > 0
+        frequency = _count_phrase(positions, sizes, words, low, high, cursors)
+        docs[kept], tf[kept] = docs[i], frequency
+        kept += frequency > 0
     return kept
 
 

@@ -76,10 +76,8 @@ class PositionLists(RowLists):
         super().__init__(folder, POSITIONS.name, lists)
         self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
         self._rows = fixed(self.rows)
-        offsets = self.arrays.array("positions.offsets", UNSIGNED, None)
-        self._offsets = fixed(
-            offsets.astype(np.uint32) if offsets.itemsize < 4 else offsets
-        )  # the loop is compiled for one type
+        self._type = np.uint32 if len(self.rows) < 1 << 32 else np.uint64  # of places in them, as loops are compiled for one
+        self._offsets = fixed(self.arrays.array("positions.offsets", UNSIGNED, None).astype(self._type, copy=False))
         if len(self._offsets) != int(((lists.df.astype(np.int64) - 1) // BLOCK).sum()):
             raise self.arrays.damaged("positions.offsets", "it has another number of offsets than the postings need")
         if np.any(self.tokens.sum(axis=1, dtype=np.uint64) < lists.lengths):
@@ -98,18 +96,23 @@ class PositionLists(RowLists):
         return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, indices is None)
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
-        return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, indices, False)
+        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, indices, False)
 
     def count_phrase(
-        self, terms: list[int], words: NDArray[np.int64], docs: NDArray[np.int32], places: NDArray[np.int64], field: int
+        self,
+        terms: NDArray[np.int64],
+        words: NDArray[np.int64],
+        docs: NDArray[np.int32],
+        places: NDArray[np.int64],
+        field: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Count an exact phrase.
 
         Args:
             terms: Its distinct terms.
-            words: int64, (2, words): for each word the index of its term, and its offset.
+            words: For each word the index of its term; then for each word its offset.
             docs: The documents that have all the terms, ascending; they are overwritten.
-            places: int64, (terms, documents): their indices into the postings of each term.
+            places: (terms, documents or more): their indices into the postings of each term.
             field: The field that must hold the phrase, -1 for any.
 
         Returns:
@@ -118,11 +121,11 @@ class PositionLists(RowLists):
         Raises:
             IndexFormatError: The bytes are no positions of the postings.
         """
-        bounds, df, firsts = self.bounds, self.lists.df, self._firsts
-        spans = np.array([(bounds.item(t), bounds.item(t + 1), df.item(t), firsts.item(t)) for t in terms], dtype=np.int64)
         limits = EVERYWHERE if field < 0 else self.field_starts[docs, field : field + 2]
         tf = np.empty(len(docs), dtype=np.int32)
-        size = count_phrase(self._rows, self._offsets, spans, places, words, limits, docs, BLOCK, tf)
+        size = count_phrase(
+            self._rows, self._offsets, self._bounds, self._firsts, terms, places, words, limits, BLOCK, docs, tf
+        )
         if size < 0:
             raise self.damaged()
         return docs[:size], tf[:size]
@@ -130,7 +133,7 @@ class PositionLists(RowLists):
     def all_of(self, terms: Integers) -> Rowed:
         """All positions of several terms."""
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lists.df[terms], dtype=np.int64)])
-        return self._unpacked(*self.spans(terms), self._firsts[terms], bounds, NOWHERE, True)
+        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NOWHERE, True)
 
     def check(self, fields: FieldLists | None) -> None:
         """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
@@ -161,10 +164,14 @@ class PositionLists(RowLists):
             done += len(offsets)
 
     @cached_property
-    def _firsts(self) -> NDArray[np.int64]:
+    def _bounds(self) -> NDArray[np.unsignedinteger[Any]]:
+        return fixed(self.bounds.astype(self._type, copy=False))
+
+    @cached_property
+    def _firsts(self) -> NDArray[np.unsignedinteger[Any]]:
         """The first offset of each term."""
         counts = (self.lists.df.astype(np.int64) - 1) // BLOCK
-        return np.asarray(np.cumsum(counts) - counts)
+        return fixed((np.cumsum(counts) - counts).astype(self._type))
 
     def _unpacked(
         self,

@@ -100,9 +100,9 @@ class Finder:
 
     def __call__(self, string: str) -> int:
         """Return the position of `string`, or -1."""
-        if not (is_loaded() and len(self._table.blob)):
-            return self._table.find(string)
         if self._arrays is None:
+            if not (is_loaded() and len(self._table.blob)):
+                return self._table.find(string)
             blob, offsets = fixed(self._table.blob), self._table.offsets
             narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
             self._arrays = _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,17 @@ from ..core.registry import nearest
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
 from .over_fields import WEIGHTS, OverFields
-from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, check_phrase_idf, explained_tf, idf_of
+from .weighting import (
+    Floats,
+    Postings,
+    Saturation,
+    Statistics,
+    Weighting,
+    check_lengths,
+    check_phrase_idf,
+    explained_tf,
+    idf_of,
+)
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -181,6 +191,17 @@ class BM25Weighting(Weighting):
         idf = idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
         weights: Floats = postings.spread(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
+
+    def saturation(self, statistics: Statistics) -> Saturation | None:
+        tf_part = VARIANTS[self.variant].tf_part
+        if self.fields is not None or tf_part is tf_l:
+            return None
+        assert not isinstance(self.b, Mapping)
+        _, mean = self._collection(statistics)
+        lengths = statistics.lengths_in_one_byte if self.lengths == "lucene" else statistics.lengths
+        factor, delta = 1.0 if tf_part is tf_lucene else self.k1 + 1, self.delta if tf_part is tf_plus else 0.0
+        idf = partial(self.idf, statistics)
+        return Saturation(factor, self.k1, delta, self.b, mean, lengths, idf, self.phrase_idf == "sum")
 
     def query(self, counts: Floats) -> Floats:
         """(k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None."""

@@ -57,6 +57,11 @@ class Lists:
     row_of: NDArray[np.int32]
     starts: NDArray[np.uint32]
 
+    @cached_property
+    def of_terms(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Bounds and documents, for compiled loops."""
+        return self.bounds, fixed(self.docs)
+
 
 @dataclass(frozen=True)
 class Impacts:
@@ -143,7 +148,7 @@ def decoded_lists(
     """Return numbers of the terms' lists, and bounds and documents of lists; without decoding as of `documents_of`."""
     lists = _LISTS.get(index)
     if lists is not None:
-        return terms, lists.bounds, fixed(lists.docs)
+        return terms, *lists.of_terms
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(index.df[terms], dtype=np.int64)])
     return np.arange(len(terms)), bounds, fixed(index.postings(terms)[0])
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ..core.query import Phrase, Window
 from ..index.positions import PositionLists
 from ..text.proximity import Spans, count_clause, spans_among
+from .conjunctions import intersect, meet
 from .impacts import decoded_lists
-from .kernel import intersect, meet
 
 NOWHERE = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
@@ -36,16 +36,16 @@ def proximity_counts(
     positions: Any = index.positions
     if not numbers or min(numbers) < 0:
         return NOWHERE
-    terms, df = sorted(set(numbers)), index.df
-    of_terms = np.array(terms)
-    room = min([df.item(term) for term in terms]) + 1
-    docs, places = np.empty(room, dtype=np.int32), np.empty((len(terms), room), dtype=np.int64)
-    size = meet(*decoded_lists(index, of_terms), docs, places)
-    if not size:
+    terms = sorted(set(numbers))
+    slots = [terms.index(number) for number in numbers]
+    is_exact = isinstance(clause, Phrase) and not clause.slop
+    flat = np.array([*terms, *slots, *getattr(clause, "offsets", ())])
+    of_terms = flat[: len(terms)]
+    docs, places = meet(*decoded_lists(index, of_terms))
+    if not (size := len(docs)):
         return NOWHERE
-    docs, slots = docs[:size], [terms.index(number) for number in numbers]
-    if isinstance(positions, PositionLists) and isinstance(clause, Phrase) and not clause.slop:
-        return positions.count_phrase(terms, np.array((slots, clause.offsets)), docs, places, place)
+    if is_exact and isinstance(positions, PositionLists):
+        return positions.count_phrase(of_terms, flat[len(terms) :], docs, places, place)
     bounds, of_places = positions.of_terms(of_terms, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel())
     limits = np.zeros((0, 2), dtype=np.int32) if place < 0 else positions.field_starts[docs, place : place + 2]
     tf = np.zeros(size, dtype=np.int32)

@@ -22,17 +22,20 @@ from ..index.postings import Searchable
 from ..storage.arrays import REMEDY
 from ..storage.caches import Attached, Cached, weakly
 from ..text.proximity import Spans
+from .conjunctions import search_weighed
 from .fields import ChosenFields
 from .impacts import MAX_MODELS
 from .pools import ImpactPool
 from .proximity import proximity_counts, spans_in
-from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting
+from .searching import search_matches
+from .weighting import ClauseStatistics, Floats, Postings, Saturation, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index.state import State
 
 MEMORY = 1 << 28  # bytes of the counts, and of the impacts of a model, that are kept with a state
 NUMBER = np.zeros(1, np.int64)  # of a clause, as a term
+RARE = 500  # greatest df of the rarest term of phrases that are counted faster than they are looked up
 DENSE = 8  # terms with more postings than documents / DENSE are added up by document
 
 
@@ -76,6 +79,10 @@ def counts_of(index: Searchable, clause: Leaf) -> Counts:
     Raises:
         ParameterError: The index keeps no positions, no separate fields, or no field of this name.
     """
+    if type(clause) is Phrase and not isinstance(index, ChosenFields):
+        numbers, df = term_numbers(index, clause.terms), index.df
+        if not numbers or min(numbers) < 0 or min([df.item(number) for number in numbers]) < RARE:
+            return Counts(*proximity_counts(index, clause, numbers, field_number(index, clause.field) if clause.field else -1))
     return _COUNTS.of(index).get(clause, lambda: _counted(index, clause))
 
 
@@ -90,10 +97,39 @@ def weights_of(index: Searchable, weighting: Weighting, clause: Leaf, counts: Co
     statistics, model, postings = postings_of(index, weighting, clause, counts)
     weights = model.postings(statistics, postings).astype(np.float32)
     if not math.isfinite(weights.sum(dtype=np.float64)):
-        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+        raise _not_finite(index)
     weights.flags.writeable = False
     counts.weighed = weighting, weights
     return weights
+
+
+def search_clause(
+    index: Searchable, weighting: Weighting, clause: Leaf, weight: float, k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
+    """Search for the documents that match a clause, which is all of a query.
+
+    Returns:
+        The best documents and their scores, and the number of all that match; None for a model that no compiled loop has.
+
+    Raises:
+        IndexFormatError: A weight is not finite.
+    """
+    curve = _SATURATIONS.of(index).get(weighting, lambda: weighting.saturation(Statistics.of(index)))
+    if curve is None or clause.field:
+        return None
+    counts = counts_of(index, clause)
+    if not counts.df:
+        return counts.docs, np.zeros(0, np.float32), 0
+    if curve.sums_idf and (parts := statistics_of(index, clause, counts).parts) is not None:
+        idf = float(np.sum(curve.idf(np.maximum(parts, 1.0))))
+    else:
+        idf = curve.idf_of(counts.df)
+    query_weight = weighting.query(np.array([weight])).item()
+    arguments = counts.docs, counts.tf, curve.lengths, (idf, *curve.parameters), query_weight
+    best = search_matches(search_weighed, arguments, index, k, lambda: counts.df)
+    if best[2] < counts.df:
+        raise _not_finite(index)
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +244,7 @@ def field_number(index: Searchable, name: str) -> int:
 
 def term_numbers(index: Searchable, terms: tuple[str, ...]) -> list[int]:
     """Numbers of terms, -1 for unknown ones."""
-    return [index.term_number(term) for term in terms]
+    return list(map(index.term_number, terms))
 
 
 def _counted(index: Searchable, clause: Leaf) -> Counts:
@@ -243,11 +279,18 @@ def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Co
     return Counts(docs[firsts], np.add.reduceat(tf, firsts) if len(firsts) else tf)
 
 
+def _not_finite(index: Searchable) -> IndexFormatError:
+    return IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+
+
 def _no_counts(index: Any) -> Cached[Leaf, Counts]:
     return Cached(MEMORY, lambda counts: counts.nbytes)
 
 
 _COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached("clause_counts", _no_counts)
+_SATURATIONS: Attached[Searchable, Cached[Weighting, Saturation | None]] = Attached(
+    "saturations", lambda index: Cached(MAX_MODELS)
+)
 _IMPACTS: Attached[Searchable, Cached[Weighting, ClauseImpacts]] = Attached("clause_impacts", lambda index: Cached(MAX_MODELS))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -150,17 +150,18 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """Return the best `k` documents for one query, without building a run."""
-        topic, (weighting, passed), total = topic_of(query), self._ready, None
+        topic, (weighting, passed) = topic_of(query), self._ready
+        total: int | Callable[[], int] = partial(self.count, topic)
         k = min(check_depth(k), self.k)
         if topic.query is not None and self.reads_queries:
-            result = self._structured(topic).search(weighting, k, passed)
-            best, total = result[:2], result.total
+            structured = self._structured(topic)
+            result = structured.search(weighting, k, passed)
+            best, total = result[:2], partial(structured.count, passed) if result.total is None else result.total
         elif self.index.actors is not None:
             return super().search(query, k)
         else:
             best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), k, passed)
-        of_all = partial(self.count, topic) if total is None else total
-        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic), of_all)
+        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic), total)
 
     def matrix(self) -> csr_array:
         """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.

@@ -34,6 +34,7 @@ RESULTS = 1 << 21  # results in memory before they are packed
 QUICK = 10  # postings that numpy sums in the time of one Python step
 LOOKS = 400  # sums that numpy scans in that time
 CALLS = 250  # steps in whose time it is called for a topic
+NO_KEYS = np.zeros(0, np.uint64)
 
 
 def search_topics(
@@ -143,7 +144,7 @@ def search_kernel(
     """Call a kernel for one topic.
 
     Args:
-        loop: The kernel, `search_any` or `search_all`.
+        loop: The kernel, such as `search_any`.
         arguments: Its arguments before `ids`.
         index: Holder of the ids.
         k: Greatest number of documents.
@@ -156,6 +157,37 @@ def search_kernel(
     results, order = _room(1, k), ids.order
     total = loop(*arguments, (ids.rank, order), k, results)
     _, docs, scores = _decoded(results, order)
+    return docs, scores, total
+
+
+def search_matches(
+    loop: Callable[..., int], arguments: tuple[Any, ...], index: Searchable, k: int, most: Callable[[], int]
+) -> tuple[NDArray[np.int32], NDArray[np.float32], int]:
+    """Call a kernel of `conjunctions` that visits all documents that match.
+
+    Args:
+        loop: The kernel, which returns their number.
+        arguments: Its arguments before `ids`.
+        index: Holder of the ids.
+        k: Greatest number of documents.
+        most: Returns an upper bound of their number.
+
+    Returns:
+        The best documents and their scores, and the number of all.
+    """
+    ids, k = index.ids, min(k, len(index))
+    if k <= SORTED:
+        docs, scores = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.float32)
+        total = loop(*arguments, (ids.rank, ids.order), k, (docs, scores, NO_KEYS))
+        return (docs, scores, total) if total >= k else (docs[:total], scores[:total], total)
+    keys, order = np.empty(most(), dtype=np.uint64), ids.order
+    total = loop(*arguments, (ids.rank, order), k, (np.empty(0, np.int32), np.empty(0, np.float32), keys))
+    keys = keys[:total]
+    if total > k:
+        keys = np.partition(keys, total - k)[total - k :]
+    keys.sort()
+    docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
+    best_first(keys[None], np.array([len(keys)]), order, docs, scores)
     return docs, scores, total
 
 

@@ -25,12 +25,13 @@ from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
-from .impacts import count_of_any, documents_of, documents_of_any, impacts_of, weighted_postings
-from .kernel import search_all, search_any
+from .conjunctions import meet, search_all
+from .impacts import count_of_any, decoded_lists, documents_of, documents_of_any, impacts_of, weighted_postings
+from .kernel import search_any
 from .plans import Plan, is_union
 from .proximity import meeting
-from .pseudo_terms import ClauseImpacts, Counts, counts_of, postings_of, shown, spans_of, weights_of, whole_of
-from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_topic
+from .pseudo_terms import ClauseImpacts, Counts, counts_of, postings_of, search_clause, shown, spans_of, weights_of, whole_of
+from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_matches, search_topic
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -103,8 +104,10 @@ class StructuredQuery:
                 others.append(Part(clause, weight, guards, -1 if number is None else number))
             elif number >= 0:
                 terms.append(Part(clause, weight, (), number))
-        terms.sort(key=_number_of)
-        self.parts = [*terms, *others]
+        if len(terms) > 1:
+            terms.sort(key=_number_of)
+        self.parts = [*terms, *others] if others else terms
+        self._are_terms = not others or all(part.number >= 0 for part in others)
         self._has_unknown = len(self.parts) < len(collected)  # terms that no document has
 
     def number(self, clause: Leaf) -> int | None:
@@ -114,9 +117,13 @@ class StructuredQuery:
         number = self._index.term_number(clause.term)
         return number if number >= 0 and self._index.df[number] else -1
 
-    @cached_property
+    @property
     def known(self) -> list[Part]:
         """The parts that any document matches."""
+        return self.parts if self._are_terms else self._known
+
+    @cached_property
+    def _known(self) -> list[Part]:
         return [part for part, counts in zip(self.parts, self._counts, strict=True) if counts is None or counts.df]
 
     @cached_property
@@ -127,7 +134,7 @@ class StructuredQuery:
     @cached_property
     def is_bag(self) -> bool:
         """Whether it is a bag of terms: a document matches if it has one of them."""
-        return is_union(self.query) and all(part.number >= 0 for part in self.parts)
+        return self._are_terms and is_union(self.query)
 
     def weights(self, weighting: Weighting) -> NDArray[np.float64]:
         """Query weights of the `known` parts."""
@@ -149,11 +156,23 @@ class StructuredQuery:
         """Number of all documents that match."""
         if where is None and self.is_bag:
             return count_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
+        if where is None and self._is_conjunction and is_loaded():
+            if self._has_unknown:
+                return 0
+            if self._are_terms:
+                return len(meet(*decoded_lists(self._index, np.array([part.number for part in self.parts])))[0])
+            if len(self.parts) == 1:
+                return counts_of(self._index, self.parts[0].clause).df
         return len(self.matches(where))
 
     def search(self, weighting: Weighting, k: int, where: Filter | None) -> Found:
         """Return the best `k` documents and their scores."""
         if is_loaded() and self._is_conjunction:
+            if where is None and len(self.parts) == 1 and self.parts[0].number < 0:
+                (part,) = self.parts
+                result = search_clause(self._index, weighting, part.clause, part.weight, k)
+                if result is not None:
+                    return Found(*result)
             if self._has_unknown or len(self.known) < len(self.parts):
                 return self._nothing()
             return self._search_all(range(len(self.known)), (), ALL if where is None else fixed(where.mask), weighting, k)
@@ -181,13 +200,9 @@ class StructuredQuery:
     def _is_conjunction(self) -> bool:
         """Whether a document matches if it has all of some clauses, each of which scores."""
         query = self.query
-        clauses = query.must or query.should
-        return (
-            len(query.should) == (not query.must)
-            and not query.must_not
-            and bool(clauses)
-            and not any(isinstance(clause, (Group, Condition)) for clause in clauses)
-        )
+        if len(query.should) != (not query.must) or query.must_not:
+            return False
+        return all(type(clause) is Term or not isinstance(clause, (Group, Condition)) for clause in query.must or query.should)
 
     def _search_all(
         self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Mask, weighting: Weighting, k: int
@@ -201,12 +216,13 @@ class StructuredQuery:
             weighting: The model.
             k: Greatest number of documents.
         """
-        index, numbers, of_clauses = self._index, [part.number for part in self.known], list[List]()
-        for place, part in enumerate(self.known):
-            if part.number < 0:
-                numbers[place] = ~len(of_clauses)
-                of_clauses.append(self._list(weighting, part))
-        outside = []
+        index, of_clauses, outside = self._index, list[List](), list[int]()
+        numbers = [part.number for part in self.known]
+        if not self._are_terms:
+            for place, part in enumerate(self.known):
+                if part.number < 0:
+                    numbers[place] = ~len(of_clauses)
+                    of_clauses.append(self._list(weighting, part))
         for clause in excluded:
             number = self.number(clause)
             if number is None:
@@ -215,12 +231,20 @@ class StructuredQuery:
                 of_clauses.append((docs, np.zeros(len(docs), dtype=np.float32)))
             elif number >= 0:
                 outside.append(number)
+        of_parts = np.array(numbers)
         own = other = _joined(of_clauses) if of_clauses else ()
-        if terms := [number for number in (*numbers, *outside) if number >= 0]:
-            bounds, docs, _, weights = impacts_of(index, weighting, np.array(terms, dtype=np.int32)).postings
+        if len(of_clauses) < len(numbers) + len(outside):
+            terms = of_parts if not (of_clauses or outside) else np.array([n for n in (*numbers, *outside) if n >= 0])
+            bounds, docs, _, weights = impacts_of(index, weighting, terms).postings
             own = bounds, docs, weights
-        arguments = np.array(numbers), self.weights(weighting), np.array(required), np.array(outside) if outside else NONE
-        return Found(*search_kernel(search_all, (*arguments, own, other or own, allowed), index, k))
+        lists = np.array(required), np.array(outside) if outside else NONE, own, other or own
+        arguments = of_parts, self.weights(weighting), *lists, allowed
+
+        def most() -> int:
+            numbered = [numbers[place] for place in required]
+            return min(len(of_clauses[~number][0]) if number < 0 else int(index.df[number]) for number in numbered)
+
+        return Found(*search_matches(search_all, arguments, index, k, most))
 
     @cached_property
     def _steps(self) -> int:
@@ -453,7 +477,7 @@ def _collect(group: Group, factor: float, guards: tuple[Group, ...], into: Colle
             elif not isinstance(clause, Condition):
                 plain = type(clause) is Term and not (clause.field or guards)
                 weight = factor * _weight(clause)
-                alone = clause if clause.weight == 1.0 else replace(clause, weight=1.0)
+                alone = _unweighted(clause)
                 key: Hashable = clause.term if plain else (alone, guards)  # type: ignore[union-attr]
                 if key in into:
                     weight += into[key][2]
@@ -478,6 +502,8 @@ def _joined(lists: Sequence[List]) -> tuple[NDArray[np.int64], NDArray[np.int32]
 
 
 def _weight(clause: Leaf | Group) -> float:
+    if (type(clause) is Term or type(clause) is Group) and type(clause.weight) is float and math.isfinite(clause.weight):
+        return clause.weight
     if not isinstance(clause, (Term, AnyOf, Phrase, Window, Group)):
         raise _QueryError(f"{clause!r} is no clause of a query")
     if not (type(clause.weight) is float or isinstance(clause.weight, Real)) or not math.isfinite(clause.weight):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings weighted at a time
 NORMS = 8  # models whose norms are cached
+KEPT = 1 << 16  # idfs of a model
 LENGTHS = ("exact", "lucene")  # ways to count document lengths
 PHRASE_IDF = ("own", "sum")  # where the idf of phrases and windows comes from
 
@@ -76,6 +77,41 @@ class Postings:
         return np.repeat(of_terms, self.df)
 
 
+@dataclass(frozen=True, eq=False)
+class Saturation:
+    """Weights idf · (factor · tf / (tf + k1 · length) + delta), length = 1 - b + b · dl / mean, for compiled loops.
+
+    Args:
+        factor: See above.
+        k1: See above.
+        delta: See above.
+        b: See above.
+        mean: Mean of all dl.
+        lengths: dl of each document, float64.
+        idf: Computes idf from df, an array.
+        sums_idf: Whether the idf of phrases and windows is that of their terms together.
+    """
+
+    factor: float
+    k1: float
+    delta: float
+    b: float
+    mean: float
+    lengths: Floats
+    idf: Callable[[Floats], Floats]
+    sums_idf: bool
+
+    @cached_property
+    def parameters(self) -> tuple[float, ...]:
+        """The arguments of `conjunctions.search_weighed` after the idf."""
+        return tuple(map(float, (self.factor, self.k1, self.delta, 1 - self.b, self.b, self.mean)))
+
+    @cached_property
+    def idf_of(self) -> Callable[[int], float]:
+        """Idf of one df, kept."""
+        return lru_cache(KEPT)(lambda df: float(self.idf(np.array([df], dtype=np.float64))[0]))
+
+
 class Weighting(ABC):
     """A model: a frozen dataclass whose fields are its parameters.
 
@@ -100,6 +136,10 @@ class Weighting(ABC):
     @abstractmethod
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain the weight of one posting."""
+
+    def saturation(self, statistics: Statistics) -> Saturation | None:
+        """Return the weights of postings as a `Saturation`; None for a model of another form."""
+        return None
 
     def of_field(self, name: str) -> Weighting:
         """Return the model of a single field: without `fields`."""
