@@ -15,7 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..core import Doc, Explanation, Ranking, Topic, Topics
-from ..core.errors import FontesError
+from ..core.errors import FontesError, PipelineError
 from ..core.part import Part, walk
 from ..index.columns import filter_of
 from ..lexical import Lexical
@@ -74,7 +74,7 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
         stage: The stage that searched.
     """
     if not len(ranking):
-        say(_no_hits(ranking.topic, index, stage))
+        say(_beyond(ranking) if ranking.offset else _no_hits(ranking.topic, index, stage))
     terms = set(index.analyzer(ranking.topic.text))
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
@@ -86,6 +86,14 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
         for number, score, text in picked:
             place = Text.assemble(f"     {score:8.4f}  ", (f"{number}: ", "dim"))
             console.print(place + _styled(snippet(index.analyzer, text, terms, len(text))))
+
+
+def print_count(ranking: Ranking) -> None:
+    """Print how many documents match; a sentence on standard error if there is no such number."""
+    try:
+        say(f"{counted(ranking.total, 'document')} {'matches' if ranking.total == 1 else 'match'}.")
+    except PipelineError as error:
+        print(f"fontes: {error}", file=sys.stderr)
 
 
 def print_evaluation(result: Evaluation, per_topic: bool) -> None:
@@ -138,6 +146,14 @@ def print_info(facts: dict[str, Any]) -> None:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
     console.print(table)
+
+
+def _beyond(ranking: Ranking) -> str:
+    """The reason for an empty page."""
+    with suppress(PipelineError):
+        if ranking.total <= ranking.offset:
+            return f"Offset {ranking.offset:,} is beyond the last of {counted(ranking.total, 'document')}."
+    return f"Offset {ranking.offset:,} is beyond the last document that the pipeline ranks."
 
 
 def _no_hits(topic: Topic, index: Index, stage: Part) -> str:

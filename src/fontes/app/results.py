@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import Doc, Ranking
+from ..core import Doc, PipelineError, Ranking
 from ..core.ranking import SNIPPET, docs_of
 from ..text import Snippet
 
@@ -26,7 +26,7 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
         pieces = iter(_snippets(rankings, docs) if snippets else ())
         for ranking, own in zip(rankings, docs, strict=True):
             hits.append([])
-            for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), 1):
+            for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), ranking.offset + 1):
                 texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata)}
                 hits[-1].append({"rank": rank, "id": doc.id, "score": score, **texts})
                 if snippets:
@@ -41,6 +41,19 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
         {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": own}
         for ranking, own in zip(rankings, hits, strict=True)
     ]
+
+
+def total_of(ranking: Ranking) -> dict[str, Any]:
+    """Return the number of documents that match, as JSON values.
+
+    Returns:
+        "value", and "relation": "eq"; without such a number the number of documents up to the end of this page, "gte", and the
+        "reason".
+    """
+    try:
+        return {"value": ranking.total, "relation": "eq"}
+    except PipelineError as error:
+        return {"value": ranking.offset + len(ranking), "relation": "gte", "reason": str(error)}
 
 
 def has_rationales(ranking: Ranking) -> bool:

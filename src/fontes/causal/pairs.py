@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -329,6 +329,8 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         topicrank: Extractor of keyphrases from the narrative; a string is the tagger of a `TopicRank`.
         analyzer: Makes the terms of titles, keyphrases, causes and effects; English stems without stop words.
     """
+
+    selects: ClassVar[bool] = True
 
     roles: str = "published"
     overlap: int = 1

@@ -19,9 +19,14 @@ SNIPPET = 240  # characters of a text without a picked passage
 
 
 class Ranking(Tabular, Sequence[Hit]):
-    """The documents of one topic, best first."""
+    """The documents of one topic, best first.
 
-    __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "_total", "topic")
+    Attributes:
+        topic: The topic.
+        offset: Number of documents before the first, which are left out.
+    """
+
+    __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "_total", "offset", "topic")
 
     def __init__(
         self,
@@ -32,8 +37,10 @@ class Ranking(Tabular, Sequence[Hit]):
         documents: Documents | None = None,
         matches: Callable[[], NDArray[np.integer[Any]]] | None = None,
         total: int | Callable[[], int] | None = None,
+        offset: int = 0,
     ) -> None:
         self.topic = topic
+        self.offset = offset
         self._ids = ids
         self._codes = codes
         self._scores = scores
@@ -63,12 +70,23 @@ class Ranking(Tabular, Sequence[Hit]):
 
     @property
     def total(self) -> int:
-        """Number of all documents that match the topic, beyond the k of this ranking, as `facets` counts them."""
+        """Number of all documents that match the topic, beyond the k of this ranking; of a run without its retriever, its own.
+
+        It is counted when read.
+
+        Raises:
+            PipelineError: There is no such number; see `Stage.count`.
+        """
         if self._total is None:
-            self._total = len(self) if self._matches is None else len(self._matches())
+            self._total = self.offset + len(self) if self._matches is None else len(self._matches())
         elif not isinstance(self._total, int):
             self._total = self._total()
         return self._total
+
+    def page(self, offset: int, total: Callable[[], int]) -> Ranking:
+        """Return the ranking without its first `offset` documents; `total` counts all documents that match."""
+        columns = self._ids, self._codes[offset:], self._scores[offset:]
+        return Ranking(self.topic, *columns, self._documents, self._matches, total, self.offset + offset)
 
     def docs(self) -> list[Doc]:
         """Return the documents, best first.
@@ -104,7 +122,7 @@ class Ranking(Tabular, Sequence[Hit]):
             "query_id": [self.topic.id] * len(self),
             "doc_id": self.ids,
             "score": self._scores,
-            "rank": np.arange(1, len(self) + 1),
+            "rank": np.arange(1, len(self) + 1) + self.offset,
         }
 
     def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
@@ -145,11 +163,11 @@ class Ranking(Tabular, Sequence[Hit]):
         if not -len(self) <= rank < len(self):
             raise IndexError(rank)
         rank %= len(self)
-        hit = Hit(self._ids[int(self._codes[rank])], float(self._scores[rank]), rank + 1)
+        hit = Hit(self._ids[int(self._codes[rank])], float(self._scores[rank]), self.offset + rank + 1)
         return hit if self._documents is None else hit._of(self)
 
     def __iter__(self) -> Iterator[Hit]:
-        hits = map(Hit, self.ids, self._scores.tolist(), range(1, len(self) + 1))
+        hits = map(Hit, self.ids, self._scores.tolist(), range(self.offset + 1, self.offset + len(self) + 1))
         return hits if self._documents is None else (hit._of(self) for hit in hits)
 
     def __len__(self) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .answers import NAME, answers_of
 from .checks import check_whole
@@ -40,6 +42,8 @@ class Stage(Part, ABC, Generic[A, B]):
     """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
     takes_all: ClassVar[bool] = False
     """Whether a stage from run to run takes all documents that the stage before it can give, unless `% k` stands there."""
+    selects: ClassVar[bool] = False
+    """Whether a stage from run to run gives only documents of the run that it takes, so that `count` is that of this run."""
     starts_from_scores: ClassVar[bool] = False
     """Whether the first part of a stage's explanation is the document's score in the run, which the stages before explain."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
@@ -102,27 +106,46 @@ class Stage(Part, ABC, Generic[A, B]):
             )
         return result  # type: ignore[no-any-return]
 
-    def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """Return the best `k` documents for one query.
+    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        """Return the best `k` documents for one query, after the best `offset`.
+
+        With an offset, a lexical retriever goes beyond its default limit of 1,000 documents. An offset beyond the last document
+        gives an empty ranking. `ranking.total` counts all documents that match.
 
         Raises:
             PipelineError: The stage does not go from topics to a run.
-            ParameterError: `query` is not a single query.
+            ParameterError: `query` is not a single query, `k` is below 1 or `offset` below 0.
         """
         self.require(Topics, Run, "search")
-        topic = topic_of(query)
-        cut = self._cuts.get(k)
+        topic, depth = topic_of(query), check_depth(k) + check_offset(offset)
+        cut = self._cuts.get((depth, offset > 0))
         if cut is None:
             self._cuts.clear()
-            self._cuts[k] = cut = self % k
+            self._cuts[depth, offset > 0] = cut = (self.uncut() if offset else self) % depth
         run: Any = cut(topic)  # of a local name: another thread may search with another k
         ranking: Ranking = run[topic.id]
-        return ranking
+        return ranking.page(offset, partial(self.count, topic))
 
     @cached_property
-    def _cuts(self) -> dict[int, Stage[Any, Any]]:
-        """Last stage cut by `search`, by k, whose cached values serve the next query."""
+    def _cuts(self) -> dict[tuple[int, bool], Stage[Any, Any]]:
+        """Last stage cut by `search`, by depth and whether it is uncut first, whose cached values serve the next query."""
         return {}
+
+    def count(self, query: str | Topic) -> int:
+        """Return the number of all documents that match the query and pass the filters, beyond any k.
+
+        Of a pipeline it is the number for its last retriever, whatever later stages leave out; of fused stages, that of the
+        documents that match one of them.
+
+        Raises:
+            PipelineError: There is no such number: a retriever such as `dense` ranks every document, or stages make others.
+        """
+        self.require(Topics, Run, "count")
+        return len(self.matches(topic_of(query)))
+
+    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+        """Return the ordinals of all documents that match, ascending; raises as `count`."""
+        raise PipelineError(f"{self._label} has no number of matches: it ranks documents whether they match or not")
 
     @cached_property
     def _checked(self) -> None:
@@ -233,6 +256,7 @@ class Cut(Stage[Run, Run], name="cut"):
         k: Number of documents kept per topic.
     """
 
+    selects: ClassVar[bool] = True
     k: int
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
@@ -271,6 +295,18 @@ class Pipeline(Stage[Any, Any]):
     def uncut(self) -> Stage[Any, Any]:
         *before, last = self.stages
         return Pipeline((*before, last.uncut()))
+
+    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+        """Return the matches of the last retriever, for the topic that the stages before it make."""
+        place = max(i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
+        for stage in self.stages[place + 1 :]:
+            if not (stage.selects or stage.keeps_rankings):
+                raise PipelineError(f"{self._label} has no number of matches: {stage._label} makes other documents of a run")
+        value: Any = Topics.of(topic)
+        for stage in self.stages[:place]:
+            value = stage(value)
+        topics = value if isinstance(value, Topics) else value.topics
+        return self.stages[place].matches(topics[topic.id])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the last stage's score for the topic that the stages before it make of the query."""
@@ -319,6 +355,9 @@ class Scaled(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.stage.takes
 
+    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+        return self.stage.matches(topic)
+
     def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         return _summed([self.stage(value, progress=progress)], [self.weight])
 
@@ -347,6 +386,9 @@ class Sum(Stage[Any, Run]):
     @property
     def takes(self) -> type[Any]:
         return self.stages[0].takes
+
+    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+        return matches_of_any(self, self.stages, topic)
 
     def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         runs, weights = [], []
@@ -407,6 +449,26 @@ def topic_of(query: Any) -> Topic:
     raise ParameterError(
         f"this takes one query, a text or a Topic, not a {type(query).__name__}; a stage itself takes many: stage(queries)"
     )
+
+
+def matches_of_any(whole: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], topic: Topic) -> NDArray[np.integer[Any]]:
+    """Return the ordinals of the documents that match one of some stages; `whole` is their fusion, for messages.
+
+    Raises:
+        PipelineError: A stage has no matches, or the stages search several indexes.
+    """
+    if len(indexes_of(whole)) > 1:
+        raise PipelineError(f"{whole._label} has no number of matches: its stages search several indexes")
+    return np.unique(np.concatenate([stage.matches(topic) for stage in stages]))
+
+
+def check_offset(offset: Any) -> int:
+    """Return `offset` as an int.
+
+    Raises:
+        ParameterError: It is no whole number from 0 up.
+    """
+    return check_whole("offset", offset, 0)
 
 
 def check_depth(k: Any) -> int:

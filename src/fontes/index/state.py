@@ -503,9 +503,9 @@ class State:
         """
         return SUGGESTER.of(self).suggest(query, k)
 
-    def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k)`."""
-        return self.bm25().search(query, k)
+    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k, offset)`."""
+        return self.bm25().search(query, k, offset)
 
     def count(self, name: str) -> int:
         """Sum of a count over the segments, without deleted documents."""

@@ -18,7 +18,7 @@ from ..core.errors import InputError
 from ..core.part import fields
 from ..core.progress import ProgressCallback, silent
 from ..core.run import Ranking, Run
-from ..core.stage import Stage, check_depth, topic_of
+from ..core.stage import Stage, check_depth, check_offset, topic_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
@@ -139,29 +139,30 @@ class Lexical(Stage[Topics, Run]):
         docs, passed = documents_of_any(self.searched, terms), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
-    def count(self, topic: str | Topic) -> int:
-        """Return the number of all documents that match the topic and pass the filter, without listing them."""
-        topic = topic_of(topic)
+    def count(self, query: str | Topic) -> int:
+        """Return the number of all documents that match the query and pass the filter, without listing them."""
+        topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).count(self._filter)
         if self._filter is not None:
             return len(self.matches(topic))
         return count_of_any(self.searched, np.array(sorted(self._counts([topic])[0]), dtype=np.int64))
 
-    def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """Return the best `k` documents for one query, without building a run."""
+    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        """Return the best `k` documents for one query, after the best `offset`, without building a run."""
         topic, (weighting, passed) = topic_of(query), self._ready
         total: int | Callable[[], int] = partial(self.count, topic)
-        k = min(check_depth(k), self.k)
+        depth = min(check_depth(k) + check_offset(offset), self.uncut().k if offset else self.k)
         if topic.query is not None and self.reads_queries:
             structured = self._structured(topic)
-            result = structured.search(weighting, k, passed)
+            result = structured.search(weighting, depth, passed)
             best, total = result[:2], partial(structured.count, passed) if result.total is None else result.total
         elif self.index.actors is not None:
-            return super().search(query, k)
+            return super().search(query, k, offset)
         else:
-            best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), k, passed)
-        return Ranking(topic, self.index.ids, *best, self.index, partial(self.matches, topic), total)
+            best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), depth, passed)
+        columns = best[0][offset:], best[1][offset:]
+        return Ranking(topic, self.index.ids, *columns, self.index, partial(self.matches, topic), total, offset)
 
     def matrix(self) -> csr_array:
         """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,8 @@ class Reranker(Stage[Run, Run]):
     Raises:
         InputError: When called: the run does not know its documents, or a topic has no text.
     """
+
+    selects: ClassVar[bool] = True
 
     cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
 
@@ -175,6 +177,8 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
         reranker: Gives the new scores.
         weight: Weight of the new scores, 0 to 1; the run's scores have the rest. 1 keeps the reranker's order, 0 the run's.
     """
+
+    selects: ClassVar[bool] = True
 
     reranker: Reranker
     weight: float

@@ -23,6 +23,7 @@ class Reordering(Stage[Run, Run]):
         index: The index that holds the documents.
     """
 
+    selects: ClassVar[bool] = True
     starts_from_scores: ClassVar[bool] = True
     index: Index
 

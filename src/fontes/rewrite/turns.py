@@ -48,6 +48,8 @@ class AsTyped(Stage[Run, Run], name="as_typed"):
     Documents and scores stay: `plain_posts() >> bm25() % 20 >> as_typed() >> cross_encoder("MODEL")`.
     """
 
+    selects: ClassVar[bool] = True
+
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return run.with_(topics=Topics(original(topic) for topic in run.topics.values()))
 

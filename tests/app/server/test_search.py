@@ -382,3 +382,34 @@ def test_work_with_a_model_is_done_in_the_thread_of_the_models(path: Path) -> No
                 assert executor.submit(asyncio.run, work).result().startswith(pool)
     finally:
         service.close()
+
+
+def test_a_page_has_the_ranks_after_its_offset_and_the_number_of_matches_on_request(server: Running, index: Index) -> None:
+    whole = server.get("/search", params={"q": "hot water", "k": 100})
+    every = index.bm25().count("hot water")
+    assert "total" not in whole
+    for pipeline in ("bm25", "rm3", "two words"):
+        first, second = (
+            server.get("/search", params={"q": "hot water", "k": 2, "offset": n, "count": "true", "pipeline": pipeline})
+            for n in (0, 2)
+        )
+        assert [hit["rank"] for hit in first["hits"] + second["hits"]] == [1, 2, 3, 4]
+        assert (
+            first["total"]
+            == second["total"]
+            == {"value": expression.pipeline(PIPELINES[pipeline], index).count("hot water"), "relation": "eq"}
+        )
+    several = server.post("/search", {"topics": [{"id": "7", "text": "hot water"}], "offset": 2, "count": True, "k": 2})
+    assert several["results"][0]["hits"] == server.get("/search", params={"q": "hot water", "k": 2, "offset": 2})["hits"]
+    assert several["results"][0]["total"]["value"] == every
+    beyond = server.get("/search", params={"q": "hot water", "offset": every, "count": "true"})
+    assert (beyond["hits"], beyond["total"]) == ([], {"value": every, "relation": "eq"})
+    understood = server.get("/search", params={"q": "+hot +water", "syntax": "query", "count": "true"})
+    assert understood["total"]["value"] == (index.query() >> index.bm25()).count("+hot +water")
+
+
+def test_an_offset_that_is_none_or_beyond_the_limit_is_refused(server: Running) -> None:
+    status, detail = server.problem("GET", "/search", params={"q": "hot", "offset": 995, "k": 6})
+    assert (status, detail) == (422, "offset 995 with k 6 goes beyond the best 1,000 hits, this server's limit (--k)")
+    status, detail = server.problem("GET", "/search", params={"q": "hot", "offset": -1})
+    assert (status, detail) == (422, "the parameter 'offset': input should be greater than or equal to 0")

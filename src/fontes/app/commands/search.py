@@ -58,6 +58,8 @@ def search(
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
     ] = None,
+    offset: Annotated[int, typer.Option(help="Best documents to leave out, for the next page.", min=0)] = 0,
+    count: Annotated[bool, typer.Option("--count", help="Say how many documents match.")] = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
     ir_metadata: Annotated[
@@ -67,10 +69,10 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
-    from ..output import print_hits, print_json
+    from ..output import print_count, print_hits, print_json
     from ..pipelines import applied, hint_query_language, in_query_language, open_index, retriever, say_missing
     from ..progress import reporting
-    from ..results import ranking_as_json
+    from ..results import ranking_as_json, total_of
     from ..usage import refuse_exchanged
 
     if (query is None) == (topics is None):
@@ -80,6 +82,8 @@ def search(
     refuse_exchanged(index, query)
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
+    if topics is not None and (offset or count):
+        raise typer.BadParameter("--offset and --count go with a query, not with --topics")
     if ir_metadata and (topics is None or json):
         raise typer.BadParameter("--ir-metadata is the header of a run, which --topics writes, without --json")
     opened = open_index(index, analyzer, verify, partial, ray_of(ray))
@@ -92,11 +96,13 @@ def search(
             stage = in_query_language(stage, opened, [query or ""])
         else:
             hint_query_language(stage, opened, [query or ""])
-        ranking = stage.search(query or "", k or SHOWN)
+        ranking = stage.search(query or "", k or SHOWN, offset)
         if json:
-            print_json(ranking_as_json(ranking, text=True))
+            print_json({**ranking_as_json(ranking, text=True), **({"total": total_of(ranking)} if count else {})})
         else:
             print_hits(ranking, opened, stage)
+            if count and (len(ranking) or not offset):
+                print_count(ranking)
         return
     from ...datasets import topics_of
     from ...experiments import metadata_of

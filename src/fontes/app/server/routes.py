@@ -58,6 +58,8 @@ class SearchParameters(Body):
     """Parameters that all searches share."""
 
     k: int = Field(10, description="Maximum number of hits of a topic.")
+    offset: int = Field(0, ge=0, description="Number of best hits to leave out, for the next page.")
+    count: bool = Field(False, description="Whether to count all documents that match.")
     syntax: Syntax = "plain"
     pipeline: PipelineName = None
     index: IndexName = None
@@ -113,6 +115,11 @@ class ResultOut(BaseModel):
     understood: dict[str, Any] | None = Field(None, description="query, in canonical syntax, and remarks, if read as a query.")
     operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
+    total: dict[str, Any] | None = Field(
+        None,
+        description="value and relation, if requested: eq is the number of all documents that match; gte is a lower bound, "
+        "where a reason says why there is no such number.",
+    )
     facets: dict[str, list[dict[str, Any]]] | None = Field(
         None, description="By column: value and count, the most frequent first."
     )
@@ -197,6 +204,8 @@ async def _search(
         body.index,
         body.pipeline,
         body.k,
+        offset=body.offset,
+        count=body.count,
         syntax=body.syntax,
         where=body.where or None,
         facets=facets,

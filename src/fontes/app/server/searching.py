@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,7 @@ from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
 from ...lexical.hints import has_operators, reads_language
-from ..results import rankings_as_json
+from ..results import rankings_as_json, total_of
 from .answers import busy, json_bytes
 from .health import Metrics
 from .served import ExpressionReader, ServedIndex, uses_model
@@ -35,12 +36,19 @@ class SearchOptions:
     pipeline: str
     where: str | None = None
     k: int = 10
+    offset: int = 0
+    count: bool = False
     syntax: str = "plain"
     facets: tuple[str, ...] = ()
     histograms: tuple[str, ...] = ()
     explain: bool = False
     text: bool = False
     snippets: bool = True
+
+    @property
+    def depth(self) -> int:
+        """Number of best documents to search for."""
+        return self.offset + self.k
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,7 @@ class BatchSearch:
 
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
         try:
-            stage = state.pipeline(options.pipeline, options.where, options.k, self._expressions)
+            stage = state.pipeline(options.pipeline, options.where, options.depth, self._expressions)
             if uses_model(stage):
                 self._metrics.model_calls.labels(options.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
@@ -167,19 +175,21 @@ class BatchSearch:
         return [result for request in requests for result in self(options, [request])]  # so that each gets its own error
 
 
-def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback = silent) -> list[Ranking]:
-    """Rankings of topics, whose ids may be equal, in order."""
+def rankings_of(
+    stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback = silent, offset: int = 0
+) -> list[Ranking]:
+    """Rankings of topics, whose ids may be equal, in order, without the best `offset` documents."""
     if len(topics) == 1 and isinstance(stage, Lexical):
-        return [stage.search(topics[0], k)]
+        return [stage.search(topics[0], k, offset)]
     run = stage(Topics(replace(topic, id=str(number)) for number, topic in enumerate(topics)), progress=report)
-    return list(run.values())
+    return [ranking.page(offset, partial(stage.count, topic)) for topic, ranking in zip(topics, run.values(), strict=True)]
 
 
 def _results(
     options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
     topics, readings = topics_read(options, topics, reads_language(stage))
-    rankings = rankings_of(stage, topics, options.k, report)
+    rankings = rankings_of(stage, topics, options.k, report, options.offset)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)
     for topic, reading, ranking, values in zip(topics, readings, rankings, results, strict=True):
@@ -191,6 +201,8 @@ def _results(
             if options.explain:
                 report(None)
                 hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
+        if options.count:
+            values["total"] = total_of(ranking)
         if options.facets:
             values["facets"] = {
                 column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]

@@ -137,7 +137,7 @@ class ServedState:
             if stage is None:
                 assert expressions is not None
                 stage = _single_threaded(expressions.stage(name, self.index))
-            return filtered(stage, where) % k
+            return filtered(stage, where).uncut() % k
 
         return self._made.get((name, where, k), make)
 

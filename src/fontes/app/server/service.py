@@ -114,6 +114,11 @@ class Service:
                 )
         if not 1 <= k <= limits.k:
             raise RefusedError(422, f"k is {k}; this server gives 1 to {limits.k:,} hits (--k)")
+        if options.depth > limits.k:
+            raise RefusedError(
+                422,
+                f"offset {options.offset:,} with k {k:,} goes beyond the best {limits.k:,} hits, this server's limit (--k)",
+            )
         served.state.check_pipeline(name, self.expressions)
         return options
 
@@ -142,7 +147,7 @@ class Service:
 
     def stage(self, options: SearchOptions) -> Stage[Topics, Any]:
         """Pipeline of a search."""
-        return options.served.state.pipeline(options.pipeline, options.where, options.k, self.expressions)
+        return options.served.state.pipeline(options.pipeline, options.where, options.depth, self.expressions)
 
     def has_model(self, options: SearchOptions) -> bool:
         """Whether the pipeline of a search runs a model."""

@@ -19,7 +19,7 @@ from ...core.expression import part
 from ...core.part import Part, walk
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
-from ...core.stage import Stage, check_depth, topic_of
+from ...core.stage import Stage, check_depth, check_offset, topic_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
@@ -149,14 +149,15 @@ class Dense(Stage[Topics, Run], name="dense"):
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
 
-    def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """The best `k` documents for one query, without a run around them."""
+    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        """The best `k` documents for one query, after the best `offset`, without a run around them."""
         if self.index.actors is not None:
-            return super().search(query, k)
-        topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
+            return super().search(query, k, offset)
+        topic, ready, best = topic_of(query), self._ready(), NOTHING
+        k = min(check_depth(k) + check_offset(offset), self.k)
         if topic.text.strip():
             (best,) = self._nearest(ready, self._of_topic(topic, ready.embeddings.dim, ready.encoder)[None], k)
-        return Ranking(topic, self.index.ids, *best, self.index)
+        return Ranking(topic, self.index.ids, *best, self.index).page(offset, partial(self.count, topic))
 
     def _ready(self) -> Ready:
         """Vectors, index and filter of a search, checked anew when the index has other vectors or the encoder changed."""
