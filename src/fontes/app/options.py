@@ -36,6 +36,12 @@ Measures = Annotated[
         "-m", "--measures", help="nDCG@10,AP,'P(rel=2)@5', …; with commas, or more than once.", show_default="nDCG@10,AP,R@100"
     ),
 ]
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        help="Labels of a machine for these and more topics, which the judgments correct: as the judgments.", show_default=False
+    ),
+]
 Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
 Corpus = Annotated[
     str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..core.checks import check_whole
 from ..core.tabular import Tabular, columns_of
 from ..measures.evaluation import (
     LOOKED_UP,
+    BothLabels,
     Evaluation,
     check_agreement,
     has_document,
@@ -29,6 +31,7 @@ from ..measures.evaluation import (
 from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
+from ..measures.prediction_powered import PredictionPowered
 from . import report_text
 from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
 from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
@@ -99,6 +102,8 @@ class Saveable:
 class Report(Tabular, Saveable):
     """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
 
+    With machine labels, means, intervals and tests are corrected ones, and all else is of the topics that people judged.
+
     Args:
         systems: Name to `System`.
         measures: The measures, in the given order.
@@ -106,7 +111,7 @@ class Report(Tabular, Saveable):
         topics: All judged topics in the order of the qrels, with their texts if known.
         qrels: The judgments.
         values: Values of each measure, float64, (topics, systems); see `per_topic`.
-        intervals: Bootstrap interval of the mean, by measure and system.
+        intervals: Bootstrap interval of the mean, by measure and system; with machine labels by the t distribution.
         comparisons: A `Comparison` for each measure and tested pair of systems.
         baseline: The baseline of the tests; None if all pairs were tested.
         testing: Test, correction, alpha and seed.
@@ -216,8 +221,9 @@ class Report(Tabular, Saveable):
             **asdict(self.testing),
             "correction": self.testing.applied_correction,
             "permutations": PERMUTATIONS if self.testing.test == "fisher" else None,
-            "resamples": RESAMPLES,
+            "resamples": RESAMPLES if self._first.machine is None else None,
             "topics": len(self.topics),
+            **({} if self._first.machine is None else {"machine_topics": self._first.machine.topics}),
             "without_relevant": self._first.irrelevant,
             "measures": [str(m) for m in self.measures],
             "systems": {name: self._system(system) for name, system in self.systems.items()},
@@ -277,6 +283,15 @@ class Report(Tabular, Saveable):
         if path is not None:
             write(path, [page.encode()])
         return page
+
+    def differences(self) -> PredictionPowered | None:
+        """Return the corrected differences of `comparisons`, a column for each; None without machine labels."""
+        if self._first.machine is None:
+            return None
+        values = PairedValues.of({name: system.evaluation for name, system in self.systems.items()}, self.measures, 0)
+        names = list(self.systems)
+        own = [c for c in self.comparisons if c.measure == self.measures[0]]
+        return values.differences([(names.index(c.system), names.index(c.against)) for c in own]) if own else None
 
     @property
     def _first(self) -> Evaluation:
@@ -369,6 +384,7 @@ def report_of(
     topics: Topics | None = None,
     baseline: str | None = None,
     testing: Testing | None = None,
+    machine: object = None,
 ) -> Report:
     """Measure runs, and test whether their differences are more than chance.
 
@@ -381,14 +397,23 @@ def report_of(
         topics: Topics with texts to show, for runs that do not know them.
         baseline: The system to test the others against; None tests all pairs.
         testing: By default the t-test with Holm's correction.
+        machine: Labels by a machine, as for `evaluate`; they need the t-test.
 
     Raises:
-        InputError: A run cannot be read, or the qrels have no judgments, or none of a run's topics or documents.
-        ParameterError: There is no run, no such baseline, or a measure is unknown.
+        InputError: A run cannot be read, or the qrels have no judgments, or none of a run's topics or documents; or the
+            machine's labels cannot be used.
+        ParameterError: There is no run, no such baseline, or a measure is unknown, or the test is not for machine labels.
     """
     parsed = parse_all(measures)
     testing = testing or Testing()
-    judgments = judgments_of(qrels)
+    judgments, both = judgments_of(qrels), None
+    if machine is not None:
+        if testing.test != "t":
+            raise ParameterError(
+                f"with machine labels the test is t, not {testing.test}, which has no form for corrected means"
+            )
+        both = BothLabels.of(judgments, machine, parsed)
+        judgments = both.people
     if not runs:
         raise ParameterError("there is no run to compare; give runs in a mapping from name to run")
     systems = {name: run if isinstance(run, SystemRun) else SystemRun(Run.of(run)) for name, run in runs.items()}
@@ -396,12 +421,13 @@ def report_of(
     deepest = max(_depth(system.run) for system in systems.values())
     judged = {measure: at for measure in parsed if (at := _judged_at(measure, deepest)) is not None}
     for name, system in systems.items():
-        check_agreement(system.run, judgments, f"the run '{name}'")
-    evaluations = {name: measured(s.run, judgments, [*parsed, *judged.values()]) for name, s in systems.items()}
+        check = partial(check_agreement, qrels=judgments) if both is None else both.check
+        check(system.run, name=f"the run '{name}'")
+    evaluations = {name: measured(s.run, judgments, [*parsed, *judged.values()], both) for name, s in systems.items()}
     values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in parsed}
     for array in values.values():
         array.setflags(write=False)
-    columns = PairedValues.of(values, list(systems), testing.seed)
+    columns = PairedValues.of(evaluations, parsed, testing.seed)
     return Report(
         systems={name: _system(name, s, evaluations[name], judgments) for name, s in systems.items()},
         measures=tuple(parsed),

@@ -114,7 +114,8 @@ def _means(report: Report) -> str:
 
 
 def _covered(report: Report) -> str:
-    return f"{100 * (1 - report.testing.alpha):g}% bootstrap intervals"
+    bootstrap = next(iter(report.systems.values())).evaluation.machine is None
+    return f"{100 * (1 - report.testing.alpha):g}% {'bootstrap ' if bootstrap else ''}intervals"
 
 
 def _tests(report: Report) -> str:

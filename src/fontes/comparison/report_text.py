@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..core.html import table as html_table
+from ..measures.evaluation import Evaluation, few_errors, machine_notes
 from ..measures.measure import Measure
 from .testing import RESAMPLES
 
@@ -200,6 +201,7 @@ def notes(report: Report) -> list[str]:
             lines.append("superscripts: significantly better than the system with this letter")
         lines += filter(None, [disagreements(report)])
     first = next(iter(report.systems.values())).evaluation
+    lines += _machine_notes(report, first)
     topics = _topics(len(report.topics)).replace("topic", "judged topic")
     lines.append(f"{topics}; {first.irrelevant} without a relevant document count 0" if first.irrelevant else topics)
     systems: dict[str, list[str]] = {}
@@ -219,10 +221,25 @@ def disagreements(report: Report) -> str:
         return ""
     which = [f"{c.system} – {c.against} by {c.measure}" for c in apart[:3]]
     more = [f"{len(apart) - 3:,} more"] if len(apart) > 3 else []
+    machine = next(iter(report.systems.values())).evaluation.machine
+    interval = f"by bootstrap (BCa, {RESAMPLES:,} samples), " if machine is None else ""
     return (
-        f"interval and p disagree on {_enumerated([*which, *more])}: the interval is by bootstrap "
-        f"(BCa, {RESAMPLES:,} samples), not corrected; the p by {report.testing}"
+        f"interval and p disagree on {_enumerated([*which, *more])}: the interval is {interval}not corrected; "
+        f"the p by {report.testing}"
     )
+
+
+def _machine_notes(report: Report, first: Evaluation) -> list[str]:
+    """Notes on machine labels: none without them."""
+    if first.machine is None:
+        return []
+    notes = [f"means, differences, intervals, p: {'; '.join(machine_notes(first))}"]
+    if (differences := report.differences()) is None:
+        return notes
+    doubtful = [c for c, doubt in zip(report.comparisons, differences.doubtful, strict=True) if doubt]
+    notes.append("each difference has its own weight of the machine labels, and so is not that of the means")
+    own = f"d_z, g, W/T/L and Judged: of the {first.topics} topics that people judged"
+    return [*notes, own, *few_errors([f"{c.system} – {c.against} by {c.measure}" for c in doubtful])]
 
 
 def _enumerated(parts: list[str]) -> str:
@@ -324,6 +341,10 @@ def _latex_cell(cell: ResultCell) -> str:
 
 def _caption(report: Report) -> str:
     topics = f"Means over {_topics(len(report.topics))}"
+    if (machine := next(iter(report.systems.values())).evaluation.machine) is not None:
+        topics = (
+            f"Means by machine labels of {_topics(machine.topics)}, corrected by the {len(report.topics)} that people judged"
+        )
     if not report.comparisons:
         return topics + "."
     testing = rf"{latex_text(str(report.testing))}, $p \le {report.testing.alpha:g}$"

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import ParameterError
+from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
+from ..measures.prediction_powered import PredictionPowered
 from . import statistics
 
 TESTS = {
@@ -107,8 +109,8 @@ class Comparison:
         measure: The measure.
         system: The name of the system.
         against: The name of the other.
-        difference: The mean over topics of system minus other.
-        low: The lower end of the bootstrap interval of the difference.
+        difference: The mean over topics of system minus other; with machine labels the corrected one.
+        low: The lower end of the interval of the difference, by bootstrap; with machine labels by the t distribution.
         high: The upper end.
         statistic: The test's: t, W, the mean difference (Fisher) or q (Tukey).
         p: The p-value.
@@ -140,29 +142,41 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """Values of all systems by all measures, and their means in bootstrap samples of the topics.
+    """Values of all systems by all measures, and their means in bootstrap samples of the topics or values by machine labels.
 
     Args:
         measures: The measures.
         names: The names of the systems.
         values: float64, (topics, measures x systems), the systems of a measure side by side.
-        resampled: The means of the columns, a row for each sample.
+        resampled: The means of the columns, a row for each sample; empty with machine labels.
+        machine: Values by machine labels, as `values`, of these topics and more; None without them.
+        rows: The row of `machine` of each row of `values`.
     """
 
     measures: tuple[Measure, ...]
     names: list[str]
     values: Floats
     resampled: NDArray[np.floating[Any]]
+    machine: Floats | None = None
+    rows: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> PairedValues:
-        """Return the columns of each measure's values, (topics, systems), with samples drawn by `seed`."""
-        columns = np.concatenate(list(values.values()), axis=1)
-        return cls(tuple(values), names, columns, statistics.resampled(columns, RESAMPLES, seed))
+    def of(cls, systems: Mapping[str, Evaluation], measures: Sequence[Measure], seed: int) -> PairedValues:
+        """Return the values of each measure, with samples drawn by `seed` or with machine labels."""
+        evaluations = list(systems.values())
+        columns = _columns(evaluations, measures)
+        of_machine = [each.machine for each in evaluations if each.machine is not None]
+        if of_machine:
+            rows = of_machine[0].rows_of(evaluations[0].topic_ids)
+            return cls(tuple(measures), list(systems), columns, columns[:0], _columns(of_machine, measures), rows)
+        return cls(tuple(measures), list(systems), columns, statistics.resampled(columns, RESAMPLES, seed))
 
     def intervals(self, alpha: float) -> dict[Measure, dict[str, tuple[float, float]]]:
         """Return the 1 - alpha interval of the mean, by measure and system."""
-        low, high = statistics.interval(self.values, self.resampled, 1 - alpha)
+        if self.machine is None or self.rows is None:
+            low, high = statistics.interval(self.values, self.resampled, 1 - alpha)
+        else:
+            low, high = PredictionPowered.of(self.values, self.machine, self.rows).interval(alpha)
         ends = iter(zip(low.tolist(), high.tolist(), strict=True))
         return {measure: {name: next(ends) for name in self.names} for measure in self.measures}
 
@@ -170,17 +184,18 @@ class PairedValues:
         """Return the tests of these pairs of systems (positions in `names`) for each measure."""
         if not pairs:
             return ()
-        number = len(self.names)
-        ours, theirs = (
-            np.array([m * number + pair[side] for m in range(len(self.measures)) for pair in pairs]) for side in (0, 1)
-        )
+        ours, theirs = self._sides(pairs)
         differences = np.round(self.values[:, ours] - self.values[:, theirs], statistics.DIGITS)
-        statistic, p = testing.test_all(np.split(self.values, len(self.measures), axis=1), pairs, differences)
+        mean = differences.mean(axis=0)
+        if (powered := self.differences(pairs)) is None:
+            statistic, p = testing.test_all(np.split(self.values, len(self.measures), axis=1), pairs, differences)
+            low, high = self._intervals_of_differences(differences, ours, theirs, testing.alpha)
+        else:
+            mean, (statistic, p), (low, high) = powered.mean, powered.test(), powered.interval(testing.alpha)
         families = np.split(p, len(self.measures))
         corrected = np.concatenate([statistics.corrected(family, testing.applied_correction) for family in families])
-        low, high = self._intervals_of_differences(differences, ours, theirs, testing.alpha)
         columns = {
-            "difference": differences.mean(axis=0),
+            "difference": mean,
             "low": low,
             "high": high,
             "statistic": statistic,
@@ -197,6 +212,20 @@ class PairedValues:
         sides = ((measure, self.names[i], self.names[j]) for measure in self.measures for i, j in pairs)
         return tuple(Comparison(*side, **dict(zip(columns, row, strict=True))) for side, row in zip(sides, rows, strict=True))
 
+    def differences(self, pairs: list[tuple[int, int]]) -> PredictionPowered | None:
+        """Return the mean differences of these pairs for each measure, one after the other; None without machine labels."""
+        if self.machine is None or self.rows is None:
+            return None
+        ours, theirs = self._sides(pairs)
+        human, machine = (np.round(of[:, ours] - of[:, theirs], statistics.DIGITS) for of in (self.values, self.machine))
+        return PredictionPowered.of(human, machine, self.rows)
+
+    def _sides(self, pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Columns of the first and of the second system of each pair, measure by measure."""
+        starts = np.arange(len(self.measures))[:, None] * len(self.names)
+        first, second = np.array(pairs).T
+        return (starts + first).ravel(), (starts + second).ravel()
+
     def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
         """Intervals, computed in blocks of columns to bound memory."""
         parts = []
@@ -206,3 +235,7 @@ class PairedValues:
             parts.append(statistics.interval(differences[:, part], means, 1 - alpha))
         low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
         return low, high
+
+
+def _columns(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Floats:
+    return np.stack([each.array(measure) for measure in measures for each in evaluations], axis=1)

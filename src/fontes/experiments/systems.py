@@ -402,6 +402,7 @@ def compare(
     alpha: float = 0.05,
     seed: int = 0,
     cache: bool | str | os.PathLike[str] = True,
+    machine: AnyQrels | None = None,
 ) -> Report:
     """Run and measure systems, and test whether their differences are more than chance.
 
@@ -422,9 +423,11 @@ def compare(
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
         cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,
             False for none. `Stage.key` says which runs can be cached.
+        machine: Labels by a machine of these topics and more, which the judgments correct, as for `evaluate`; with them the
+            test is "t", and intervals are of the t distribution. Stages run on all labelled topics.
 
     Raises:
-        InputError: A file or a value cannot be read, or there are no judgments.
+        InputError: A file or a value cannot be read, there are no judgments, or machine labels do not go with them.
         ParameterError: A name is unknown, or a number out of range.
         PipelineError: A stage does not go from topics to a run.
     """
@@ -432,9 +435,10 @@ def compare(
     parsed = parse_all(measures)
     testing = Testing(test, correction, alpha, seed)
     against = None if baseline is None else _name_of(baseline, list(by_name))
-    judgments = judgments_of(qrels)
+    judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
     known = None if topics is None else Topics.read(topics)
-    runs = run_all(by_name, None if known is None else known.judged(judgments), Cache.of(cache))
+    searched = known if known is None else known.judged({**judgments, **(labels or {})})
+    runs = run_all(by_name, searched, Cache.of(cache))
     return report_of(
         runs,
         judgments,
@@ -442,6 +446,7 @@ def compare(
         topics=known,
         baseline=against,
         testing=testing,
+        machine=labels,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
@@ -16,6 +18,7 @@ from ..core.html import table
 from ..core.tabular import Tabular
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
+from .prediction_powered import ERRORS, TOPICS, PredictionPowered
 from .ranks import Ranks
 
 LOOKED_UP = 1000  # judged documents to look up in a collection
@@ -138,47 +141,128 @@ def _kind_of(value: object) -> str:
 ROWS = 1_000  # topics shown in a notebook
 
 
-def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
+def evaluate(
+    run: AnyRun,
+    qrels: AnyQrels,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
+    *,
+    machine: AnyQrels | None = None,
+) -> Evaluation:
     """Evaluate a run.
 
     Means are over all judged topics, as with trec_eval's option -c; topics without results or relevant documents count 0.
     Topics of the run without judgments are ignored.
 
+    With `machine`, a mean is the one by machine labels on all topics, corrected by its difference on the topics that people
+    judged (see `PredictionPowered`), and `Evaluation.interval` has its interval. The topics that people judged must be a random
+    part of all topics. Each value has its ideal ranking from the same labels.
+
     Args:
         run: Any value that `Run.of` accepts, such as the path of a file.
         qrels: Any value that `Qrels.of` accepts, such as the path of a file.
         measures: Objects such as `nDCG @ 10` or their names, in a list, or a single one; by default nDCG@10, AP and R@100.
+        machine: Labels by a machine, as `qrels`, of these topics and more. 20 topics at least have labels of both kinds.
 
     Returns:
         The mean of each measure, and the values per topic.
 
     Raises:
         InputError: A file cannot be read, the qrels have no judgments, or they are of other topics or another collection (see
-            `check_agreement`).
-        ParameterError: A measure is unknown, or there is none.
+            `check_agreement`); or the machine's labels cannot be used with them (see `BothLabels.of`).
+        ParameterError: A measure is unknown, or there is none; or it counts, with `machine`.
     """
     parsed = parse_all(measures)
     ranking, judgments = run_and_judgments(run, qrels)
-    check_agreement(ranking, judgments)
-    return measured(ranking, judgments, parsed)
+    if machine is None:
+        check_agreement(ranking, judgments)
+        return measured(ranking, judgments, parsed)
+    both = BothLabels.of(judgments, machine, parsed)
+    both.check(ranking)
+    return measured(ranking, both.people, parsed, both)
 
 
-def measured(run: Run, qrels: Qrels, measures: Iterable[Measure]) -> Evaluation:
-    """Evaluate a run as `evaluate` does, without checking that it belongs to these judgments."""
+@dataclass(frozen=True, eq=False)
+class BothLabels:
+    """Judgments by people of some topics, and labels by a machine of these topics and more.
+
+    Args:
+        people: The judgments, of topics that the machine labelled.
+        machine: The machine's labels.
+        notes: Sentences on what was left out or looks wrong.
+    """
+
+    people: Qrels
+    machine: Qrels
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, qrels: Qrels, machine: object, measures: Iterable[Measure]) -> BothLabels:
+        """Check labels of both kinds.
+
+        Raises:
+            InputError: Fewer than 20 topics have labels of both kinds, or labels of one kind have no relevant document.
+            ParameterError: A measure counts documents or judgments.
+        """
+        for measure in measures:
+            if measure.summed:
+                raise ParameterError(
+                    f"{measure} is a count, and machine labels can only correct means over topics; leave it out"
+                )
+        labels = judgments_of(machine)
+        people = Qrels(row for row in qrels.rows() if row[0] in labels)
+        if len(people) < TOPICS:
+            raise InputError(
+                f"people judged {_topics(len(qrels))}, the machine labelled {len(labels)}, and {len(people)} have both; "
+                f"the correction needs {TOPICS}: judge or label more, or evaluate by one kind alone"
+            )
+        highest = {
+            "judgments of people": max(grade for grades in people.values() for grade in grades.values()),
+            "machine's labels": max(grade for grades in labels.values() for grade in grades.values()),
+        }
+        for kind, grade in highest.items():
+            if grade < 1:
+                raise InputError(f"the {kind} have no relevant document, of grade 1 or more, so there is nothing to measure")
+        notes = []
+        if left_out := len(qrels) - len(people):
+            notes.append(f"{_topics(left_out)} judged by people without machine labels left out")
+        if len(set(highest.values())) > 1:
+            scales = " and ".join(f"the {kind} to {grade}" for kind, grade in highest.items())
+            notes.append(f"grades of {scales}: the correction holds, and is sharper on one scale")
+        return cls(people, labels, tuple(notes))
+
+    def check(self, run: Run, name: str = "the run") -> None:
+        """Check a run as `check_agreement` does, and that it has results for topics that the machine alone labelled, if any."""
+        check_agreement(run, self.people, name)
+        others = [topic_id for topic_id in self.machine if topic_id not in self.people]
+        if others and not any(topic_id in run for topic_id in others):
+            raise InputError(
+                f"{name} has no results for the topics that the machine alone labelled, such as '{others[0]}'; search them too, "
+                "or evaluate by the judgments of people alone"
+            )
+
+
+def measured(run: Run, qrels: Qrels, measures: Iterable[Measure], both: BothLabels | None = None) -> Evaluation:
+    """Evaluate a run as `evaluate` does, without checking that it belongs to these judgments; with `both`, these are `both.people`."""
+    measures, by_machine = list(measures), None
+    if both is not None:
+        by_machine = measured(run, both.machine, [m for m in measures if m.name != "Judged"])
     ranks = Ranks.of(run, qrels)
     return Evaluation(
         tuple(qrels),
         {measure: np.asarray(measure.score(ranks), dtype=np.float64) for measure in measures},
         missing=int(np.count_nonzero(ranks.retrieved == 0)),
-        unjudged=sum(topic_id not in qrels for topic_id in run),
+        unjudged=sum(topic_id not in qrels for topic_id in run) if by_machine is None else by_machine.unjudged,
         irrelevant=int(np.count_nonzero(ranks.count(ranks.relevant(1)) == 0)),
+        machine=by_machine,
+        notes=() if both is None else both.notes,
     )
 
 
 class Evaluation(Tabular, Mapping[Measure, float]):
     """Result of `evaluate`: a mapping from measure to its mean over the judged topics.
 
-    A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means.
+    A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means. With machine labels
+    means are corrected ones, and all else is of the topics that people judged.
 
     Attributes:
         topic_ids: Judged topics, in the order of the qrels.
@@ -186,6 +270,8 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         missing: Number of them without results; part of the mean.
         irrelevant: Number of them without a document of grade 1 or more; part of the mean.
         unjudged: Number of the run's topics without judgments; ignored.
+        machine: The evaluation by machine labels on all topics; None without them.
+        notes: Sentences on the machine labels.
     """
 
     def __init__(
@@ -196,6 +282,8 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         missing: int = 0,
         unjudged: int = 0,
         irrelevant: int = 0,
+        machine: Evaluation | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         """Make an evaluation from its values.
 
@@ -205,12 +293,16 @@ class Evaluation(Tabular, Mapping[Measure, float]):
             missing: Number of topics without results.
             unjudged: Number of the run's topics without judgments.
             irrelevant: Number of topics without a relevant document.
+            machine: The evaluation by machine labels, of these topics and more.
+            notes: Sentences on the machine labels.
         """
         self.topic_ids = topic_ids
         self.topics = len(topic_ids)
         self.missing = missing
         self.unjudged = unjudged
         self.irrelevant = irrelevant
+        self.machine = machine
+        self.notes = notes
         self._values = dict(values)
         for array in self._values.values():
             array.setflags(write=False)
@@ -223,8 +315,31 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         """Return the measure's values, float64, in the order of `topic_ids`, read-only; KeyError if not evaluated."""
         return self._values[parse(measure)]
 
+    def estimate(self, measures: Iterable[str | Measure]) -> PredictionPowered:
+        """Return the corrected means of measures, a column for each, with their errors.
+
+        Raises:
+            ParameterError: There are no machine labels.
+            KeyError: A measure was not evaluated.
+        """
+        if self.machine is None:
+            raise ParameterError("there are no machine labels to correct; evaluate(…, machine=labels) takes them")
+        parsed = [parse(measure) for measure in measures]
+        human, machine = (np.stack([each.array(measure) for measure in parsed], axis=1) for each in (self, self.machine))
+        return PredictionPowered.of(human, machine, self.machine.rows_of(self.topic_ids))
+
+    def rows_of(self, topic_ids: Iterable[str]) -> NDArray[np.int64]:
+        """Return the positions of topics in `topic_ids`."""
+        places = {topic_id: row for row, topic_id in enumerate(self.topic_ids)}
+        return np.array([places[topic_id] for topic_id in topic_ids], dtype=np.int64)
+
+    def interval(self, measure: str | Measure, alpha: float = 0.05) -> tuple[float, float]:
+        """Return the ends of the 1 - alpha interval of a corrected mean; NaN where it is unknown. Raises as `estimate` does."""
+        low, high = self.estimate([measure]).interval(alpha)
+        return float(low[0]), float(high[0])
+
     def to_dict(self, per_topic: bool = False) -> dict[str, Any]:
-        """Return plain values for JSON: topics, missing, unjudged, irrelevant and measures.
+        """Return plain values for JSON: topics, missing, unjudged, irrelevant and measures; with machine labels, intervals.
 
         Args:
             per_topic: Whether to add values per topic, as measure to topic to value.
@@ -236,6 +351,10 @@ class Evaluation(Tabular, Mapping[Measure, float]):
             "irrelevant": self.irrelevant,
             "measures": {str(measure): value for measure, value in self.items()},
         }
+        if self.machine is not None:
+            ends = {str(measure): self.interval(measure) for measure in self}
+            plain["intervals"] = {name: None if math.isnan(low) else [low, high] for name, (low, high) in ends.items()}
+            plain["machine"] = self.machine.to_dict(per_topic)
         if per_topic:
             plain["per_topic"] = {str(measure): self.per_topic(measure) for measure in self}
         return plain
@@ -246,6 +365,8 @@ class Evaluation(Tabular, Mapping[Measure, float]):
 
     def __getitem__(self, measure: str | Measure) -> float:
         values = self.array(measure)
+        if self.machine is not None and measure in self.machine:
+            return float(self.estimate([measure]).mean[0])
         return float(values.sum() if parse(measure).summed else values.mean())
 
     def __contains__(self, measure: object) -> bool:
@@ -263,21 +384,33 @@ class Evaluation(Tabular, Mapping[Measure, float]):
     def __str__(self) -> str:
         shown = {str(measure): _shown(measure, value) for measure, value in self.items()}
         left, right = max(map(len, shown)), max(map(len, shown.values()))
-        lines = [f"{name:<{left}}  {value:>{right}}" for name, value in shown.items()]
+        ends = self._intervals()
+        lines = [f"{name:<{left}}  {value:>{right}}{f'  {ends[name]}' if ends else ''}" for name, value in shown.items()]
         return "\n".join([*lines, self._note()])
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: a table of the means, and a collapsed one of the topics."""
         names = list(map(str, self))
-        means = table(names, [[_shown(measure, value) for measure, value in self.items()]])
+        rows = [[_shown(measure, value) for measure, value in self.items()], list(self._intervals().values())]
+        means = table(names, [row for row in rows if row])
         columns = [[_shown(measure, value) for value in self.array(measure)[:ROWS].tolist()] for measure in self]
         values = table(["topic", *names], zip(self.topic_ids[:ROWS], *columns, strict=True))
         left_out = f", the first {ROWS:,} of {self.topics:,}" if self.topics > ROWS else ""
         summary = f"<summary>each topic{left_out}</summary>"
         return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
+    def _intervals(self) -> dict[str, str]:
+        """Intervals of 95 % by measure, as shown; none without machine labels."""
+        if self.machine is None:
+            return {}
+        ends = {str(measure): self.interval(measure) for measure in self}
+        return {name: "–" if math.isnan(low) else f"{low:.4f} to {high:.4f}" for name, (low, high) in ends.items()}
+
     def _note(self) -> str:
         parts = [_topics(self.topics)]
+        if self.machine is not None:
+            doubtful = [str(measure) for measure, doubt in zip(self, self.estimate(self).doubtful, strict=True) if doubt]
+            parts = ["95% intervals", *machine_notes(self), *few_errors(doubtful)]
         if self.missing:
             parts.append(f"{self.missing} without results count 0")
         if self.irrelevant:
@@ -289,6 +422,23 @@ class Evaluation(Tabular, Mapping[Measure, float]):
     def __repr__(self) -> str:
         means = ", ".join(f"{measure} {value:.4g}" for measure, value in self.items())
         return f"Evaluation({_topics(self.topics)}: {means})"
+
+
+def machine_notes(evaluation: Evaluation) -> list[str]:
+    """Return notes on corrected means: topics, and anything unusual; none without machine labels."""
+    if evaluation.machine is None:
+        return []
+    total, missing = evaluation.machine.topics, evaluation.machine.missing - evaluation.missing
+    notes = [f"machine labels of {_topics(total)}, corrected by the {evaluation.topics} that people judged", *evaluation.notes]
+    return [*notes, f"{missing} of the others without results count 0"] if missing else notes
+
+
+def few_errors(estimates: list[str]) -> list[str]:
+    """Return a note on estimates with too few errors of the machine to know their size; none without any."""
+    if not estimates:
+        return []
+    names = ", ".join(estimates[:3]) + (f" and {len(estimates) - 3:,} more" if len(estimates) > 3 else "")
+    return [f"{names}: machine and people differ on fewer than {ERRORS} topics; the interval may be too narrow"]
 
 
 def _shown(measure: Measure, value: float) -> str:

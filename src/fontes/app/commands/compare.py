@@ -9,7 +9,7 @@ import typer
 
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
-from ..options import Measures, Split, reads_files, takes
+from ..options import Machine, Measures, Split, reads_files, takes
 
 commands = typer.Typer()
 
@@ -32,6 +32,7 @@ def compare(
         Path | None, typer.Option(help="The index, for its documents' texts in a page.", show_default=False)
     ] = None,
     split: Split = None,
+    machine: Machine = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -44,7 +45,7 @@ def compare(
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     import sys
 
-    from ...datasets import judged_topics
+    from ...datasets import judged_topics, qrels_of
     from ...measures import DEFAULT
     from ...measures.evaluation import refuse_exchanged
     from ..pipelines import open_index
@@ -62,6 +63,7 @@ def compare(
             measures or DEFAULT,
             baseline=baseline,
             cache=False,
+            machine=None if machine is None else qrels_of(machine),
             **settings,
         )
     except InputError as error:

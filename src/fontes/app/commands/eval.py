@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, Measures, Split, reads_files
+from ..options import Json, Machine, Measures, Split, reads_files
 
 commands = typer.Typer()
 
@@ -21,6 +21,7 @@ def eval_(
     measures: Measures = None,
     per_topic: Annotated[bool, typer.Option("-q", "--per-topic", help="Each topic as well.")] = False,
     split: Split = None,
+    machine: Machine = None,
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
@@ -34,10 +35,11 @@ def eval_(
         raise typer.BadParameter("qrels and run cannot both be -")
     try:
         ranking, judgments = read_run(run), qrels_of(qrels, split=split)
+        labels = None if machine is None else qrels_of(machine)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise
-    result = evaluate(ranking, judgments, [*(names or []), *(measures or [])] or DEFAULT)
+    result = evaluate(ranking, judgments, [*(names or []), *(measures or [])] or DEFAULT, machine=labels)
     if json:
         print_json(result.to_dict(per_topic=per_topic))
     else:
