@@ -1,6 +1,7 @@
 """Comparison of runs: statistics of their differences, and reports in several formats."""
 
 from .failures import Failure, Failures, LowRanked
+from .judging_plan import JudgingPlan, PlannedPair, plan_judging
 from .report import Candidates, Report, System, SystemRun, failures, report_of
 from .report_page import plot_measures
 from .snapshots import SnapshotReport, compare_snapshots
@@ -11,7 +12,9 @@ __all__ = [
     "Comparison",
     "Failure",
     "Failures",
+    "JudgingPlan",
     "LowRanked",
+    "PlannedPair",
     "Report",
     "SnapshotReport",
     "System",
@@ -19,6 +22,7 @@ __all__ = [
     "Testing",
     "compare_snapshots",
     "failures",
+    "plan_judging",
     "plot_measures",
     "report_of",
 ]

@@ -204,9 +204,9 @@ class BothLabels:
             ParameterError: A measure counts documents or judgments.
         """
         for measure in measures:
-            if measure.summed:
+            if measure.summed or measure.name == "Judged":
                 raise ParameterError(
-                    f"{measure} is a count, and machine labels can only correct means over topics; leave it out"
+                    f"{measure} counts, and machine labels can only correct measures of relevance; leave it out"
                 )
         labels = judgments_of(machine)
         people = Qrels(row for row in qrels.rows() if row[0] in labels)
@@ -236,13 +236,13 @@ class BothLabels:
         others = [topic_id for topic_id in self.machine if topic_id not in self.people]
         if others and not any(topic_id in run for topic_id in others):
             raise InputError(
-                f"{name} has no results for the topics that the machine alone labelled, such as '{others[0]}'; search them too, "
-                "or evaluate by the judgments of people alone"
+                f"{name} has no results for the topics that the machine alone labelled, such as '{others[0]}'; search them "
+                "too, or evaluate by the judgments of people alone"
             )
 
 
 def measured(run: Run, qrels: Qrels, measures: Iterable[Measure], both: BothLabels | None = None) -> Evaluation:
-    """Evaluate a run as `evaluate` does, without checking that it belongs to these judgments; with `both`, these are `both.people`."""
+    """Evaluate a run as `evaluate` does, without checking that it belongs to these judgments, which are those of `both`."""
     measures, by_machine = list(measures), None
     if both is not None:
         by_machine = measured(run, both.machine, [m for m in measures if m.name != "Judged"])

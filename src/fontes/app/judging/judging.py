@@ -119,7 +119,7 @@ def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]
     return differing
 
 
-def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
+def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) -> Qrels:
     """Return judgments by a rule.
 
     Args:
@@ -127,11 +127,14 @@ def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
         rule: Name of a judge, for that judge's grades and evidence. "agreed": documents that two or more judges graded alike.
             "settled": the settled grade, else the grade on which all judges of the document agree, even if only one; open
             disagreements are left out. The last two take the evidence of all judges, of documents with a grade above 0.
+        without: Name of a judge whose grades and evidence do not count.
     """
     own = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
     grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
-    for (topic, document), of_judges in by_document(store.judgments(rule if own else None)).items():
+    others = [name for name in store.judges() if name != without]
+    counted = (one for one in store.judgments(rule if own else None) if one.judge != without)
+    for (topic, document), of_judges in by_document(counted).items():
         if (topic, document) in settled:
             grades[topic][document] = settled[topic, document][0]
         elif len(set(of_judges.values())) == 1 and len(of_judges) >= 1 + (rule == AGREED):
@@ -139,10 +142,31 @@ def judgments_of(store: JudgmentStore, rule: str) -> Qrels:
     return Qrels(
         (topic, group, document, grade)
         for topic, of_topic in grades.items()
-        for group, document, grade in _group_rows(
-            of_topic, _evidence_groups(store, [rule] if own else store.judges(), topic, of_topic)
-        )
+        for group, document, grade in _group_rows(of_topic, _evidence_groups(store, [rule] if own else others, topic, of_topic))
     )
+
+
+def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
+    """Return judgments by people, and the labels of a machine.
+
+    Args:
+        path: File of judgments of `fontes judge`, for the settled grades of the topics whose pools people judged to the end; or
+            any file of judgments.
+        machine: Name of a judge in the former, or a file of judgments.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    from ...datasets import qrels_of
+
+    if not path.is_file() or not path.read_bytes()[:16].startswith(b"SQLite format 3"):
+        return qrels_of(str(path)), qrels_of(machine)
+    with JudgmentStore(path, reading=True) as store:
+        own = machine if machine in store.judges() else None
+        done = {(one.topic, one.document) for one in store.judgments() if one.judge != own}
+        whole = {topic for topic in store.topics() if all((topic, document) in done for document in store.pool(topic))}
+        people = Qrels(row for row in judgments_of(store, SETTLED, own).rows() if row[0] in whole)
+        return people, qrels_of(machine) if own is None else judgments_of(store, own)
 
 
 def file_names(store: JudgmentStore) -> list[str]:

@@ -13,7 +13,7 @@ from ...server.settings import ServerSettings
 if TYPE_CHECKING:
     from ...judging.store import JudgmentStore
 
-from ...options import reads_files, takes
+from ...options import Measures, reads_files, takes
 
 commands = typer.Typer()
 
@@ -56,6 +56,18 @@ def judge(
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Print how many more topics people must judge to settle which of the runs are better, and serve nothing.",
+        ),
+    ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(help="For --plan: a machine's labels, as a file or the name of its judge.", show_default=False),
+    ] = None,
+    measures: Measures = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
     from ....core.errors import ParameterError, needs_extra
@@ -65,6 +77,9 @@ def judge(
 
     if export is not None:
         _export(judgments, export)
+        return
+    if plan:
+        _plan(judgments, machine, run or [], measures)
         return
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
@@ -128,3 +143,17 @@ def _export(judgments: Path, folder: Path) -> None:
         for sentence in export(store, folder):
             note(sentence)
         say(f"{len(store.topics()):,} topics, {len(store.judgments()):,} judgments of {', '.join(store.judges())} in {folder}")
+
+
+def _plan(judgments: Path, machine: str | None, runs: list[Path], measures: list[str] | None) -> None:
+    from ....comparison import plan_judging
+    from ....core.errors import ParameterError
+    from ....experiments import compare
+    from ....measures import DEFAULT
+    from ...judging.judging import judged_by_people
+    from ...output import say
+
+    if machine is None or len(runs) < 2:
+        raise ParameterError("a plan needs --machine LABELS and two runs or more: --run A --run B")
+    people, labels = judged_by_people(judgments, machine)
+    say(str(plan_judging(compare(runs, None, people, measures or DEFAULT, cache=False, machine=labels))))

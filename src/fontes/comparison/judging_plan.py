@@ -1,0 +1,121 @@
+"""Number of topics that people must judge, beside labels of a machine, to settle which of two systems is better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import ParameterError
+from ..core.tabular import Tabular, columns_of
+from ..measures.measure import Measure
+from .report import Report
+from .report_text import NOTHING, ResultCell, ResultTable, p_text, plain_table
+from .testing import Comparison
+
+
+@dataclass(frozen=True)
+class PlannedPair:
+    """Topics to judge for one pair of systems, by one measure.
+
+    Args:
+        comparison: The test with the judgments that there are.
+        topics: Number of topics to judge more; 0 for a pair that is settled; None if all labelled ones do not suffice.
+        labels: Number of judgments that these need.
+    """
+
+    comparison: Comparison
+    topics: int | None
+    labels: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class JudgingPlan(Tabular):
+    """Result of `plan_judging`: `print` shows it.
+
+    Args:
+        pairs: A row for each comparison of the report; of each measure, those that need fewest topics first.
+        judged: Number of topics that people judged.
+        labelled: Number of topics that the machine labelled.
+        depth: Mean number of judgments of a topic.
+        alpha: Greatest significant p of one test, corrected for the others.
+        power: Chance that the test finds the difference.
+    """
+
+    pairs: tuple[PlannedPair, ...]
+    judged: int
+    labelled: int
+    depth: float
+    alpha: float
+    power: float
+
+    def pair(self, system: str, against: str, measure: Measure) -> PlannedPair:
+        """Return the row of a pair; KeyError if it was not compared in this direction."""
+        for one in self.pairs:
+            if (one.comparison.system, one.comparison.against, one.comparison.measure) == (system, against, measure):
+                return one
+        raise KeyError((system, against, str(measure)))
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns measure, system, against, difference, low, high, corrected, topics and labels."""
+        names = ("measure", "system", "against", "difference", "low", "high", "corrected")
+        rows = [
+            {name: getattr(one.comparison, name) for name in names} | {"topics": one.topics, "labels": one.labels}
+            for one in self.pairs
+        ]
+        return columns_of([{**row, "measure": str(row["measure"])} for row in rows], [*names, "topics", "labels"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, with None for NaN."""
+        columns = self.to_columns()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        plain = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
+        figures = {name: getattr(self, name) for name in ("judged", "labelled", "depth", "alpha", "power")}
+        return {**figures, "pairs": plain}
+
+    def __str__(self) -> str:
+        left = self.labelled - self.judged
+        rows = []
+        for one in self.pairs:
+            c = one.comparison
+            interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
+            more = "settled" if one.topics == 0 else f"more than {left}" if one.topics is None else str(one.topics)
+            labels = NOTHING if not one.labels else f"{one.labels:,}"
+            cells = (str(c.measure), c.system, c.against, f"{c.difference:+.4f}", interval, p_text(c.corrected), more, labels)
+            rows.append(tuple(map(ResultCell, cells)))
+        header = ("measure", "system", "against", "difference", "interval", "corrected p", "topics to judge", "judgments")
+        notes = [
+            f"{self.judged} topics judged by people, {left} by the machine alone; {self.depth:.1f} judgments a topic",
+            f"assumed: the true difference is the one measured, values vary as so far, the topics are drawn at random; "
+            f"{100 * self.power:g}% power, p ≤ {self.alpha:.4g} in each test",
+        ]
+        return plain_table(ResultTable(header, tuple(rows), 3)) + "\n" + "\n".join(notes)
+
+
+def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:
+    """Plan how many more topics people must judge to settle the comparisons of a report.
+
+    A pair is settled when its test is significant. See `PredictionPowered.topics_for` for the calculation and its assumptions.
+    Except with no correction, alpha is divided by the number of tests of a measure (Bonferroni), for Holm's an upper bound.
+
+    Args:
+        report: A comparison with machine labels.
+        power: Chance to find the difference, between 0 and 1.
+
+    Raises:
+        ParameterError: The report has no machine labels or fewer than two systems, or `power` is out of range.
+    """
+    if isinstance(power, bool) or not isinstance(power, (int, float)) or not 0 < power < 1:
+        raise ParameterError(f"the power must lie between 0 and 1, as in 0.8, not {power!r}")
+    if (estimates := report.differences()) is None:
+        raise ParameterError("a plan needs a comparison of two systems or more with machine labels: compare(…, machine=labels)")
+    tests = len(report.comparisons) // len(report.measures)
+    alpha = report.testing.alpha / (1 if report.testing.applied_correction == "none" else tests)
+    depth = sum(map(len, report.qrels.values())) / len(report.qrels)
+    pairs = []
+    for c, needed in zip(report.comparisons, estimates.topics_for(alpha, power).tolist(), strict=True):
+        topics = 0 if c.significant else None if math.isnan(needed) else max(1, int(needed) - estimates.human)
+        pairs.append(PlannedPair(c, topics, None if topics is None else math.ceil(topics * depth)))
+    order = {measure: place for place, measure in enumerate(report.measures)}
+    pairs.sort(key=lambda one: (order[one.comparison.measure], math.inf if one.topics is None else one.topics))
+    return JudgingPlan(tuple(pairs), estimates.human, estimates.machine, depth, alpha, power)
