@@ -40,6 +40,7 @@ class JudgingPlan(Tabular):
         depth: Mean number of judgments of a topic.
         alpha: Greatest significant p of one test, corrected for the others.
         power: Chance that the test finds the difference.
+        coverage: Coverage of the intervals.
     """
 
     pairs: tuple[PlannedPair, ...]
@@ -48,6 +49,7 @@ class JudgingPlan(Tabular):
     depth: float
     alpha: float
     power: float
+    coverage: float
 
     def pair(self, system: str, against: str, measure: Measure) -> PlannedPair:
         """Return the row of a pair; KeyError if it was not compared in this direction."""
@@ -70,7 +72,7 @@ class JudgingPlan(Tabular):
         columns = self.to_columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         plain = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
-        figures = {name: getattr(self, name) for name in ("judged", "labelled", "depth", "alpha", "power")}
+        figures = {name: getattr(self, name) for name in ("judged", "labelled", "depth", "alpha", "power", "coverage")}
         return {**figures, "pairs": plain}
 
     def __str__(self) -> str:
@@ -83,7 +85,8 @@ class JudgingPlan(Tabular):
             labels = NOTHING if not one.labels else f"{one.labels:,}"
             cells = (str(c.measure), c.system, c.against, f"{c.difference:+.4f}", interval, p_text(c.corrected), more, labels)
             rows.append(tuple(map(ResultCell, cells)))
-        header = ("measure", "system", "against", "difference", "interval", "corrected p", "topics to judge", "judgments")
+        interval = f"{100 * self.coverage:g}% interval"
+        header = ("measure", "system", "against", "difference", interval, "corrected p", "topics to judge", "judgments")
         notes = [
             f"{self.judged} topics judged by people, {left} by the machine alone; {self.depth:.1f} judgments a topic",
             f"assumed: the true difference is the one measured, values vary as so far, the topics are drawn at random; "
@@ -118,4 +121,4 @@ def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:
         pairs.append(PlannedPair(c, topics, None if topics is None else math.ceil(topics * depth)))
     order = {measure: place for place, measure in enumerate(report.measures)}
     pairs.sort(key=lambda one: (order[one.comparison.measure], math.inf if one.topics is None else one.topics))
-    return JudgingPlan(tuple(pairs), estimates.human, estimates.machine, depth, alpha, power)
+    return JudgingPlan(tuple(pairs), estimates.human, estimates.machine, depth, alpha, power, 1 - report.testing.alpha)
