@@ -46,7 +46,7 @@ def test_what_cannot_be_done_without_texts_is_one_sentence(fontes, file, tmp_pat
         (("add", index, file), "no documents can be added to it"),
         (("search", index, "water", "--pipeline", "bm25() >> rm3() >> bm25()"), "holds no text"),
         (("convert", "corpus", file, "-"), "holds an inverted index in CIFF and no documents"),
-        (("convert", "index", index, "-", "--split", "test"), "--split is of files, not of an index"),
+        (("convert", "index", index, "-", "--split", "test"), "--split applies to files, not to an index"),
         (("convert", "index", index, "-", "--to", "trec"), "an index is written as ciff, not as 'trec'"),
         (("index", file, "-o", tmp_path / "other", "--columns", "year=integer"), "holds no metadata"),
         (("index", file, "-o", tmp_path / "other", "--id", "name"), "have no named fields"),

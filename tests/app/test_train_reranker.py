@@ -76,7 +76,7 @@ def test_the_command_trains_resumes_nothing_and_prints_json(base: Path, tmp_path
     assert code == 0, err
     assert re.fullmatch(
         r".*/m: a cross-encoder from 18 rows in 3 steps and \d+\.\d\d s, from .*\n"
-        r"the start has no layer for scores: a new one was made by the seed 0\n"
+        r"the base has no layer for scores: a new one was initialized with the seed 0\n"
         r"best after step \d: validation loss \d\.\d{4}\n"
         r'use it as cross_encoder\(".*/m"\)\n',
         out,

@@ -152,7 +152,7 @@ def test_a_head_is_refused_with_another_encoder() -> None:
         ft.causal.CausalEvidence(Words())(run(why={"fire": 1.0}))
     other = Words(("bridge", "fair", "rain"))  # the probe's sentence has "bridge"
     with pytest.raises(
-        ft.core.ParameterError, match=r"gives other vectors \(distance 1\.00\); take that encoder, or train a head"
+        ft.core.ParameterError, match=r"gives other vectors \(distance 1\.00\); use that encoder, or train a head"
     ):
         ft.causal.CausalEvidence(other, head=head())(run(why={"fire": 1.0}))
 

@@ -55,7 +55,7 @@ def test_a_string_stands_for_an_encoder_and_for_a_tagger():
         ('causal_filter("backwards")', "roles is one of published, swapped, either, not 'backwards'"),
         ('causal_filter(failing="hide")', "failing is drop or below, not 'hide'"),
         ("causal_evidence(near=1)", "near needs an encoder"),
-        ("causal_evidence(weight=2)", "interpolate takes a weight between 0 and 1, not 2"),
+        ("causal_evidence(weight=2)", "interpolate needs a weight between 0 and 1, not 2"),
         ('causal_keywords(sentences="guess")', "no way to find sentences is called 'guess'"),
         ('topicrank(linkage="ward")', "linkage is one of average, complete, single, not 'ward'"),
     ],

@@ -89,7 +89,7 @@ def test_a_broken_document_is_an_error_that_names_it(plain: Path, tmp_path: Path
 @pytest.mark.slow
 def test_an_actor_with_another_model_is_refused(plain: Path, tmp_path: Path, ray: str) -> None:
     class_of = InTurn(str(tmp_path / "log"), process=os.getpid())
-    with pytest.raises(FontesError, match=r"is another one on .+ than here"):
+    with pytest.raises(FontesError, match=r"differs on .+; install the same"):
         Index.open(copied(plain, tmp_path)).encode(class_of, ray=ray)
 
 

@@ -86,7 +86,7 @@ def test_an_index_that_has_changed_meanwhile_is_refused(tmp_path: Path, ray: str
     index = Index.build(made_docs(30), tmp_path / "x", analyzer="whitespace")
     stage = index.bm25() % 5
     Index.open(tmp_path / "x").add([("new", "w1 w2")])
-    with pytest.raises(FontesError, match=r"the index .+ is another one on .+ than here"):
+    with pytest.raises(FontesError, match=r"the index .+ differs on .+; install the same"):
         apply(stage, Topics.of(queries(3)), ray)
 
 

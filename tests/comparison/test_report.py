@@ -175,7 +175,7 @@ def test_eval_and_compare_take_measures_alike(tmp_path: Path, fontes: Any) -> No
     assert list(json.loads(shown)["measures"]) == ["P(rel=2)@1", "RBP(p=0.5)", "AP", "RR"]
     code, _, error = fontes("compare", *files, "nDCG@10")
     assert (code, error.count("\n")) == (1, 1)
-    assert "'nDCG@10' is a measure and no run; write -m nDCG@10" in error
+    assert "'nDCG@10' is a measure, not a run; write -m nDCG@10" in error
 
 
 def test_the_measures_by_default_are_the_same_everywhere(tmp_path: Path, fontes: Any) -> None:

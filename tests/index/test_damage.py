@@ -209,7 +209,7 @@ def test_a_shard_with_a_term_that_the_whole_has_not_is_damage() -> None:
     own, whole = (
         SimpleNamespace(lengths=None, terms=Strings.of(terms), term_number=None) for terms in (["a", "c"], ["b", "c"])
     )
-    with pytest.raises(IndexFormatError, match="a shard has terms that the whole has not, or not in order"):
+    with pytest.raises(IndexFormatError, match="a shard has other terms than the whole, or unsorted ones"):
         PartLists(own, whole)  # type: ignore[arg-type]
 
 

@@ -137,7 +137,7 @@ def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, mon
     ("error", "message"),
     [
         ("RepositoryNotFoundError", "there is no encoder owner/small: neither a folder nor a name on https://"),
-        ("GatedRepoError", "the encoder owner/small is given out on request only: ask at https://.*/owner/small"),
+        ("GatedRepoError", "the encoder owner/small is gated: request access at https://.*/owner/small"),
         (
             "HfHubHTTPError",
             r"owner/small is not on this machine and its download failed \(503 from the hub\): run `hf download",
@@ -378,14 +378,14 @@ def test_out_of_memory_halves_the_batches_and_says_so(error: Exception, caplog: 
 
     assert in_batches([5] * 12, 60, work).tolist() == list(range(12))
     assert sizes == [12, 6, 3, 3, 3, 3]
-    assert "out of memory with 12 texts of up to 5 tokens; going on with 6 at a time" in caplog.text
+    assert "out of memory with 12 texts of up to 5 tokens; continuing with 6 at a time" in caplog.text
 
 
 def test_memory_that_does_not_do_for_one_text_is_an_error_with_its_length() -> None:
     def work(batch: Any) -> Any:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
 
-    with pytest.raises(FontesError, match="one text of 700 tokens: set a smaller max_length"):
+    with pytest.raises(FontesError, match="one text of 700 tokens does not fit into memory: set a smaller max_length"):
         in_batches([700, 2], 1000, work)
 
 
@@ -405,5 +405,5 @@ def test_progress_counts_items_and_the_part_of_all_tokens() -> None:
 
 
 def test_batches_of_no_tokens_are_refused() -> None:
-    with pytest.raises(ParameterError, match="one token at least, not 0"):
+    with pytest.raises(ParameterError, match="at least one token, not 0"):
         in_batches([1], 0, lambda batch: batch)

@@ -160,7 +160,7 @@ def test_the_command_line_says_what_is_missing(tmp_path, fontes):
     Index.build(DOCS, path)
     status, _, err = fontes("search", path, "mice", "--model", "dense")
     assert status == 1
-    assert f"{path} holds no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
+    assert f"{path} has no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
     status, _, err = fontes("encode", path, f'chunked_encoder("{MODEL}", window=0)')
     assert (status, "window must be 1 or more" in err) == (1, True)
     status, _, err = fontes("encode", path, f'transformer_encoder("{MODEL}", pooling="sum")')

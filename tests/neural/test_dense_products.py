@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from fontes.neural.dense.vectors import _decode, _quick
+from fontes.neural.dense.vectors import _decode, _multiply
 
 HALVES = np.arange(1 << 16, dtype=np.uint16)
 FINITE = HALVES[np.isfinite(HALVES.view(np.float16))]
@@ -46,6 +46,6 @@ def test_quick_products_are_those_of_numpy_for_any_number_of_rows(count: int, dt
     vectors = (20 * draw.standard_normal((count, 37))).astype(dtype)
     scales = draw.random(count, dtype=np.float32) if dtype is np.int8 else NONE
     queries, out = draw.standard_normal((2, 37), dtype=np.float32), np.empty((2, count), dtype=np.float32)
-    _quick(queries, vectors.view(np.uint16) if dtype is np.float16 else vectors, scales, out)
+    _multiply(queries, vectors.view(np.uint16) if dtype is np.float16 else vectors, scales, out)
     expected = queries.astype(np.float64) @ vectors.astype(np.float64).T * (scales if len(scales) else 1)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-3)

@@ -80,14 +80,14 @@ def test_windows_of_tokens_are_those_of_the_encoder() -> None:
     vectors = chunked.encode_documents([Doc("1", "the spring-of a river")])
     parts = encoder.encode_queries(["the spring-", "of a river"])
     np.testing.assert_allclose(vectors, unit(parts.mean(axis=0, keepdims=True)), atol=1e-5)
-    with pytest.raises(ParameterError, match="Counted does not tell its tokens"):
+    with pytest.raises(ParameterError, match="Counted does not report its tokens"):
         ChunkedEncoder(Counted(), unit="tokens").windows("a b")
 
 
 def test_windows_that_leave_gaps_are_refused() -> None:
     for changes, message in (
         ({"window": 0}, "window must be 1 or more"),
-        ({"window": 5, "stride": 6}, "so that no gap is left; not 5, 6"),
+        ({"window": 5, "stride": 6}, "to leave no gaps; not 5, 6"),
         ({"unit": "lines"}, "unit is one of words, tokens, not 'lines'"),
         ({"pooling": "sum"}, "pooling is one of max, mean, not 'sum'"),
     ):

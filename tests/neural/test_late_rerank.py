@@ -77,7 +77,7 @@ def test_stored_vectors_that_are_asked_for_and_are_not_there_are_an_error(index:
     first = (index.bm25() % 20)(TEXTS)
     with pytest.raises(ParameterError, match="no token vectors of 4 bits"):
         ft.neural.LateReranker(model, 4)(first)
-    with pytest.raises(ParameterError, match="in no index"):
+    with pytest.raises(ParameterError, match="belong to no index"):
         ft.neural.LateReranker(model, 2)(first.with_(documents=None))
 
 
@@ -93,7 +93,7 @@ def test_a_reranker_explains_the_score_of_a_document_that_it_is_given(index: ft.
     explanation = reranker.explain("old well", index.doc(hit.id))
     assert explanation.value == pytest.approx(hit.score, abs=1e-5)
     assert sum(part.value for part in explanation.parts) == pytest.approx(explanation.value, abs=1e-6)
-    with pytest.raises(ft.core.PipelineError, match=r"give index.doc\(id\)"):
+    with pytest.raises(ft.core.PipelineError, match=r"pass index.doc\(id\)"):
         reranker.explain("old well", hit.id)
 
 

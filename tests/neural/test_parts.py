@@ -96,7 +96,7 @@ def test_another_part_in_the_place_of_a_model_is_refused(index: ft.Index, stage:
 
 
 def test_encode_takes_an_encoder_or_the_name_of_a_sentence_encoder(index: ft.Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ParameterError, match="encode takes an encoder, or the name of a sentence encoder, not 3"):
+    with pytest.raises(ParameterError, match="encode needs an encoder, or the name of a sentence encoder, not 3"):
         index.encode(3)
     taken: list[str] = []
     monkeypatch.setattr("fontes.neural.encode.SentenceEncoder", lambda name: taken.append(name) or Hashed())
@@ -142,7 +142,7 @@ def test_an_encoder_is_stored_by_its_text_without_the_precision() -> None:
 
 @pytest.mark.parametrize("text", ["old_encoder('m')", 'sentence_encoder("m", colour=3)', {"class": "SentenceEncoder"}, "("])
 def test_an_encoder_stored_by_a_text_that_cannot_be_read_is_one_sentence(text: Any) -> None:
-    with pytest.raises(ParameterError, match=r"an encoder that this Fontes cannot make, .*; encode again$") as caught:
+    with pytest.raises(ParameterError, match=r"an encoder that this version of Fontes cannot create, .*; encode again$") as caught:
         encoder_from(text)
     assert "\n" not in str(caught.value)
 

@@ -136,7 +136,7 @@ def test_a_plain_encoder_is_no_cross_encoder(tmp_path: Path) -> None:
 
 
 def test_a_model_with_three_labels_is_no_reranker(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="gives 3 labels"):
+    with pytest.raises(ft.core.InputError, match="has 3 labels"):
         ours(save_cross_encoder(tmp_path, labels=3)).scores(pairs(1))
 
 
@@ -144,7 +144,7 @@ def test_a_model_with_three_labels_is_no_reranker(tmp_path: Path) -> None:
     ("saved", "problem"),
     [
         ({"architecture": "BertModel"}, "no cross-encoder: its architecture is BertModel, which has no layer for scores"),
-        ({"labels": 3}, "gives 3 labels a pair"),
+        ({"labels": 3}, "has 3 labels"),
     ],
 )
 def test_a_model_that_cannot_rerank_is_told_before_anything_is_searched(
@@ -188,7 +188,7 @@ def test_a_model_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPat
         ({"score": "raw"}, "score is one of logit, sigmoid, not 'raw'"),
         ({"batch_size": 0}, "batch_size must be a whole number"),
         ({"max_length": -1}, "max_length must be a whole number"),
-        ({"max_length": 64}, "reads 48 tokens at most"),
+        ({"max_length": 64}, "reads at most 48 tokens"),
         ({"precision": "int3"}, "precision is one of"),
     ],
 )

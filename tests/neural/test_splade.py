@@ -66,9 +66,9 @@ def test_a_weight_is_the_greatest_logarithm_of_the_models_own_logits(folder):
     assert weights == pytest.approx({names[n]: float(expected[n]) for n in np.flatnonzero(expected > 0)}, abs=1e-5)
 
 
-def test_a_model_whose_head_cannot_be_taken_out_gives_the_same(folder, monkeypatch):
+def test_a_model_whose_head_cannot_be_detached_gives_the_same(folder, monkeypatch):
     whole = Splade(folder, **EXACT).encode_documents(DOCS)
-    monkeypatch.setattr(of_model, "_taken_out", lambda module: None)
+    monkeypatch.setattr(of_model, "_detached_head", lambda module: None)
     for models in ("_recent", "_in_use"):
         monkeypatch.setattr(f"fontes.neural.models.hub.{models}", type(getattr(hub, models))())
     assert np.allclose(dense(Splade(folder, **EXACT).encode_documents(DOCS)), dense(whole), atol=1e-5)
@@ -186,12 +186,14 @@ def test_modules_that_make_no_splade_model_are_refused_with_a_sentence(tmp_path)
     write(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "x.Router"}])
     write(folder / "router_config.json", {"types": {"q": "x.Transformer"}, "structure": {"query": ["q"], "document": ["q"]}})
     with pytest.raises(
-        InputError, match="sends queries through Transformer; Fontes runs routers to SparseStaticEmbedding alone"
+        InputError, match="sends queries through Transformer; only routers to SparseStaticEmbedding are supported"
     ):
         Splade(folder).encode_queries(["a"])
     for strange in ([{"type": "x.Transformer"}], {"a": 1}, [1], 7):
         write(folder / "modules.json", strange)
-        with pytest.raises(InputError, match=r"its modules\.json, or a configuration that it names, is not as SparseEncoder"):
+        with pytest.raises(
+            InputError, match=r"its modules\.json, or a configuration that it names, does not have SparseEncoder's form"
+        ):
             Splade(folder).encode_queries(["a"])
     with pytest.raises(InputError, match="there is no SPLADE model at"):
         Splade(tmp_path / "nowhere").encode_queries(["a"])

@@ -214,10 +214,10 @@ def test_the_commands_encode_search_explain_tell_and_check(fontes, model, tmp_pa
     assert fontes("search", path, "--topics", topics, *pipeline, "-o", tmp_path / "run")[0] == 0
     assert ft.read_run(tmp_path / "run")["q1"].ids[:3] == best.ids
     for options, message in (
-        (("--dtype", "int8"), "--dtype is not of weights of terms"),
-        (("--algorithm", "hnsw"), "--algorithm is not of weights of terms"),
+        (("--dtype", "int8"), "--dtype does not apply to weights of terms"),
+        (("--algorithm", "hnsw"), "--algorithm does not apply to weights of terms"),
         (("--nbits", "2"), "--nbits is of --late"),
-        (("--late",), "--late and --sparse are of different models; give one of them"),
+        (("--late",), "--late and --sparse need different models; give one of them"),
     ):
         status, _, err = fontes("encode", path, model, "--sparse", *options)
         assert (status, message in err) == (1, True)

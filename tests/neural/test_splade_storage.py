@@ -247,7 +247,9 @@ def test_weights_that_cannot_be_are_an_error_and_are_not_kept(tmp_path, plain, w
 
 
 def test_a_dtype_is_of_dense_vectors(tmp_path, plain):
-    with pytest.raises(ParameterError, match=r"dtype is of dense vectors; the weights of CountingTerms\(\) are stored to four"):
+    with pytest.raises(
+        ParameterError, match=r"dtype is for dense vectors; the weights of CountingTerms\(\) are stored to four"
+    ):
         Index.open(copied(plain, tmp_path)).encode(CountingTerms(), dtype="int8")
 
 

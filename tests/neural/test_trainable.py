@@ -193,9 +193,9 @@ def test_approximate_attention_keeps_its_digits_under_autocast(kind: str) -> Non
 def test_encoders_that_cannot_be_trained_are_named() -> None:
     inner = encoder("bert")
     for given, message in (
-        (ChunkedEncoder(inner), "windows have nothing to learn: train the encoder inside"),
+        (ChunkedEncoder(inner), "windows cannot be trained: train the encoder inside"),
         (inner.with_(normalize=False), "leave normalize=False out"),
-        ("bert", "'bert' cannot be trained; give sentence_encoder"),
+        ("bert", "'bert' cannot be trained; use sentence_encoder"),
     ):
         with pytest.raises(ParameterError, match=message):
             trainable(given)

@@ -253,7 +253,7 @@ def test_rationales_are_not_lost_in_the_cache_of_runs(index: ft.Index, tmp_path:
         (lambda: ft.Sentences(separator=" "), "the separator must be characters without digits"),
         (lambda: ft.BestPassages(0), "best_passages: n"),
         (lambda: ft.BestPassages(threshold=float("nan")), "best_passages: the threshold is a number, not nan"),
-        (lambda: ft.Rationales("bm25"), "rationales takes a reranker, such as cross_encoder, not 'bm25'"),
+        (lambda: ft.Rationales("bm25"), "rationales needs a reranker, such as cross_encoder, not 'bm25'"),
         (lambda: ft.Rationales(n=0), "n"),
         (lambda: TextScorer("bm25"), "text_scorer takes a bm25, as in text_scorer"),
     ],
@@ -318,7 +318,7 @@ def test_precision_recall_and_f1_of_sentences_are_counted_from_files(index: ft.I
     values = json.loads(runner.invoke(app, ["eval", qrels, output, "SetP", "SetR", "SetF", "--json"]).output)["measures"]
     assert values == pytest.approx({"SetP": 1.0, "SetR": 2 / 3, "SetF": 0.8})
     refused = runner.invoke(app, ["convert", "topics", str(claims), qrels, "--sentences"])
-    assert "--sentences is of qrels, not of a topics" in refused.output
+    assert "--sentences applies to qrels, not to a topics" in refused.output
 
 
 def test_rules_find_the_sentences_that_scifact_numbers() -> None:

@@ -215,5 +215,5 @@ def test_runs_of_others_need_judgments_of_their_topics(start: str, tmp_path: Pat
     with pytest.raises(InputError, match="run theirs: none of its topics is judged: its first is 'x', the first judged 'q0'"):
         air(start).run(docs, posts, qrels, tmp_path, runs={"theirs": {"x": {"d1": 1.0}}})
     one = ft.recipes.recipe("cair2021", encoder="x")
-    with pytest.raises((ParameterError, InputError), match="runs of others are measured: give judgments too"):
+    with pytest.raises((ParameterError, InputError), match="other runs need judgments to be measured"):
         one.run(docs, posts, None, tmp_path, runs={"theirs": {"x": {"d1": 1.0}}})

@@ -180,7 +180,7 @@ def test_each_row_says_which_weights_it_ran_with_and_on_how_much_they_were_train
         f"| mbert | {models['mbert']} |  | not trained: a language model as published; give --train, and it is trained |"
         in page
     )
-    assert f"| colbert | {models['colbert']} |  | token vectors of an encoder that is no ColBERT |" in page
+    assert f"| colbert | {models['colbert']} |  | token vectors of an encoder that is not a ColBERT |" in page
     assert f"| reranked | {models['reranker']} |  | as published |" in page
 
 

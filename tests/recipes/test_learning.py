@@ -151,7 +151,11 @@ def test_what_cannot_be_learned_from_is_said_before_anything_is_built(start: str
         (one, {"qrels": qrels, "train": {"q1": {"d1": 1}}}, "topic 'q1' is one to measure with and to learn from"),
         (one, {"train": {"no": {"d1": 1}}}, "none of the topics has judgments to learn from"),
         (one, {"qrels": {"q1": {"d1": 1}}}, "1 judged topics are too few to learn from some and measure with others"),
-        (one, {"train": "learn"}, "train is a file of judgments or a split, and 'learn' is no file; neither topics nor qrels"),
+        (
+            one,
+            {"train": "learn"},
+            "train is a file of judgments or a split, and 'learn' is not a file; neither topics nor qrels",
+        ),
         (one.with_(start=str(tmp_path / "none")), {"qrels": qrels}, "none"),
         (one.with_(test=1.5), {"qrels": qrels}, "recipe air2025: test must be a share between 0 and 1, not 1.5"),
         (one.with_(candidates=0), {"qrels": qrels}, "recipe air2025: candidates"),
@@ -160,7 +164,7 @@ def test_what_cannot_be_learned_from_is_said_before_anything_is_built(start: str
         with pytest.raises((InputError, ParameterError), match=re.escape(message)):
             recipe.run(docs, posts, output=out, **given)  # type: ignore[arg-type]
         assert not out.exists()
-    with pytest.raises(InputError, match=f"'learn' is no file; {beir(tmp_path)} has the splits dev, test, train"):
+    with pytest.raises(InputError, match=f"'learn' is not a file; {beir(tmp_path)} has the splits dev, test, train"):
         one.run(docs, str(tmp_path / "collection"), output=out, train="learn")
     with pytest.raises(ParameterError, match="recipe air2025 learns: give topics and judgments to learn from"):
         one.systems(ft.experiments.Collection(docs, out))

@@ -175,7 +175,7 @@ def test_a_recipe_that_is_not_there_names_those_that_are() -> None:
 ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"topics": {}}, "there are no topics to run recipe tiny on"),
     ({"topics": {"x": "rickets"}}, "no topic has judgments: the first topic is 'x', the first of the qrels 'q1'"),
-    ({"qrels": {}}, "the qrels hold no judgments"),
+    ({"qrels": {}}, "the qrels contain no judgments"),
     ({"measures": ["nDGC@10"]}, "there is no measure 'nDGC'"),
     ({"documents": "missing.jsonl"}, "missing.jsonl"),
     ({"documents": "-"}, "not from standard input or a pipe; write them to a file"),

@@ -418,15 +418,15 @@ def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: 
     begin: tuple[tuple[Any, dict[str, Any], type[Exception], str], ...] = (
         (file, {"loss": "teacher"}, InputError, r"examples\.jsonl, line 1: the document '.*' has no score of a teacher"),
         (one_label, {"loss": "cosine"}, InputError, "all pairs have the label 1"),
-        (data, {"best": "RR@5", "held_out": 0.0}, ParameterError, r"RR@5 is measured on a search: hold examples out"),
+        (data, {"best": "RR@5", "held_out": 0.0}, ParameterError, r"RR@5 is measured on a search: hold out examples"),
         (tmp_path / "none.jsonl", {}, InputError, "none.jsonl"),
     )
     for given, changes, error, message in begin:
         with pytest.raises(error, match=message):
             train_bi_encoder(given, tmp_path / "m", start("bert"), SETTINGS.with_(**changes))
-    with pytest.raises(ParameterError, match="cannot be trained; give sentence_encoder"):
+    with pytest.raises(ParameterError, match="cannot be trained; use sentence_encoder"):
         train_bi_encoder(data, tmp_path / "m", 7)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="topics to validate with and their qrels belong together"):
+    with pytest.raises(ParameterError, match="validation topics and their qrels belong together"):
         train_bi_encoder(data, tmp_path / "m", start("bert"), QUICK, SearchValidation(topics=ft.Topics()))
     assert [path.name for path in tmp_path.iterdir()] == ["examples.jsonl"]
 

@@ -135,7 +135,7 @@ def test_where_nothing_is_said_to_be_causal_precision_and_f1_are_0() -> None:
         ([("a", 1), ("b", None)], {}, ft.core.InputError, "not None"),
         (PAIRS, {"folds": 1}, ft.core.ParameterError, "from 2 to the 12 sentences of the rarer label, not 1"),
         (PAIRS[:14], {"folds": 3}, ft.core.ParameterError, "from 2 to the 2 sentences of the rarer label, not 3"),
-        (PAIRS[:13], {}, ft.core.InputError, "two sentences at least that report a cause, and two others"),
+        (PAIRS[:13], {}, ft.core.InputError, "at least two sentences that report a cause, and two others"),
         (PAIRS, {"strengths": ()}, ft.core.ParameterError, "strengths must be numbers above 0"),
         (PAIRS, {"strengths": (0.0,)}, ft.core.ParameterError, "strengths must be numbers above 0"),
     ],

@@ -188,7 +188,7 @@ def test_an_encoder_without_a_head_gets_one_and_a_cross_encoder_keeps_its_own(ba
 
 def test_a_base_that_classifies_is_refused(tmp_path: Path) -> None:
     save_cross_encoder(tmp_path / "base", labels=3)
-    with pytest.raises(InputError, match="gives 3 labels a pair; training starts from one, or from an encoder"):
+    with pytest.raises(InputError, match="has 3 labels; training starts from a model with one, or from an encoder"):
         train_cross_encoder(DATA, tmp_path / "m", tmp_path / "base", SETTINGS)
 
 
@@ -312,7 +312,7 @@ def test_the_licence_is_that_of_the_base(base: Path, tmp_path: Path) -> None:
 
 def test_a_query_on_both_sides_is_refused_with_its_line(base: Path, tmp_path: Path) -> None:
     Examples([replace(one, topic="other") for one in DATA[4:6]]).write(tmp_path / "v.jsonl")
-    several = r"v\.jsonl, line [12]: 2 queries are learned from too; take them out of one of the two: '.*', '.*'"
+    several = r"v\.jsonl, line [12]: 2 queries are learned from too; remove them from one of the two: '.*', '.*'"
     with pytest.raises(InputError, match=several):
         train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, tmp_path / "v.jsonl")
 
@@ -321,7 +321,7 @@ def test_topics_that_are_learned_from_are_not_measured(base: Path, tmp_path: Pat
     run, qrels = candidates(DATA)
     learned, _ = DATA.held_out(0.2, 0)
     validation = Validation(*[None], *candidates(learned))
-    with pytest.raises(InputError, match="no judged topic of the run to validate on is left"):
+    with pytest.raises(InputError, match="no judged topic of the run is left for validation"):
         train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, validation)
     both = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, Validation(run=run, qrels=qrels))
     assert list(both.figures) == ["loss", "nDCG@10"]
@@ -330,7 +330,7 @@ def test_topics_that_are_learned_from_are_not_measured(base: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "validation", "message"),
     [
-        (SETTINGS.with_(best="RR@5"), None, "best='RR@5' is measured on a reranked run: give a run and qrels"),
+        (SETTINGS.with_(best="RR@5"), None, "best='RR@5' is measured on a reranked run: give a validation run and qrels"),
         (SETTINGS, Validation(run=candidates(DATA)[0]), "belong together: give both or none"),
         (SETTINGS.with_(loss="teacher"), None, "the document 'q.*' has no score of a teacher; .*see Examples.scored"),
         (SETTINGS, Validation(run=candidates(DATA)[0].with_(documents=None), qrels=candidates(DATA)[1]), "documents' text"),

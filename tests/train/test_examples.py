@@ -100,7 +100,7 @@ def test_what_cannot_be_learned_from_is_refused_with_file_and_line(
 def test_broken_lines_and_empty_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2: broken JSON"):
         Examples.read(write_lines(tmp_path / "e.jsonl", LINE, '{"topic": '))
-    with pytest.raises(InputError, match="holds no examples"):
+    with pytest.raises(InputError, match="contains no examples"):
         Examples.read(write_lines(tmp_path / "none.jsonl"))
     with pytest.raises(InputError, match="there is no such file"):
         Examples.of(tmp_path / "missing.jsonl")

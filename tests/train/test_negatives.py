@@ -178,7 +178,7 @@ def test_what_is_left_out_is_counted() -> None:
         "6 topics: 2 groups of 2, 3 negatives (1.50 a group: 1 with 3, 1 with 0)",
         "left out: 2 topics without a relevant document",
         "left out: 1 topic without hits",
-        "left out: 1 relevant document that is not there",
+        "left out: 1 missing relevant document",
         "left out: 1 relevant document without text",
         "left out: 1 candidate without text",
         "ranks of the negatives: 2 to 4, the median 3, half of them 2.5 to 3.5",
@@ -320,7 +320,7 @@ def test_what_gives_no_example_is_an_error_that_says_why() -> None:
     hits = run({"q1": ids(3)})
     with pytest.raises(InputError, match="none of the topics has judgments"):
         mine_negatives(hits, TOPICS, {"x": {"d01": 1}})
-    with pytest.raises(InputError, match="none of the topics has a document of grade 1 or more"):
+    with pytest.raises(InputError, match="no topic has a document of grade 1 or more"):
         mine_negatives(hits, TOPICS, {"q1": {"d01": 0}})
     with pytest.raises(InputError, match=r"no example could be made of 2 topics: 1 topic without a rel.*, 1 relevant document"):
         mine_negatives(hits, TOPICS, {"q1": {"lost": 1}})

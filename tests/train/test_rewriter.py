@@ -185,10 +185,10 @@ def test_what_cannot_be_learned_from_is_refused_before_the_start_is_looked_at(tm
     topics, none = conversations(), tmp_path / "none"
     bare = Topics([Topic("1_1", "words", turns=(Turn("words"),))])
     for those, others, settings, message in (
-        (bare, None, SETTINGS, "there is nothing to learn: no topic has a manual rewrite of its own turn"),
-        (topics, bare, SETTINGS, "there is nothing to validate on"),
-        (topics, conversations(1), SETTINGS, "must differ; take out of one of the two: 'c0'"),
-        (conversations(1), None, SETTINGS, "the topics are of one conversation; two at least"),
+        (bare, None, SETTINGS, "there are no training data: no topic has a manual rewrite of its own turn"),
+        (topics, bare, SETTINGS, "there are no validation data"),
+        (topics, conversations(1), SETTINGS, "must differ; remove from one of the two: 'c0'"),
+        (conversations(1), None, SETTINGS, "the topics belong to one conversation; at least two"),
     ):
         with pytest.raises(InputError, match=message):
             train_rewriter(those, tmp_path / "m", none, settings, others)

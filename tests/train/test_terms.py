@@ -150,7 +150,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
     made = train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
     assert len(told) == whole.steps - 16
     assert (made.steps, made.losses, made.fingerprint) == (whole.steps, whole.losses, whole.fingerprint)
-    with pytest.raises(InputError, match=r"state holds another training, with another lr; give another folder"):
+    with pytest.raises(InputError, match=r"state contains another training, with another lr; give another folder"):
         train_terms(TOPICS, tmp_path / "n", base, settings.with_(lr=1e-3), checkpoints=state)
 
 
@@ -169,11 +169,11 @@ def test_a_checkpoint_that_was_being_written_is_passed_over(
 def test_what_cannot_hold_checkpoints_is_an_error(base: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
-    with pytest.raises(InputError, match=r"letters holds other files \(letter\.txt\) and no training; give another folder"):
+    with pytest.raises(InputError, match=r"letters contains other files \(letter\.txt\) and no training; give another folder"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters")
-    with pytest.raises(InputError, match=r"letter\.txt.* cannot be made"):
+    with pytest.raises(InputError, match=r"letter\.txt.* cannot be created"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters" / "letter.txt" / "x")
-    with pytest.raises(ParameterError, match="give one of the two"):
+    with pytest.raises(ParameterError, match="give one of them"):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(minutes=1), checkpoints=tmp_path / "c")
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
@@ -264,7 +264,7 @@ def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) 
     (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
     with pytest.raises(InputError, match="is no term classifier"):
         train_terms(TOPICS, tmp_path / "letters", base, SETTINGS, overwrite=True)
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         train_terms(TOPICS, tmp_path / "letters" / "letter.txt" / "m", base, SETTINGS)
     assert (tmp_path / "letters" / "letter.txt").read_text() == "Dear Ada"
 
@@ -279,10 +279,10 @@ def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> Non
     ("topics", "message"),
     [
         ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns and a manual rewrite"),
-        ([asked("a", "b", manual="b")], "the topics are of 1 conversation; three at least"),
+        ([asked("a", "b", manual="b")], "the topics belong to 1 conversation; at least three"),
         (
             [asked("a", "b", manual="b a", id=f"{c}_2") for c in (1, 2)],
-            "of 2 conversations; three at least are needed: to learn from, to choose the threshold on, and to measure with",
+            "to 2 conversations; at least three are needed: to learn from, to choose the threshold on, and to measure with",
         ),
         ([asked("a", "b", id="1_1"), asked("a", "b", id="2_1")], "no topic has earlier turns and a manual rewrite"),
     ],

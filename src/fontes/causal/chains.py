@@ -1,4 +1,4 @@
-"""Chains of causes of an event, as a collection states them."""
+"""Chains of causes of an event, as documents of a collection state them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Source:
     """Source of a cause.
 
     Args:
-        doc_id: The document.
-        title: Its title.
-        date: Its metadata `date`, or empty.
+        doc_id: Id of the document.
+        title: Title of the document.
+        date: Metadata `date` of the document, or empty.
         sentence: The sentence; of a lead, the one nearest to the event.
         cue: Name of the cue in `fontes.causal.CUES`; empty for a lead.
         score: Match of the stated effect with the event, 0 to 1.
@@ -105,7 +105,7 @@ class Chain:
         return {"event": self.event, "causes": [cause.to_dict() for cause in self.causes]}
 
     def _repr_html_(self) -> str:
-        """The tree for notebooks, which folds: causes with scores, sources and their own causes."""
+        """Collapsible tree for notebooks: causes with scores, sources and their own causes."""
         if not self.causes:
             return f"<div><b>{escape(self.event)}</b>: no causes</div>"
         causes = "".join(_html(cause, open_=True) for cause in self.causes)
@@ -113,16 +113,16 @@ class Chain:
 
 
 def _html(cause: Cause, *, open_: bool = False) -> str:
-    sources = "".join(f"<li>{_html_of_source(source)}</li>" for source in cause.sources)
+    sources = "".join(f"<li>{_source_html(source)}</li>" for source in cause.sources)
     below = "".join(_html(each) for each in cause.causes)
-    lead = " (a lead: nobody says so)" if cause.lead else ""
+    lead = " (a lead, not a stated cause)" if cause.lead else ""
     return (
         f'<details style="margin-left:1em"{" open" if open_ else ""}>'
         f"<summary><b>{cause.score:.3f}</b> {escape(cause.text)}{lead}</summary><ul>{sources}</ul>{below}</details>"
     )
 
 
-def _html_of_source(source: Source) -> str:
+def _source_html(source: Source) -> str:
     named = " ".join(escape(part) for part in (source.title, source.date and f"({source.date})") if part)
     cue = f" [{escape(source.cue)}]" if source.cue else ""
     return f"<code>{escape(source.doc_id)}</code> {named}: <i>{escape(source.sentence)}</i>{cue}"
@@ -134,7 +134,7 @@ MAX_EVENTS = 1000
 DEEPEST = 100  # recursion limit, of the search and of printing
 SAME = 0.5  # minimum idf-weighted share of common terms of equal causes
 WEAK = 0.5  # factor of a weak cue's score
-MAX_PAIR_LENGTH = 5_000  # characters of two sentences; around longer ones nothing counts
+MAX_PAIR_LENGTH = 5_000  # maximum characters of a pair's sentences whose surrounding terms count
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
 # Starts of adverbials of time and of the subjects of statements.
@@ -202,7 +202,7 @@ def causes(
 
 @dataclass(frozen=True)
 class _Question:
-    """An event to ask about, with its query, its depth, and the terms of causes above it and their siblings."""
+    """An event with its query and depth, and the terms of the causes above it and of their siblings."""
 
     event: str
     query: str
@@ -224,10 +224,10 @@ class _Statement:
     around: Terms
     sides: tuple[Terms, Terms]  # terms on the sides of cause and effect
     weak: bool
-    denied: bool  # that the effect came about
+    denied: bool  # whether the effect is negated
 
     def has_cause_in(self, event: Terms, words: _EventTerms) -> bool:
-        """Whether the event is on the side of the cause, so the sentence states a consequence of it."""
+        """Whether the event is on the side of the cause, so that the sentence states a consequence of it."""
         cause, effect = self.sides
         return words.share(event, cause) > words.share(event, effect)
 
@@ -293,15 +293,13 @@ class _Asker:
         for doc in docs:
             if not read.terms(f"{doc.title} {doc.text}") & happening:
                 continue
-            for said in self._read(read, doc, self.weak):
-                match = (words.share(event, said.effect) + words.share(event, said.around)) / 2
-                matches = match >= self.overlap and len(event & said.around) >= least and said.denied == denied
-                if (
-                    matches
-                    and not said.has_cause_in(event, words)
-                    and not any(words.same(said.cause, terms) for terms in above)
-                ):
-                    answers.append((match * (WEAK if said.weak else 1), doc, said))
+            for statement in self._read(read, doc, self.weak):
+                match = (words.share(event, statement.effect) + words.share(event, statement.around)) / 2
+                if match < self.overlap or len(event & statement.around) < least or statement.denied != denied:
+                    continue
+                if statement.has_cause_in(event, words) or any(words.same(statement.cause, terms) for terms in above):
+                    continue
+                answers.append((match * (WEAK if statement.weak else 1), doc, statement))
         answers.sort(key=lambda answer: -answer[0])
         del answers[MAX_EVENTS:]
         groups: list[list[tuple[float, Doc, _Statement]]] = []
@@ -327,9 +325,8 @@ class _Asker:
             if doc.id in question.documents or (question.before is not None and not "" < _date(doc) < question.before):
                 continue
             sentence, score = _nearest(read, event, doc)
-            if score >= self.overlap and not any(
-                said.tells_effect_of(event, read.words) for said in self._read(read, doc, True)
-            ):
+            states_effect = any(each.tells_effect_of(event, read.words) for each in self._read(read, doc, True))
+            if score >= self.overlap and not states_effect:
                 source = Source(doc.id, doc.title, _date(doc), sentence, "", score)
                 query = f"{doc.title} {sentence}".strip()
                 cause = Cause(doc.title or sentence, score, (source,), lead=True)
@@ -369,10 +366,10 @@ class _EventTerms:
         return terms - self.function or terms
 
     def happening(self, text: str) -> Terms:
-        """Terms that name the happening; a document about the event has one of them.
+        """Terms that name the happening, at least one of which a document about the event must contain.
 
-        Those before the first preposition ("fire" in "fire at the cannery"); of these only the last if it is a participle
-        ("closed" in "herring season closed"); plus synonyms ("blaze"). All terms of the event if there are none.
+        Those before the first preposition ("fire" in "fire at the cannery"), or only the last of these if it is a participle
+        ("closed" in "herring season closed"), plus synonyms ("blaze"). All terms of the event if there are none.
         """
         first = PLACE.split(text.strip(), maxsplit=1)[0]
         ending = PARTICIPLE.search(first)
@@ -428,7 +425,7 @@ def _statements(read: _EventReader, doc: Doc, weak: bool) -> Iterator[_Statement
                 near = read.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= MAX_PAIR_LENGTH else ''}")
             cause, effect = read.terms(pair.cause), read.effect(pair.effect)
             weak_cue = pair.cue in WEAK_CUES
-            if len(cause) > weak_cue:  # "after one" says too little
+            if len(cause) > weak_cue:  # a weak cue needs two terms: "after one" is too vague
                 denied = NOT.search(pair.effect) is not None
                 sides = _sides(read, text[pair.start : pair.end], pair)
                 around = (near - cause - read.terms(pair.effect)) | effect
@@ -445,16 +442,16 @@ def _sides(read: _EventReader, sentence: str, pair: CausalPair) -> tuple[Terms, 
 
 
 def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _CauseCandidate:
-    said = answers[0][2]
+    first = answers[0][2]
     sources = tuple(Source(doc.id, doc.title, _date(doc), each.sentence, each.pair.cue, score) for score, doc, each in answers)
-    cause = " ".join(said.pair.cause.split())
+    cause = " ".join(first.pair.cause.split())
     # "it was rusted": "it" most likely refers to the effect.
-    query = f"{cause} {said.pair.effect}" if PRONOUN.search(cause) else cause
-    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), said.cause, query)
+    query = f"{cause} {first.pair.effect}" if PRONOUN.search(cause) else cause
+    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), first.cause, query)
 
 
 def _nearest(read: _EventReader, event: Terms, doc: Doc) -> tuple[str, float]:
-    """The sentence with the largest share of the event, and the share that the document has."""
+    """The sentence with the largest share of the event's terms, and the share of the document."""
     sentences = [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
     best = max(sentences, key=lambda sentence: read.words.share(event, read.terms(sentence)))
     return best, read.words.share(event, read.terms(f"{doc.title} {doc.text}"))

@@ -429,14 +429,14 @@ FIGURE = [re.compile(figure.pattern, re.IGNORECASE) for figure in FIGURES]
 
 
 def literal(text: str) -> str:
-    """Blank out figurative words; the length of the text stays."""
+    """Blank out figurative words; the length of the text is unchanged."""
     for pattern in FIGURE:
         text = pattern.sub(_blanked, text)
     return text
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """The match without its named groups, or blanks alone if it has none."""
+    """The match with its named groups blanked out, or wholly blanked if it has none."""
     named = [name for name, value in match.groupdict().items() if value is not None]
     whole, start = match[0], match.start()
     for name in named:

@@ -52,10 +52,10 @@ class CausalHead:
     Args:
         encoder: Name of the encoder that it was trained over.
         weights: One for each dimension of the encoder's vectors.
-        cues: One for each of `CUE_FEATURES`, which `cue_features` finds in the sentence's text.
+        cues: One for each of `CUE_FEATURES`.
         bias: Intercept.
-        threshold: Minimum probability at which a sentence is said to report a cause.
-        probe: Vector of the sentence `PROBE`, which tells encoders apart.
+        threshold: Minimum probability at which a sentence is classified as reporting a cause.
+        probe: Vector of the sentence `PROBE`, which identifies the encoder.
         card: Training data and results, as plain values.
     """
 
@@ -69,19 +69,15 @@ class CausalHead:
 
     @classmethod
     def load(cls, path: str | Path) -> CausalHead:
-        """Load a head that `save` wrote.
-
-        Raises:
-            InputError: The file is anything else, or cannot be read.
-        """
+        """Load a head that `save` wrote; raise InputError for any other file."""
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as e:
             raise InputError(f"cannot read the head {path}: {e.strerror}") from e
         except (ValueError, RecursionError) as e:
-            raise InputError(f"{path} is no head: it is not JSON") from e
+            raise InputError(f"{path} is not a head: it is not JSON") from e
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise InputError(f"{path} is no head of format {FORMAT}; train_causality makes one (fontes train causality)")
+            raise InputError(f"{path} is not a head of format {FORMAT}; train_causality makes one (fontes train causality)")
         try:
             lists: dict[str, Any] = {name: tuple(map(float, values.pop(name))) for name in ("weights", "cues", "probe")}
             head = cls(**lists, **values)
@@ -92,11 +88,7 @@ class CausalHead:
         return head
 
     def save(self, path: str | Path) -> None:
-        """Write the head as JSON; equal heads give equal bytes.
-
-        Raises:
-            InputError: The file cannot be written.
-        """
+        """Write the head as JSON; equal heads give equal bytes. Raises InputError if the file cannot be written."""
         values = {"format": FORMAT, **asdict(self)}
         lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
         write(path, [f"{{\n{lines}\n}}\n".encode()])
@@ -108,22 +100,13 @@ class CausalHead:
         return hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()
 
     def probabilities(self, vectors: NDArray[np.float32], cues: Floats) -> NDArray[np.float32]:
-        """Probability of each sentence, float32 (n,).
-
-        Args:
-            vectors: Vectors of the sentences, (n, dim), of length 1.
-            cues: Their `cue_features`, float64 (n, 3).
-        """
+        """Probability of each sentence, float32 (n,), from vectors of length 1, (n, dim), and `cue_features`, (n, 3)."""
         logits = vectors @ np.array(self.weights) + cues @ np.array(self.cues) + self.bias
         probabilities: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
         return probabilities
 
     def classify(self, encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """The probability that each sentence reports a cause, float32 (n,).
-
-        Raises:
-            ParameterError: The head was trained over another encoder.
-        """
+        """Probability that each sentence reports a cause, float32 (n,); ParameterError for another encoder."""
         self.check(encoder)
         return self.probabilities(sentence_vectors(encoder, sentences), cue_features(sentences))
 
@@ -132,26 +115,24 @@ class CausalHead:
         loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._checked(encoder))
 
     def _checked(self, encoder: Encoder) -> bool:
-        mine = f"the head was trained over {self.encoder}"
-        advice = "take that encoder, or train a head over this one: train_causality (fontes train causality)"
+        own = f"the head was trained over {self.encoder}"
+        advice = "use that encoder, or train a head over this one: train_causality (fontes train causality)"
         if encoder.dim != len(self.weights):
-            raise ParameterError(f"{mine}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
+            raise ParameterError(f"{own}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
         distance = float(np.linalg.norm(sentence_vectors(encoder, [PROBE])[0] - np.array(self.probe)))
         if distance > NEARLY:
-            raise ParameterError(f"{mine}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
+            raise ParameterError(f"{own}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
         return True
 
 
 @cache
 def shipped_head() -> CausalHead:
-    """The head of the package: all-MiniLM-L6-v2, trained on the Causal News Corpus, version 2 (CC0)."""
+    """Head of the package: for all-MiniLM-L6-v2, trained on the Causal News Corpus, version 2 (CC0)."""
     return CausalHead.load(SHIPPED)
 
 
 def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
     """Vectors of sentences, scaled to length 1, float32 (n, dim)."""
-    from ..neural.encoders.base import unit
-
     return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))
 
 
@@ -165,10 +146,7 @@ def cue_features(sentences: Sequence[str]) -> Floats:
 
 
 def cue_strength(sentence: str) -> tuple[float, bool]:
-    """Strength of a sentence's cues, and whether one of them is negated.
-
-    1 for a connective or a verb, 0.5 for weak cues alone (after, following, amid), 0 for none.
-    """
+    """Strength of a sentence's cues (1: a connective or verb; 0.5: only weak ones; 0: none), and whether one is negated."""
     pairs = causal_pairs(sentence, weak=True)
     denied = any(pair.negated for pair in pairs)
     if all(pair.negated for pair in pairs):
@@ -186,14 +164,12 @@ class CausalEvidence(Reranker, name="causal_evidence"):
 
     Each sentence, the title included, gets the probability that it reports a cause; the document's likelihood is pooled from
     them. The new score is `weight` times the likelihood plus 1 - `weight` times the run's score, both scaled to 0 to 1 for each
-    topic, as in `Reranker.interpolate`.
-
-    The sentences of a document are classified once per process, for all topics and weights.
+    topic, as in `Reranker.interpolate`. The sentences of a document are classified once per process.
 
     Args:
-        encoder: Encodes sentences for the classifier; a string names the model of a `SentenceEncoder`. None: no model; a
-            sentence counts 1 if `causal_pairs` finds a cause that is not negated, 0.5 if only by a temporal cue ("after").
-        weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 leaves the likelihood alone.
+        encoder: Encodes sentences for the classifier; a string is the model of a `SentenceEncoder`. None: no model; a sentence
+            counts 1 if `causal_pairs` finds a cause that is not negated, 0.5 if only by a temporal cue ("after").
+        weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 uses only the likelihood.
         pool: "max": the likeliest sentence; "top3": the mean of the three likeliest; "noisy-or": 1 - Π (1 - p).
         near: Exponent of a sentence's cosine with the topic's text, by which its probability is multiplied; 0: no such factor.
             None: 1 with an encoder, 0 without.
@@ -203,7 +179,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
 
     Raises:
         ParameterError: When called: a parameter is out of its range, or the head was trained over another encoder.
-        InputError: When called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run has no documents, or a topic has no text.
     """
 
     encoder: Encoder | str | None = field(default=None, metadata={"string": "sentence_encoder"})
@@ -279,17 +255,9 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return f"{super().key()} {self.chosen_precision} {self.weight!r} {self.depth!r}"
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
-        """Explain the likelihood of a document, sentence by sentence, likeliest first.
-
-        Args:
-            query: The topic.
-            doc_id: The document itself, as `index.doc(id)` returns it.
-
-        Raises:
-            PipelineError: The document is named by its id.
-        """
+        """Explain the likelihood of a document (as from `index.doc(id)`), sentence by sentence, likeliest first."""
         if not isinstance(doc_id, Doc):
-            raise PipelineError("CausalEvidence explains the likelihood of a document, not of an id: give index.doc(id)")
+            raise PipelineError("CausalEvidence explains the likelihood of a document, not of an id: pass index.doc(id)")
         text = query.text if isinstance(query, Topic) else query
         [evidence] = evidence_of([self.document_text(doc_id)], *self._model(), self.sentences)
         values = self._near(evidence, self._queries([text]).get(text))
@@ -358,18 +326,12 @@ def _followed(reranked: Run, whole: Run) -> Run:
     return whole.with_scores(scores, reranked.provenance)
 
 
-LIMIT = 128 * 2**20  # bytes of remembered documents: some 16,000 of ten sentences
+LIMIT = 128 * 2**20  # bytes of cached documents: some 16,000 of ten sentences
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentSentences:
-    """Sentences of a document.
-
-    Args:
-        texts: Text of each sentence.
-        probabilities: Probability that each reports a cause, float32 (n,).
-        vectors: Vectors, float16 (n, dim); None without an encoder.
-    """
+    """Texts of a document's sentences, their probabilities, float32 (n,), and vectors, float16 (n, dim), if any."""
 
     texts: tuple[str, ...]
     probabilities: NDArray[np.float32]
@@ -379,7 +341,7 @@ class DocumentSentences:
         return " ".join(self.texts[n].split())
 
     def pairs(self, n: int) -> list[CausalPair]:
-        """Causal pairs that sentence `n` states, by weak cues too."""
+        """Causal pairs in sentence `n`, weak cues included."""
         return causal_pairs(self.texts[n], weak=True)
 
     @property
@@ -388,7 +350,7 @@ class DocumentSentences:
         return vectors + self.probabilities.nbytes + sum(map(len, self.texts)) + 200
 
 
-class _Memory:
+class _SentenceCache:
     def __init__(self) -> None:
         self._recent: OrderedDict[bytes, DocumentSentences] = OrderedDict()
         self._bytes = 0
@@ -409,23 +371,21 @@ class _Memory:
                 self._bytes -= self._recent.popitem(last=False)[1].bytes
 
 
-_memory = _Memory()
+_cache = _SentenceCache()
 
 
-def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, how: str) -> list[DocumentSentences]:
-    """Return the sentences of documents, in order; new ones are encoded together.
+def evidence_of(
+    texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, splitter: str
+) -> list[DocumentSentences]:
+    """Classify the sentences of documents; new ones are encoded together, and results are cached.
 
-    Args:
-        texts: The documents.
-        encoder: Encodes sentences; without encoder and head the probabilities are `cue_strength`.
-        head: The classifier over the vectors.
-        how: Sentence splitter; see `sentence_spans`.
+    Without encoder and head the probabilities are `cue_strength`. `splitter` is as for `sentence_spans`.
     """
     model = f"{encoder.fingerprint} {getattr(encoder, 'precision', '')} {head.fingerprint}" if encoder and head else "cues"
-    keys = [_key(f"{model}\0{how}\0{text}") for text in texts]
-    known = {key: _memory.get(key) for key in keys}
+    keys = [_key(f"{model}\0{splitter}\0{text}") for text in texts]
+    known = {key: _cache.get(key) for key in keys}
     new = {key: text for key, text in zip(keys, texts, strict=True) if known[key] is None}
-    split = {key: tuple(text[a:b] for a, b in sentence_spans(text, how)) for key, text in new.items()}
+    split = {key: tuple(text[a:b] for a, b in sentence_spans(text, splitter)) for key, text in new.items()}
     everything = [sentence for sentences in split.values() for sentence in sentences]
     if encoder is None or head is None:
         probabilities = np.array([cue_strength(sentence)[0] for sentence in everything], dtype=np.float32)
@@ -438,7 +398,7 @@ def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead 
         rows = slice(start, start + len(texts_of))
         halved = None if vectors is None else vectors[rows].astype(np.float16)
         known[key] = read = DocumentSentences(texts_of, probabilities[rows].copy(), halved)
-        _memory.put(key, read)
+        _cache.put(key, read)
         start = rows.stop
     return [one for key in keys if (one := known[key]) is not None]
 

@@ -1,4 +1,4 @@
-"""The part of a narrative that says what is relevant."""
+"""The relevant part of narratives, and queries from narratives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Irrelevance(NamedTuple):
     example: str
 
 
-# Words allowed between "not" and the word that it negates. Not any word: "documents that do not mention it are relevant".
+# Words allowed between "not" and the negated word, unlike in "documents that do not mention it are relevant".
 BETWEEN = (
     r"(?:(?:be|been|being|as|to|of|any|at|all|in|itself|themselves|alone|really|directly|strictly|necessarily|usually|generally|"
     r"automatically|sufficiently|considered|deemed|judged|regarded|counted|treated|seen|taken) ){0,4}"
@@ -39,7 +39,7 @@ NOT = rf"(?:\bnot|n't|\bcannot|\bnever|\bno longer) {BETWEEN}"
 UNDENIED = r"(?<!not )(?<!never )(?<!not be )(?<!never be )(?<!nor )(?<!not been )"
 DOCUMENTS = r"(?:documents?|articles?|reports?|stories|story|texts?|passages?|items?|ones?|news)"
 
-# Who asks: "the user is not interested in" is said of the topic, "voters not interested in" of voters.
+# Subjects that state the topic: "the user is not interested in", unlike "voters not interested in".
 ASKS = r"(?:I|we|user|searcher|requester|reader|author|search|topic|query|question|request)s?"
 DENIES = r"(?:do|does|did|will|would|should|can)(?: not|n't)"
 
@@ -125,22 +125,22 @@ IRRELEVANT = (
 
 SAYS_IRRELEVANT = re.compile("|".join(f"(?:{each.pattern})" for each in IRRELEVANT), re.IGNORECASE)
 
-# Boundaries of clauses that can be judged by themselves.
+# Boundaries of clauses that can be judged alone.
 CLAUSE = re.compile(
     r"\s*[;:]\s+|,?\s+(?:but|whereas|while|however|yet|(?<!even )(?:although|though)(?=[^;]*\b(?:relevant|of interest)\b))\s+|"
     r",\s+and\s+|\s+[-–—]\s+|"
     r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
     re.IGNORECASE,
 )
-# A clause can stand by itself if it has a verb, outside of "that" and "which", and does not begin with it; "those about sport"
-# cannot, and goes with the clause before or after it. What "though" concedes of irrelevant documents goes with them.
+# A clause can stand alone if it has a verb, outside of "that" and "which", and does not begin with it; "those about sport"
+# cannot, and joins the clause before or after it. A concession with "though" stays with the irrelevant documents.
 VERB = re.compile(
     r"\b(?:is|are|was|were|be|must|should|shall|will|would|may|might|can|could|has|have|does|do|include|includes|count|counts|"
     r"describe|describes|discuss|discusses|mention|mentions|report|explain|explains|identify|tell|tells|find|look|concern|concerns)\b",
     re.IGNORECASE,
 )
 RELATIVE = re.compile(r"\b(?:that|which|who)\s+(?:only |also |merely |just |simply )?\w+", re.IGNORECASE)
-# "not relevant unless X" asks for X, and "relevant unless X" for what is before it.
+# "not relevant unless X" makes X relevant, and "relevant unless X" the part before it.
 EXCEPTION = re.compile(
     r"(?:,?\s*\b(?:unless|except(?: for| that| when| if| where)?|other than|apart from|aside from|excluding|"
     r"with the exception of|but not|rather than)|,\s+not(?=\s+(?:the|those|their|its|an?)\b))\s+",
@@ -148,7 +148,7 @@ EXCEPTION = re.compile(
 )
 RESUMES = re.compile(r"\s+(?=(?:is|are|was|were|will|should|must|may|can|do|does)\b)|[,;]")
 
-# "in the U.S. Documents about …": with these words a sentence begins, "the U.S. Navy" goes on.
+# First words of sentences: "in the U.S. Documents about …", unlike "the U.S. Navy".
 OPENS = re.compile(
     r"(?:an?|the|any|all|also|to|it|they|these|those|this|such|if|only|not|no|however|relevant|information|discussions?|mentions?|"
     rf"references|descriptions?|{DOCUMENTS})\b",
@@ -168,9 +168,8 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
         narrative: Narrative of a topic.
         sentences: Sentence splitter: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
 
-    Raises:
-        ParameterError: `sentences` is none of these.
-        MissingExtraError: Its library is missing.
+        ParameterError: Another splitter.
+        MissingExtraError: The splitter's library is missing.
     """
     parts = [_relevant(sentence) for sentence in _sentences(narrative, sentences)]
     return " ".join(part for part in parts if part)
@@ -184,7 +183,7 @@ def says_irrelevant(clause: str) -> bool:
 def _sentences(text: str, how: str) -> list[str]:
     if how != "rules":
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, how)]
-    # Unlike other texts, narratives have hard line breaks, and typical first words of sentences.
+    # Unlike other texts, narratives have hard line breaks and typical first words of sentences.
     whole: list[str] = []
     for piece in GAP.split(text):
         piece = " ".join(piece.split())
@@ -204,21 +203,12 @@ def _relevant(sentence: str) -> str:
             parts.append(_without_exception(clause))
             continue
         exception = EXCEPTION.search(clause)
-        if exception is not None:  # the inverted clause
-            parts.append(
-                RESUMES.split(clause[exception.end() :], maxsplit=1)[0] if _before(clause, exception) else _tail(clause)
-            )
+        if exception is not None and not says_irrelevant(clause[: exception.start()]):
+            # "anything other than X is not relevant"
+            parts.append(RESUMES.split(clause[exception.end() :], maxsplit=1)[0])
+        elif exception is not None:
+            parts.append(clause[exception.end() :])
     return _stated("; ".join(part.strip(" .,;") for part in parts if part.strip(" .,;")))
-
-
-def _before(clause: str, exception: re.Match[str]) -> bool:
-    """Whether the exception precedes the irrelevant part: "anything other than X is not relevant"."""
-    return not says_irrelevant(clause[: exception.start()])
-
-
-def _tail(clause: str) -> str:
-    exception = EXCEPTION.search(clause)
-    return clause[exception.end() :] if exception else ""
 
 
 def _without_exception(clause: str) -> str:
@@ -312,7 +302,7 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
     """Searches with the narrative of each topic; a topic without one keeps its text.
 
     Args:
-        relevant: Leave out what the narrative says about irrelevant documents, as `relevant_part` does.
+        relevant: Whether to omit the description of irrelevant documents, as `relevant_part` does.
     """
 
     relevant: bool = False
@@ -326,7 +316,7 @@ class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
     """Searches with each topic's text, the title, followed by its narrative.
 
     Args:
-        relevant: Leave out what the narrative says about irrelevant documents, as `relevant_part` does.
+        relevant: Whether to omit the description of irrelevant documents, as `relevant_part` does.
     """
 
     relevant: bool = False

@@ -63,8 +63,8 @@ def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> lis
         weak: Also use cues that are as often temporal as causal: after, following, amid.
 
     Raises:
-        ParameterError: `sentences` is none of these.
-        MissingExtraError: Its library is missing.
+        ParameterError: Another splitter.
+        MissingExtraError: The splitter's library is missing.
     """
     plain = text.translate(PLAIN)
     pattern, cues = _cues(weak)
@@ -139,9 +139,9 @@ DENIED = re.compile(
     r"\b(?:den(?:y|ied|ies)|ruled out|disput\w+) that\b|\bnot (?:true|the case|believe|think) that\b"
 )
 NOTHING = re.compile(r"\s*(?:no|nothing|neither|little)\b")
-CLAUSAL = ("that", "why", "so")  # "so that nothing moved" denies no cause
-SHARED = 1_000  # characters of an effect that several causes may have
-REACH = 80  # characters before a cue in which a negation is looked for
+CLAUSAL = ("that", "why", "so")  # "so that nothing moved" does not negate the cause
+SHARED = 1_000  # maximum characters of an effect with several causes
+REACH = 80  # characters before a cue searched for a negation
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,8 @@ class _Place:
     def _after(self) -> tuple[Maybe, Maybe]:
         left, start, end, right = self.bounds
         effect, ended = self._clause_before(left, start, TAIL)
-        if (
-            effect and JOINED.search(self.plain, max(left, start - REACH), start) is None
-        ):  # "the flood, caused by rain, …": a cause between commas ends with the second
+        if effect and JOINED.search(self.plain, max(left, start - REACH), start) is None:
+            # "the flood, caused by rain, …": a cause between commas ends with the second.
             inserted = self.plain[left:start].rstrip().endswith(",")
             return [self._clause_after(end, right, COMMA if inserted else RIGHT)], [effect]
         comma = COMMA.search(self.plain, end, right)
@@ -283,9 +282,9 @@ def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
     cues = tuple(cue for cue in CUES if weak or not cue.weak)
     groups = []
     for cue in cues:
-        parts = LOOKBEHIND.split(cue.pattern)  # of one length, so that their blanks stay
+        parts = LOOKBEHIND.split(cue.pattern)  # lookbehinds need a fixed length, so their blanks are kept
         parts[::2] = [part.replace(" ", " +") for part in parts[::2]]
-        groups.append(f"(?:{''.join(parts)})()")  # the group last: the first letter of a word settles most of them
+        groups.append(f"(?:{''.join(parts)})()")  # empty group last, so that a mismatch fails on the first letter
     return re.compile(rf"\b(?:{'|'.join(groups)})\b"), cues
 
 
@@ -296,8 +295,6 @@ def _is_cue(plain: str, match: re.Match[str], cues: tuple[Cue, ...]) -> bool:
 
 
 NO_SUBJECT = re.compile(r"(?:-|\b(?:what|was|were|been|be|is|are|being|the|an?|of|get|gets|got)(?: \w+ly)? )$")
-
-
 LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")
 
 
@@ -316,7 +313,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     the topic's title on one side, and as many with the keyphrases of the narrative on the other.
 
     Title and narrative are those of the topic before rewriting (`origin`). If the narrative is missing or has no keyphrase, the
-    title stands for the keyphrases, as in `CausalKeywords`. A run that does not know its documents raises InputError.
+    title stands for the keyphrases, as in `CausalKeywords`. A run without documents raises InputError.
 
     Args:
         roles: "published": cause with title, effect with keyphrases. "swapped": effect with title, cause with keyphrases, as
@@ -343,7 +340,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         if run.documents is None:
-            raise InputError("CausalFilter reads documents, which this run does not know; run.with_(documents=index) tells it")
+            raise InputError("CausalFilter needs the documents of the run; run.with_(documents=index) adds them")
         analyze = Analyzer.of(self.analyzer)
         originals = Topics(map(original, run.topics.values()))
         keywords = CausalKeywords(self.topicrank, sentences=self.sentences)(originals)

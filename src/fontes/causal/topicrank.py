@@ -46,12 +46,7 @@ FUNCTION_WORDS = frozenset(
 
 
 def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
-    """Yield the tokens of each text, from a function, a spaCy model or, for "stopwords", all tagged "X".
-
-    Raises:
-        ParameterError: There is no such model.
-        MissingExtraError: spaCy is not installed.
-    """
+    """Yield the tokens of each text, from a function, a spaCy model or, for "stopwords", all tagged "X"."""
     if callable(tagger):
         return (list(tagger(text)) for text in texts)
     if tagger == "stopwords":
@@ -66,11 +61,11 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
 
 @cache
 def spacy_tagger(model: str) -> Any:
-    """The tagging and sentence-splitting parts of a spaCy pipeline. Hyphenated words stay whole, as in pke."""
-    advice = ", or take tagger='stopwords', which needs no model"
+    """Tagger and sentence splitter of a spaCy model; hyphenated words are single tokens, as in pke."""
+    advice = ", or use tagger='stopwords', which needs no model"
     pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED, advice)
     if not {"tagger", "morphologizer"} & set(pipeline.pipe_names):
-        raise ParameterError(f"spaCy's model '{model}' tags no parts of speech; take one with a tagger or a morphologizer")
+        raise ParameterError(f"spaCy's model '{model}' has no part-of-speech tagger; use one with a tagger or a morphologizer")
     if "senter" in pipeline.component_names:
         if "senter" not in pipeline.pipe_names:
             pipeline.enable_pipe("senter")
@@ -96,20 +91,14 @@ Phrases = list[tuple[str, float]]
 LINKAGES = ("average", "complete", "single")
 GAPS = ("pke", "paper")
 REPRESENTATIVES = ("first", "frequent")
-LARGEST = 10_000  # candidates of one text: their distances take 8 bytes a pair
+LARGEST = 10_000  # maximum number of candidates of a text: their distances take 8 bytes per pair
 BLOCK = 512  # occurrences whose distances to all others are in memory at once
 PUNCTUATION = frozenset(string.punctuation)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate keyphrase.
-
-    Args:
-        stems: Stems of its words.
-        words: Words of its first occurrence.
-        offsets: Positions of its occurrences, in tokens.
-    """
+    """A candidate keyphrase: stems of its words, words of its first occurrence, and positions of its occurrences in tokens."""
 
     stems: tuple[str, ...]
     words: tuple[str, ...]
@@ -223,7 +212,7 @@ class TopicRank(Part, name="topicrank"):
             distances[i] = 1 - common / (sizes[i] + sizes - common)
         np.fill_diagonal(distances, 0)
         tree = linkage(squareform(distances, checks=False), method=self.linkage)
-        # The addition allows for rounding of means equal to the threshold.
+        # The addition absorbs rounding of means equal to the threshold.
         labels = fcluster(tree, t=1 - self.similarity + 1e-9, criterion="distance")
         return [[candidates[i] for i in np.flatnonzero(labels == label).tolist()] for label in range(1, labels.max() + 1)]
 
@@ -240,7 +229,7 @@ class TopicRank(Part, name="topicrank"):
             gaps = np.abs(starts[here, None] - starts)
             if self.gap == "pke":
                 gaps -= np.where(starts[here, None] < starts, lengths[here, None], lengths) - 1
-            np.maximum(gaps, 1, out=gaps)  # of an occurrence to itself, on the unused diagonal
+            np.maximum(gaps, 1, out=gaps)  # the gap of an occurrence to itself lies on the unused diagonal
             np.add.at(weights, of[here], np.add.reduceat(1 / gaps, bounds, axis=1))
         np.fill_diagonal(weights, 0)
         return weights

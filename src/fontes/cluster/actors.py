@@ -171,16 +171,9 @@ class Actors(Generic[H]):
 
     @classmethod
     def alike(cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0) -> Actors[H]:
-        """Create actors with the same state: one per GPU or, without GPUs, one per four CPUs.
+        """Create at most `most` actors with the same state: one per GPU or, without GPUs, one per four CPUs.
 
-        Memory limits the number of actors per machine; at least one is started where `most` is positive.
-
-        Args:
-            cluster: Cluster to use.
-            make: Makes the state of each actor.
-            task: Name of the work, for messages.
-            most: Maximum number of actors, such as the number of parts.
-            memory: Bytes per actor.
+        `memory`, in bytes per actor, limits the number of actors per machine; at least one is started.
         """
         resource = "GPU" if cluster.gpus else "CPU"
         nodes = [node for node in cluster.nodes.values() if node.get(resource, 0) >= 1]
@@ -256,11 +249,7 @@ class Actors(Generic[H]):
                 yield number, result
 
     def answers(self, function: Callable[[H, P], R], part: P) -> list[R | FontesError]:
-        """Call a function with the same part in all actors.
-
-        Returns:
-            Result or error of each actor: a FontesError of the function, or the actor's failure caused by Ray's error.
-        """
+        """Call a function with the same part in all actors; return the result or FontesError of each."""
         with translated(self._task):
             common = self._cluster.ray.put(part)
             references = [actor.call.remote(function, common) for actor in self._actors]
@@ -282,15 +271,9 @@ def map_with(
     stage: object,
     progress: ProgressCallback = silent,
 ) -> list[R]:
-    """Return results of a function for each part, in order, from actors on the cluster of `work`.
+    """Return results of a function for each part, in order, from actors on the cluster of `work`; see `Actors`.
 
-    Args:
-        make: Makes the state of each actor; see `Actors`.
-        function: Function of a module, or a `functools.partial` of one.
-        parts: Second arguments.
-        task: Name of the work, for messages.
-        stage: Stage whose models determine the actors' memory.
-        progress: Called with the number of finished parts.
+    The models of `stage` determine the actors' memory.
     """
     with (
         joined_here(task) as cluster,
@@ -300,9 +283,9 @@ def map_with(
 
 
 def memory_of(part: object) -> int:
-    """Estimate the bytes that a part's models use in memory, from file sizes; 0 without models.
+    """Estimate the bytes of a part's models in memory, without indexes, from file sizes; 0 without models.
 
-    Weights may be stored in half their size in memory. Indexes are not counted.
+    Stored weights may have half their size in memory.
     """
     parts = walk(part) if isinstance(part, Part) else ()
     folders = {folder for one in parts if isinstance(folder := getattr(one, "folder", None), Path)}

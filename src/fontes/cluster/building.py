@@ -33,7 +33,7 @@ from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
-IN_PARTS = "building-in_parts"  # suffix of `staging`, so that another build, or `clean`, removes the folder
+IN_PARTS = "building-in_parts"  # suffix as in `staging`, so that another build, or `clean`, removes the folder
 PART = 1 << 28  # maximum bytes of input per task
 MIN_PART = 1 << 20  # minimum
 FAN = 16  # segments of one merge
@@ -43,15 +43,7 @@ POSTINGS = 1 << 26  # minimum bytes of memory for postings
 
 @dataclass(frozen=True)
 class Build:
-    """Distributed build.
-
-    Args:
-        cluster: Cluster to use.
-        folder: Folder of finished segments.
-        form: Index settings.
-        memory: Bytes per task.
-        progress: Called as tasks end.
-    """
+    """A distributed build: its folder of finished segments, settings, bytes per task, and progress."""
 
     cluster: Cluster
     folder: Path
@@ -91,7 +83,7 @@ def build_on_cluster(
 
 
 def _corpus(docs: Any) -> Corpus:
-    """Return the documents; ParameterError if other machines cannot read them."""
+    """Return the documents; raise ParameterError if other machines cannot read them."""
     corpus = None if isinstance(docs, str | Path) and str(docs) == STANDARD else read_corpus(docs)
     if not isinstance(corpus, Corpus) or any(piece.is_stream for piece, _ in corpus.pieces):
         reach = "files, folders or addresses that all its machines reach"

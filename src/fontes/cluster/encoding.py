@@ -29,24 +29,14 @@ Encodings = dict[str, Encoding[Any]]
 
 
 class RemoteEncoder:
-    """Encoding actors, started when the first block is needed.
-
-    Args:
-        encoder: Encoder whose model they hold.
-        stack: Exit stack that ends them.
-    """
+    """Encoding actors, started when the first block is needed; `stack` ends them."""
 
     def __init__(self, encoder: Any, stack: contextlib.ExitStack) -> None:
         self._encoder, self._stack = encoder, stack
         self._actors: Actors[Encodings] | None = None
 
     def blocks(self, make: Make, segment: Segment) -> Blocks:
-        """Return the ordered block source of a segment's encoding, for `journal.encode`.
-
-        Args:
-            make: Makes the encoding of a segment; it is pickled.
-            segment: Segment in a folder visible to all nodes.
-        """
+        """Ordered block source of a segment's encoding, for `journal.encode`; `make` is pickled."""
         folder, texts = segment.folder.resolve(), segment.has_texts
         return partial(self._blocks, partial(_opened, make, self._encoder, self._encoder.fingerprint, folder, texts))
 
@@ -55,8 +45,8 @@ class RemoteEncoder:
     ) -> Iterator[Block]:
         draft, settings = draft.resolve(), encoding.settings | dict.fromkeys(encoding.NAMES)
         paths = [draft / f"{PARTS}{hash_json(settings)[:16]}-{first}-{last}" for first, last in spans]
-        for left in set(draft.glob(f"*{PARTS}*")) - set(paths):
-            left.unlink(missing_ok=True)
+        for leftover in set(draft.glob(f"*{PARTS}*")) - set(paths):
+            leftover.unlink(missing_ok=True)
         lacking = [number for number, path in enumerate(paths) if not _is_sound(path)]
         work = [(*spans[number], paths[number]) for number in lacking]
         with contextlib.closing(self._encode(partial(_encode_part, hash_json([str(draft), settings]), opened), work)) as done:
@@ -87,13 +77,12 @@ def remote_encoder(encoder: Any) -> Iterator[RemoteEncoder]:
 
 
 def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:
-    """Open a segment's encoding in an actor; FontesError if segment or model differ there."""
+    """Open a segment's encoding in an actor; raise FontesError if segment or model differ there."""
     if not folder.is_dir():
-        raise FontesError(
-            f"{folder} is not there on {gethostname()}; an index for a cluster lies in a folder that all nodes see"
-        )
+        problem = "an index for a cluster must be in a folder that all nodes see"
+        raise FontesError(f"{folder} is missing on {gethostname()}; {problem}")
     if encoder.fingerprint != fingerprint:
-        raise FontesError(f"the model of {encoder!r} is another one on {gethostname()} than here; put the same one there")
+        raise FontesError(f"the model of {encoder!r} differs on {gethostname()}; install the same one there")
     return make(Segment(folder, texts=texts))
 
 

@@ -20,18 +20,17 @@ from ..core.work import resources
 from ..storage.hashes import hash_json, hash_text
 
 ANSWER = 5.0  # seconds for an address to answer
-START = 120.0  # seconds for a node to start a worker and say its versions
-_equal: set[tuple[str, str]] = set()
-"""The nodes that this process has compared with some versions and found to have the same."""
+START = 120.0  # seconds for a node to start a worker and report its versions
+_equal: set[tuple[str, str]] = set()  # nodes, and versions with which they were compared successfully
 
-NAMED = ("auto", "local")  # addresses that are none of a machine
-# 0 unless set: reports to Ray's makers, another `print` in this process, a lower priority of Ray's processes than this one's.
+NAMED = ("auto", "local")  # addresses other than machines
+# Set to 0 by default: usage statistics, a replaced `print` in this process, a lower priority of Ray's processes.
 OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT", "RAY_worker_niceness")
 SENTENCES = {
-    "OutOfMemoryError": "a machine of the cluster ran out of memory and ended a process; give smaller parts, or more memory",
-    "WorkerCrashedError": "a process of the cluster has died, again after it was started anew; it may lack memory",
-    "ActorDiedError": "a process of the cluster has died, again after it was started anew; it may lack memory",
-    "ActorUnavailableError": "a process of the cluster does not answer; look at its node",
+    "OutOfMemoryError": "a machine of the cluster ran out of memory and ended a process; use smaller parts, or more memory",
+    "WorkerCrashedError": "a process of the cluster died again after a restart; it may lack memory",
+    "ActorDiedError": "a process of the cluster died again after a restart; it may lack memory",
+    "ActorUnavailableError": "a process of the cluster does not answer; check its node",
     "NodeDiedError": "a machine of the cluster is lost; start the command again, which resumes",
     "ObjectLostError": "a result was lost with its machine; start the command again, which resumes",
     "OwnerDiedError": "a result was lost with its machine; start the command again, which resumes",
@@ -42,12 +41,7 @@ LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupun
 
 @dataclass(frozen=True)
 class Cluster:
-    """Joined Ray cluster.
-
-    Args:
-        ray: Ray library.
-        nodes: Resources ("CPU", "GPU", "memory") of each live node, by name.
-    """
+    """A joined Ray cluster: the Ray library, and the resources ("CPU", "GPU", "memory") of each live node by name."""
 
     ray: ModuleType = field(repr=False)
     nodes: Mapping[str, Mapping[str, float]]
@@ -112,10 +106,8 @@ def _start(library: Any, ray: bool | str) -> None:
             raise FontesError(
                 f"no Ray cluster is at {address}; start one with 'ray start --head', or give its address"
             ) from None
-        raise FontesError(
-            f"what answers at {address} does not let this process in; if it is a Ray cluster that asks for a token, "
-            "set RAY_AUTH_MODE=token, and have the same token here as there"
-        ) from None
+        token = "if it is a Ray cluster with a token, set RAY_AUTH_MODE=token, and use its token here"
+        raise FontesError(f"the server at {address} refuses this process; {token}") from None
     except (RuntimeError, ValueError, OSError, ImportError) as error:
         raise FontesError(f"the Ray cluster at {address} cannot be joined: {str(error).strip().splitlines()[0]}") from error
 
@@ -126,7 +118,7 @@ def _check_address(address: str) -> None:
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
-        raise ParameterError(f"'{address}' is no address of a Ray cluster; write auto, HOST:6379 or ray://HOST:10001")
+        raise ParameterError(f"'{address}' is not an address of a Ray cluster; write auto, HOST:6379 or ray://HOST:10001")
     try:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER).close()
     except (OSError, OverflowError) as error:
@@ -138,7 +130,7 @@ def _alive(library: Any) -> list[dict[str, Any]]:
 
 
 def _name(node: Mapping[str, Any]) -> str:
-    """A node's name for messages, with its id, as one machine may run several."""
+    """Name of a node for messages, with its id, since a machine may run several nodes."""
     return f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
 
 
@@ -176,16 +168,16 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
     for reference, node in nodes.items():
         name = _name(node)
         if reference not in ready:
-            raise FontesError(f"the node {name} has started no process within {START:.0f} s; look at its log, or take it away")
+            raise FontesError(f"the node {name} has not started a process in {START:.0f} s; check its log, or remove it")
         try:
             others = library.get(reference)
         except library.exceptions.RayTaskError as error:
-            problem = str(error.cause).splitlines()[0] if error.cause else "it is another Fontes"
-            raise FontesError(f"the node {name} cannot say its versions: {problem}; install the same Fontes there") from error
+            problem = str(error.cause).splitlines()[0] if error.cause else "its Fontes differs"
+            raise FontesError(f"the node {name} cannot report its versions: {problem}; install the same there") from error
         except library.exceptions.RayError:
             if name in map(_name, _alive(library)):
                 raise
-            continue  # it was lost meanwhile, and gets nothing to do
+            continue  # lost meanwhile, and gets no tasks
         for what, mine in here.items():
             if (its := others.get(what, "not installed")) != mine:
                 raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")
@@ -194,14 +186,7 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
 
 @contextmanager
 def translated(task: str) -> Iterator[None]:
-    """Unwrap a task's errors, and turn Ray's own into a sentence.
-
-    Args:
-        task: Name of the work, which begins the sentence.
-
-    Raises:
-        FontesError: Ray raised an error of its own.
-    """
+    """Unwrap the errors of a task, and turn Ray's own into a FontesError that begins with the task's name."""
     from ray.exceptions import RayError, RayTaskError
 
     try:
@@ -214,7 +199,7 @@ def translated(task: str) -> Iterator[None]:
         names = [cls.__name__ for cls in type(error).__mro__]
         sentence = next((SENTENCES[name] for name in names if name in SENTENCES), _last_line(error))
         raise FontesError(f"{task}: {sentence}") from error
-    except SystemError as error:  # what Ray's C makes of an exception of a signal's handler, such as Ctrl-C's
+    except SystemError as error:  # raised by Ray's C code for an exception in a signal handler, such as Ctrl-C's
         raise (error.__cause__ or error) from None
     except ConnectionError as error:
         raise FontesError(f"{task}: the connection to the cluster is lost; start the command again") from error

@@ -30,12 +30,12 @@ KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the bui
 
 @dataclass(frozen=True)
 class Finished:
-    """Finished segment.
+    """A finished segment.
 
     Args:
         name: Folder name.
         counts: Numbers of documents, terms, postings and tokens.
-        names: Metadata names found in a part, with their types; see `ColumnWriter`.
+        names: Metadata names in a part, with their types; see `ColumnWriter`.
         repeated: A duplicate id and the positions of both documents; None if there is none.
         before: Whether it existed already.
     """
@@ -48,21 +48,12 @@ class Finished:
 
     @property
     def documents(self) -> int:
-        """Number of documents."""
         return self.counts["documents"]
 
 
 @dataclass(frozen=True)
 class DocumentPart:
-    """Part of the documents, to become a segment.
-
-    Args:
-        corpus: Documents of the part.
-        folder: Folder of finished segments.
-        name: Name of this segment.
-        form: Index settings.
-        schema: Named columns, or none yet.
-    """
+    """A part of the documents and the segment to make of it, `name` in the folder of finished segments."""
 
     corpus: Corpus
     folder: Path
@@ -73,14 +64,9 @@ class DocumentPart:
 
 @dataclass(frozen=True)
 class Child:
-    """Finished segment that goes into a merge.
+    """A finished segment in a merge; documents `first` to `last` are taken.
 
-    Args:
-        name: Folder name.
-        first: Position of the first document taken.
-        last: Position after the last document taken.
-        documents: Number of documents.
-        anew: Whether to read the columns again from the documents, because their types differ in the whole.
+    With `anew` its columns are read again from the documents, since their types differ in the whole.
     """
 
     name: str
@@ -96,20 +82,12 @@ class Child:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all documents are taken unchanged."""
         return self.taken == self.documents and not self.anew
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Adjacent segments to be merged.
-
-    Args:
-        children: Segments to merge.
-        folder: Folder of finished segments.
-        name: Name of the merged segment.
-        schema: Columns of all documents.
-    """
+    """Adjacent segments to be merged into the segment `name`, with the columns of all documents."""
 
     children: tuple[Child, ...]
     folder: Path
@@ -122,14 +100,7 @@ def make_part(part: DocumentPart) -> Finished:
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
         columns = ColumnWriter(folder, part.schema)
-        counts = build_segment(
-            part.corpus,
-            folder,
-            part.form,
-            progress=silent,
-            columns=columns,
-            repeated=True,
-        )
+        counts = build_segment(part.corpus, folder, part.form, progress=silent, columns=columns, repeated=True)
         return counts, columns.names
 
     return _made(part.folder, part.name, write)

@@ -38,18 +38,14 @@ if TYPE_CHECKING:
     from ..core.stage import Stage
 
 
-STATES = 2  # of an index that an actor keeps open
+STATES = 2  # states of an index that an actor keeps open
 
 
 class ShardActors:
-    """Actors that hold and search the shards of an index; they end with this object.
+    """Actors that search the shards of an index; they end with this object.
 
-    Args:
-        reader: Index state on storage with the same path on all machines.
-        partial: Whether results omit shards that cannot be searched.
-
-    Raises:
-        FontesError: There is no such cluster, or one of its machines cannot open the index.
+    With `partial`, results omit shards that cannot be searched. Raises FontesError if there is no cluster, or one of its
+    machines cannot open the index, whose storage must have the same path everywhere.
     """
 
     def __init__(self, reader: State, partial: bool) -> None:
@@ -67,16 +63,9 @@ class ShardActors:
             weakref.finalize(self, stack.pop_all().close)
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
-        """Search all shards and return the best documents per topic.
+        """Search all shards by a method of `stage` that returns a run; return the best documents per topic.
 
-        Args:
-            stage: Retriever over an index state.
-            method: Name of its method that returns a run.
-            arguments: Arguments of the method, topics first.
-            progress: Called when the search ends.
-
-        Raises:
-            FontesError: A search raised it, or a required shard cannot be searched.
+        The method's arguments begin with the topics. Raises FontesError if a required shard cannot be searched.
         """
         reader, (topics, *_) = stage.index, arguments
         call = _Call(reader.identity, stage.with_(index=None), method, tuple(arguments))
@@ -105,7 +94,7 @@ class ShardActors:
         answers: list[Any] = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
             if isinstance(answer, FontesError):
-                # An error of Ray's own is the cause of that which says so.
+                # Errors of Ray are the cause of a FontesError.
                 lost = isinstance(answer, IndexFormatError) or answer.__cause__ is not None
                 if not (lost and self._partial):
                     if answer.__cause__ is not None:
@@ -115,12 +104,12 @@ class ShardActors:
         return answers
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()  # in another process this one's actors are not at hand; it searches by itself
+        return type(None), ()  # actors belong to this process; another one searches without them
 
 
 @dataclass(frozen=True)
 class _Call:
-    """Search request to actors; `identity` is that of the searched state, `stage` comes without its index."""
+    """A search by a method of `stage`, which is sent without its index; `identity` is that of the searched state."""
 
     identity: str
     stage: Stage[Any, Run]
@@ -129,14 +118,7 @@ class _Call:
 
 
 class Shards:
-    """Shards held by an actor, with global statistics.
-
-    Args:
-        path: Index path.
-        analyzer: Index analyzer.
-        group: Shard numbers.
-        partial: Whether to omit unreadable shards.
-    """
+    """Shards in an actor, with global statistics; with `partial`, unreadable shards are omitted."""
 
     def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool) -> None:
         self._group = group
@@ -144,11 +126,7 @@ class Shards:
         self._parts: dict[str, PartOfIndex] = {}
 
     def part(self, identity: str) -> PartOfIndex:
-        """Return the shards in the state with this identity.
-
-        Raises:
-            FontesError: It is not open and no longer the newest.
-        """
+        """Return the shards in the state with this identity; raise FontesError if that is no longer the newest."""
         if identity not in self._parts:
             if self._whole.identity != identity:
                 self._whole = self._whole.refreshed()
@@ -203,13 +181,6 @@ class PartOfIndex(State):
     """Documents of some shards, scored with the statistics of the whole state.
 
     Term numbers are global; postings contain only its own documents.
-
-    Args:
-        whole: Whole state.
-        shards: Shard numbers.
-
-    Attributes:
-        whole: State that provides the statistics.
     """
 
     def __init__(self, whole: State, shards: Collection[int]) -> None:
@@ -247,10 +218,6 @@ class PartOfIndex(State):
 class PartLists:
     """Postings of some documents under global term numbers.
 
-    Args:
-        own: Inverted index of the documents.
-        whole: Inverted index of all documents.
-
     Attributes:
         lengths: Terms per document, unsigned.
         terms: Terms of the whole, ascending.
@@ -263,7 +230,7 @@ class PartLists:
         self._own, self.lengths, self.terms, self.term_number = own, own.lengths, whole.terms, whole.term_number
         terms, (_, indices) = union([whole.terms, own.terms])  # type: ignore[list-item]
         if len(terms) != len(whole.terms):
-            raise IndexFormatError(f"{whole!r} is damaged: a shard has terms that the whole has not, or not in order; {REMEDY}")
+            raise IndexFormatError(f"{whole!r} is damaged: a shard has other terms than the whole, or unsorted ones; {REMEDY}")
         self.numbers = np.full(len(whole.terms), -1, dtype=np.int32)
         self.numbers[indices] = np.arange(len(indices), dtype=np.int32)
         self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)
@@ -280,7 +247,7 @@ def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
 
 
-EACH = 8  # parts of the topics for each processor or GPU, so that none waits long for the last ones
+EACH = 8  # parts of the topics per processor or GPU, to balance their load
 
 Fingerprints = list[tuple[str, str]]
 
@@ -324,7 +291,7 @@ def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
     """Return the stage in an actor, if its indexes and models match the driver's."""
     for (name, here), (_, there) in zip(fingerprints(stage), expected, strict=True):
         if here != there:
-            raise FontesError(f"{name} is another one on {gethostname()} than here; put the same one there")
+            raise FontesError(f"{name} differs on {gethostname()}; install the same one there")
     return stage
 
 

@@ -1,4 +1,4 @@
-"""`fuse`: fusion of runs and stages."""
+"""Fusion of runs and stages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,9 @@ def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
     return candidates - ranks + 1
 
 
-def points_left_over(candidates: Ints, sizes: Ints) -> Floats:
-    """Mean of the Borda points that a list has not given."""
-    left = candidates.astype(np.float64)
-    left -= sizes
-    return (left + 1) / 2
+def remaining_points(candidates: Ints, sizes: Ints) -> Floats:
+    """Mean of the Borda points that a list has not assigned."""
+    return (candidates.astype(np.float64) - sizes + 1) / 2
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,12 @@ class Formula:
         of_ranks: Contribution, from ranks, the number of documents in all lists of the topic, and k; None for a method that
             uses normalised scores.
         label: Explanation of `of_ranks`, with {rank} and {k}.
-        best: The ufunc of a greatest or least; None for a sum.
+        best: The ufunc of a maximum or minimum; None for a sum.
         joining: Explanation of the combination.
-        counted: Multiply the sum by the number of lists with the document.
+        counted: Whether to multiply the sum by the number of lists with the document.
         weighted: Whether the systems may have weights.
         missing: Contribution to missing documents, from the number of documents in all lists and in this one; None for 0 in a
-            sum, and for no contribution to the greatest or the least.
+            sum, and for no contribution to a maximum or minimum.
     """
 
     source: str
@@ -70,26 +68,11 @@ class Formula:
 
 _FOX = "Fox and Shaw, 1994"
 METHODS: dict[str, Formula] = {
-    "rrf": Formula(
-        "Cormack, Clarke and Büttcher, 2009",
-        reciprocal_rank,
-        "1 / ({k:g} + {rank}): rank {rank}",
-        weighted=True,
-    ),
+    "rrf": Formula("Cormack, Clarke and Büttcher, 2009", reciprocal_rank, "1 / ({k:g} + {rank}): rank {rank}", weighted=True),
     "isr": Formula(
-        "Mourão, Martins and Magalhães, 2015",
-        inverse_square_rank,
-        "1 / {rank}^2: rank {rank}",
-        counted=True,
-        weighted=True,
+        "Mourão, Martins and Magalhães, 2015", inverse_square_rank, "1 / {rank}^2: rank {rank}", counted=True, weighted=True
     ),
-    "borda": Formula(
-        "Aslam and Montague, 2001",
-        points,
-        "points of rank {rank}",
-        weighted=True,
-        missing=points_left_over,
-    ),
+    "borda": Formula("Aslam and Montague, 2001", points, "points of rank {rank}", weighted=True, missing=remaining_points),
     "wsum": Formula(_FOX, weighted=True),
     "combsum": Formula(_FOX),
     "combmnz": Formula(_FOX, counted=True),
@@ -101,7 +84,7 @@ WEIGHTED = tuple(name for name, formula in METHODS.items() if formula.weighted)
 
 @dataclass(frozen=True)
 class FusionMethod:
-    """A method with its parameters, which `fuse` describes; made by `checked`."""
+    """A method with the parameters of `fuse`; create it with `checked`."""
 
     name: str = "rrf"
     normalize: str | None = "min-max"
@@ -111,11 +94,7 @@ class FusionMethod:
 
     @classmethod
     def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> FusionMethod:
-        """Check parameters for a number of systems.
-
-        Raises:
-            ParameterError: The method or normalisation is unknown, or a parameter is out of its range.
-        """
+        """Check parameters for a number of systems; raise ParameterError."""
         if name not in METHODS:
             raise ParameterError(f"there is no fusion method {name!r}; {nearest(str(name), METHODS)}")
         if normalize is not None and normalize not in NORMALIZATIONS:
@@ -123,22 +102,17 @@ class FusionMethod:
         if not _finite(k) or k < 0:
             raise ParameterError(f"k, the constant of rrf, must be a number from 0 up, not {k!r}")
         if missing is not None and missing != "min" and not _finite(missing):
-            raise ParameterError(f"missing, what a list gives documents it lacks, is None, 'min' or a number, not {missing!r}")
+            raise ParameterError(f"missing, the contribution to missing documents, is None, 'min' or a number, not {missing!r}")
         return cls(name, normalize, _weights(name, weights, systems), k, missing)
 
     @property
     def formula(self) -> Formula:
-        """Formula of the method."""
         return METHODS[self.name]
 
     def columns(self, pairs: Pairs) -> NDArray[np.float64]:
-        """Unweighted contribution of each run to each pair.
+        """Unweighted contribution of each run to each pair, float64 (runs, pairs); NaN for no contribution.
 
-        Returns:
-            float64 (runs, pairs), with those for missing documents; NaN for no contribution.
-
-        Raises:
-            InputError: A score is infinite, or does not suit the normalisation.
+        Raises InputError for an infinite score, or one that does not suit the normalisation.
         """
         table = np.empty((len(pairs.runs), len(pairs)), dtype=np.float64)
         for i, row in enumerate(table):
@@ -148,7 +122,7 @@ class FusionMethod:
         return table
 
     def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
-        """Score of each pair, float64: the columns combined, in the order of the systems."""
+        """Score of each pair, float64: the columns combined in the order of the systems."""
         if self.formula.best is not None:
             joined: Floats = self.formula.best.reduce(columns, axis=0)
             return joined
@@ -175,7 +149,7 @@ class FusionMethod:
         return self.formula.of_ranks(lists.ranks, candidates, self.k)
 
     def _fill(self, pairs: Pairs, i: int, values: Floats) -> Any:
-        """Contribution of the run to pairs that it lacks: a number, or one a pair."""
+        """Contribution of the run to pairs that it lacks: a number, or one per pair."""
         run, numbers = pairs.runs[i], pairs.numbers[i]
         sizes = np.diff(run.bounds)
         if self.missing is None and self.formula.missing is not None:
@@ -224,7 +198,7 @@ def _finite(value: Any) -> bool:
 
 
 class RankedLists:
-    """The lists of a run end to end, one for each topic with documents.
+    """The lists of a run end to end, one for each topic with documents; errors call the run `name`.
 
     Attributes:
         scores: Score of each row, float64, best to worst in each list.
@@ -236,7 +210,6 @@ class RankedLists:
     """
 
     def __init__(self, run: Run, name: str) -> None:
-        """Take the lists of `run`, which messages call `name`."""
         self._run, self._name = run, name
         sizes = np.diff(run.bounds)
         filled = sizes > 0
@@ -267,11 +240,7 @@ def min_max(lists: RankedLists) -> Floats:
 
 
 def by_max(lists: RankedLists) -> Floats:
-    """Score / best.
-
-    Raises:
-        InputError: A best score is not positive.
-    """
+    """Score / best; raises InputError for a best score that is not positive."""
     if len(lists.best) and lists.best.min() <= 0:
         problem = f"max divides by the best score, which is {lists.best.min():g} here; normalise by min-max"
         raise lists.error(int(lists.first[np.argmin(lists.best)]), problem)
@@ -308,11 +277,7 @@ NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
 
 
 def normalized(lists: RankedLists, normalization: str | None) -> Floats:
-    """Normalise the scores of each list, float64; None leaves them unchanged.
-
-    Raises:
-        InputError: A score is infinite, or does not suit the normalisation.
-    """
+    """Normalise the scores of each list, float64; None leaves them unchanged. Raises InputError as `FusionMethod.columns`."""
     if not np.isfinite(lists.scores).all():
         raise lists.error(int(np.argmin(np.isfinite(lists.scores))), "the score is infinite; fuse by rank")
     return lists.scores if normalization is None else NORMALIZATIONS[normalization](lists)
@@ -325,7 +290,7 @@ def _ratio(above: Floats, below: Floats, constant: Any) -> Floats:
 
 
 class Parameters(TypedDict, total=False):
-    """The parameters of `fuse`."""
+    """Parameters of `fuse`."""
 
     method: str
     normalize: str | None
@@ -370,7 +335,7 @@ def fuse(
         *systems: Stages that all take Topics or all take Run; or runs, each as `Run.of` accepts it.
         method: One of the methods above.
         normalize: One of the normalisations above, or None.
-        weights: Numbers from 0 up, one a system, for `wsum`, `rrf`, `isr` and `borda`; None is 1 for each.
+        weights: Numbers from 0 up, one per system, for `wsum`, `rrf`, `isr` and `borda`; None is 1 for each.
         k: The constant of rrf, from 0 up.
         missing: Contribution of a list to a document that it lacks. None: the method's rule, 0 for sums; the mean of the
             remaining points for borda; none for combmax and combmin. "min": that of the list's last document (0 if it is
@@ -400,7 +365,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
         stages: The stages, two or more.
         method: Method of fusion: rrf, isr, borda, wsum, combsum, combmnz, combmax or combmin.
         normalize: Normalisation of the scores of each list: min-max, max, sum, z, rank or None.
-        weights: Numbers from 0 up, one a stage, for wsum, rrf, isr and borda; None is 1 for each.
+        weights: Numbers from 0 up, one per stage, for wsum, rrf, isr and borda; None is 1 for each.
         k: The constant of rrf, from 0 up.
         missing: Contribution of a list to a document that it lacks: None for the method's own rule, "min" or a number.
     """
@@ -474,7 +439,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
         return {name: shown[name] for name in self.params() if name in shown}
 
     def _method_of(self, systems: int) -> FusionMethod:
-        """The checked method for a number of systems. Raises ParameterError as `fuse` does."""
+        """The checked method for a number of systems."""
         return FusionMethod.checked(self.method, self.normalize, self.weights, self.k, self.missing, systems)
 
 
@@ -487,17 +452,11 @@ def fused(runs: Sequence[Run], method: FusionMethod) -> Run:
 
 def _check_number(systems: int) -> None:
     if systems < 2:
-        raise ParameterError(f"fuse takes two systems or more, each as an argument of its own, and was given {systems}")
+        raise ParameterError(f"fuse needs at least two systems, each as an argument of its own, not {systems}")
 
 
 def _part(
-    method: FusionMethod,
-    contribution: float,
-    stage: Stage[Any, Run],
-    run: Run,
-    row: int | None,
-    topic: Topic,
-    doc_id: str,
+    method: FusionMethod, contribution: float, stage: Stage[Any, Run], run: Run, row: int | None, topic: Topic, doc_id: str
 ) -> Explanation:
     """Contribution of one stage; `row` is the document's row in its run, if any."""
     if row is None:

@@ -1,4 +1,4 @@
-"""`index.encode(encoder)`: what encoders make of the documents of an index, stored with it."""
+"""`index.encode(encoder)`: store the documents' vectors with an index."""
 
 from __future__ import annotations
 
@@ -34,44 +34,38 @@ def encode(
 ) -> None:
     """Store the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
-    Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
-    interrupted or killed resumes. Vectors of other types are made of this encoder's float32 vectors, if stored. An
-    index may hold the vectors of several encoders; an index built anew in its place has none of them.
+    Only documents without vectors are encoded: all of them the first time, later the added ones. An interrupted encoding
+    resumes. Vectors of another dtype are converted from stored float32 vectors of the encoder, if any. An index may have
+    vectors of several encoders; an index rebuilt in its place has none.
 
     Args:
         index: The index.
-        encoder: Makes the vectors; a string is the model of a `SentenceEncoder`. Where its precision is "auto", it is that in
-            which those of other documents were made.
-        dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
-            documents' vectors have, or float32. The weights of a learned sparse encoder are always stored
-            to four decimals.
-        overwrite: Encode again documents whose vectors are stored, which are left out otherwise.
+        encoder: Computes the vectors; a string is the model of a `SentenceEncoder`. A precision of "auto" becomes that of
+            the vectors already stored.
+        dtype: "float32", "float16", or "int8": integers with a scale for each vector. None: that of the stored vectors, or
+            float32. The weights of a learned sparse encoder are always stored to four decimals.
+        overwrite: Encode documents with stored vectors again.
         progress: Called as documents are encoded.
-        ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
-            that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
+        ray: Encode on a cluster, in the precision in which the models run here: True for Ray on this machine or at
+            RAY_ADDRESS, or an address. Its nodes must see the index's folder and the model under the same paths.
 
     Raises:
-        FontesError: The disk is full, or the cluster lost; what is encoded stays.
+        FontesError: The disk is full, or the cluster is lost; encoded documents are kept.
     """
     if isinstance(encoder, str):
         encoder = SentenceEncoder(encoder)
     with work(ray=ray):
         if isinstance(encoder, ColBERT):
-            raise ParameterError(
-                f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
-            )
+            raise ParameterError(f"{encoder!r} has token vectors: fontes.neural.encode_late(index, colbert) stores them")
         if not callable(getattr(encoder, "encode_documents", None)):
-            raise ParameterError(f"encode takes an encoder, or the name of a sentence encoder, not {encoder!r}")
+            raise ParameterError(f"encode needs an encoder, or the name of a sentence encoder, not {encoder!r}")
         component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
         if component is WEIGHTS and dtype is not None:
-            raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
+            raise ParameterError(f"dtype is for dense vectors; the weights of {encoder!r} are stored to four decimals")
         own = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
         own = settled(own) if resources().ray else own
-        encoded = (
-            cast("SparseEncoder", own).encode_documents
-            if component is WEIGHTS
-            else partial(document_vectors, cast("Encoder", own))
-        )
+        sparse = component is WEIGHTS
+        encoded = cast("SparseEncoder", own).encode_documents if sparse else partial(document_vectors, cast("Encoder", own))
         job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, own))
         with remote_encoder(encoder) as actors:
             index.vectors.add(component, encoder, job, dtype, overwrite, progress, actors)

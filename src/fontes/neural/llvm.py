@@ -1,4 +1,4 @@
-"""The parts of Numba and LLVM that write instructions by hand, which are typed in part and not as they are used."""
+"""Numba's and LLVM's functions for generating instructions, typed as Any."""
 
 from typing import Any
 

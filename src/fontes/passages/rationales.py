@@ -123,7 +123,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
     def check(self) -> None:
         if self.reranker is not None:
             if not isinstance(self.reranker, Stage):
-                raise ParameterError(f"rationales takes a reranker, such as cross_encoder, not {self.reranker!r}")
+                raise ParameterError(f"rationales needs a reranker, such as cross_encoder, not {self.reranker!r}")
             self.reranker.require(Run, Run, "rationales")
             self.reranker.check()
         self._picker.check()

@@ -22,7 +22,7 @@ from ..core.values import Doc, Explanation, text_of
 from ..storage.caches import cache_folder
 from ..storage.keyed import KeyedFile
 
-LIMIT = 256 * 2**20  # bytes, about five million scores
+LIMIT = 256 * 2**20  # bytes of a file, about five million scores
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,17 @@ def default_file() -> Path:
 
 def pair_keys(model: str, pairs: Sequence[tuple[str, str]]) -> list[bytes]:
     """Return a 16-byte key (BLAKE2b) of model, query and document for each pair."""
-    return list(_keys(model, pairs))
-
-
-def _keys(model: str, pairs: Sequence[tuple[str, str]]) -> Iterator[bytes]:
     hashed: dict[str, bytes] = {}
+    keys = []
     for pair in pairs:
         for text in pair:
             if text not in hashed:
                 hashed[text] = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-        yield hashlib.blake2b(hashed[pair[0]] + hashed[pair[1]] + model.encode(), digest_size=16).digest()
+        keys.append(hashlib.blake2b(hashed[pair[0]] + hashed[pair[1]] + model.encode(), digest_size=16).digest())
+    return keys
 
 
-TOGETHER = 20_000  # pairs held in memory and sorted by length together
+TOGETHER = 20_000  # pairs sorted by length and scored together
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Reranker(Stage[Run, Run]):
         cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
 
     Raises:
-        InputError: When called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run has no documents, or a topic has no text.
     """
 
     selects: ClassVar[bool] = True
@@ -116,7 +114,7 @@ class Reranker(Stage[Run, Run]):
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
         """Explain as `explain` does, with the document's text."""
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
-        return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # those that can explain take documents
+        return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # rerankers explain documents
 
     def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Return the new score of each row, float32, in the run's order; and facts for its provenance."""
@@ -124,10 +122,8 @@ class Reranker(Stage[Run, Run]):
         topics = list(run.topics.values())
         for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
             if size and not topic.text.strip():
-                raise InputError(
-                    f"topic '{topic.id}' has documents to rerank but no text; a run that was read from a file gets its topics "
-                    "with read_run(path, topics)"
-                )
+                remedy = "pass topics to a run that is read from a file: read_run(path, topics)"
+                raise InputError(f"topic '{topic.id}' has documents to rerank but no text; {remedy}")
         numbers = run.topic_numbers
         scores = np.empty(run.rows, dtype=np.float32)
         from_cache, start = 0, time.perf_counter()
@@ -192,9 +188,9 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
 
     def check(self) -> None:
         if not isinstance(self.reranker, Reranker):
-            raise ParameterError(f"interpolate takes a reranker, such as cross_encoder, not {self.reranker!r}")
+            raise ParameterError(f"interpolate needs a reranker, such as cross_encoder, not {self.reranker!r}")
         if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)) or not 0 <= self.weight <= 1:
-            raise ParameterError(f"interpolate takes a weight between 0 and 1, not {self.weight!r}")
+            raise ParameterError(f"interpolate needs a weight between 0 and 1, not {self.weight!r}")
         super().check()
 
 
@@ -206,9 +202,8 @@ def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
         topic = list(run.topics)[int(np.searchsorted(run.bounds, row, side="right")) - 1]
-        raise InputError(
-            f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': a score of {values[row]} has no place in 0 to 1"
-        )
+        document = f"topic '{topic}', document '{run.ids[int(run.codes[row])]}'"
+        raise InputError(f"{document}: a score of {values[row]} cannot be scaled to 0 to 1")
     if not len(values):
         return values
     least = np.repeat(np.minimum.reduceat(values, starts), sizes[sizes > 0])

@@ -95,11 +95,7 @@ class Splitter(Stage[Run, Run]):
         return list(self.docs([doc]))
 
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
-        """Yield the passages of a corpus, for indexing: `Index.build(passages.docs(corpus), path)`.
-
-        Args:
-            corpus: Any source that `read_corpus` accepts.
-        """
+        """Yield the passages of a corpus, for indexing: `Index.build(passages.docs(corpus), path)`."""
         documents = iter(read_corpus(corpus))
         split = self.splitter()
         while batch := list(islice(documents, BATCH)):
@@ -285,15 +281,10 @@ def _trimmed(text: str, spans: Spans) -> Spans:
 
 
 class TokenCutter:
-    """Cuts one text into passages.
+    """Cuts a text into passages of at most `most` tokens, without special tokens.
 
-    A passage may have different tokens alone than inside the text. So each is tokenized alone and loses words at its end until
-    it fits. A word with too many tokens is cut between characters; a single character is never cut.
-
-    Args:
-        text: The text.
-        most: Most tokens per passage, without special tokens.
-        tokenizer: The model's tokenizer.
+    A passage may have other tokens alone than inside the text. So each is tokenized alone and loses words at its end until it
+    fits. A word with too many tokens is cut between characters; a single character is never cut.
     """
 
     def __init__(self, text: str, most: int, tokenizer: Tokenizer) -> None:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ..index import Index
 
 Floats = NDArray[np.float64]
-POINTS = 200  # of a fit and of a drawn curve, evenly spaced on the logarithmic axis
-LIMITS = (512, 2048)  # tokens that most encoders, and those of long documents, read
+POINTS = 200  # points of a fit and of a drawn curve, evenly spaced on the logarithmic axis
+LIMITS = (512, 2048)  # maximum tokens of most encoders, and of encoders of long documents
 RARE = 10  # occurrences; below, many terms share one frequency and the curve is a staircase
-CHUNK = 1 << 21  # postings that are read at a time
+CHUNK = 1 << 21  # postings read at a time
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 DOCUMENTS = 100_000
 LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 AVGDL = 100.0  # of an imagined collection; the tf part depends on dl / avgdl alone
-OCCURRENCES = (1, 2, 5, 10, 20, 50, 100)  # that lines over the length are drawn for, as far as the greatest tf
-POINTS = 120  # of a curve over the length
+OCCURRENCES = (1, 2, 5, 10, 20, 50, 100)  # tf of the lines over the length, up to the greatest tf
+POINTS = 120  # points of a curve over the length
 
 
 def tfidf(

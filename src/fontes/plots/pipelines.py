@@ -19,13 +19,13 @@ AnyStage = Stage[Any, Any]
 Place = tuple[int, float]
 """A column, and a row that may lie between two."""
 
-COLOURS = {  # by what a stage takes and gives
+COLOURS = {  # by input and output of a stage
     ("Topics", "Topics"): ("rewrites", "#dcebf7"),
     ("Topics", "Run"): ("retrieves", "#d9efe6"),
     ("Run", "Run"): ("reranks", "#fbe8d3"),
     ("Run", "Topics"): ("feeds back", "#f3e0ec"),
 }
-LETTERS = 30  # of a line in a box
+LETTERS = 30  # maximum letters of a line in a box
 LETTER, LINE = 0.066, 0.135  # inches: the width of a letter and the height of a line in a box
 PADDING, GAP = 0.09, 0.34  # inches: around the text of a box, and between columns
 MAX_STAGES = 400  # stages of a plot

@@ -63,28 +63,16 @@ class Plot:
         self.caption = caption
 
     def save(self, path: str | Path, dpi: int = 300) -> None:
-        """Write the figure. Equal figures give equal bytes.
+        """Write the figure; equal figures give equal bytes.
 
         Args:
-            path: The file, whose suffix is .svg, .png or .pdf.
-            dpi: Dots an inch, of .png.
-
-        Raises:
-            ParameterError: The suffix is another.
-            InputError: The file cannot be written.
+            path: The file, with the suffix .svg, .png or .pdf.
+            dpi: Dots per inch, for .png.
         """
         write(path, [self.to_bytes(format_of(path), dpi)])
 
     def to_bytes(self, format: str, dpi: int = 300) -> bytes:
-        """Return the figure as bytes of a file.
-
-        Args:
-            format: "svg", "png" or "pdf".
-            dpi: Dots an inch, of "png".
-
-        Raises:
-            ParameterError: There is no such format.
-        """
+        """Return the figure as bytes in a format, "svg", "png" or "pdf", with `dpi` dots per inch for "png"."""
         if format not in METADATA:
             raise ParameterError(f"a plot cannot be written as '{format}'; there are {', '.join(METADATA)}")
         memory = io.BytesIO()
@@ -100,11 +88,7 @@ class Plot:
 
 
 def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
-    """Make a plot by a function that draws on an empty figure and returns the caption; sizes in inches.
-
-    Raises:
-        MissingExtraError: There is no matplotlib.
-    """
+    """Make a plot by a function that draws on an empty figure and returns the caption; sizes in inches."""
     with style():
         from matplotlib.figure import Figure
 
@@ -124,11 +108,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def format_of(path: str | Path) -> str:
-    """Format by the suffix of a file.
-
-    Raises:
-        ParameterError: There is no such format.
-    """
+    """Format by the suffix of a file; raises ParameterError for an unknown one."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         raise ParameterError(f"{path}: a plot is written as {', '.join('.' + f for f in METADATA)}; choose a name that ends so")

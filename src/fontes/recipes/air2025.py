@@ -202,12 +202,7 @@ class Air2025(LearningRecipe, name="air2025"):
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
     def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        window = {
-            "per_positive": self.negatives,
-            "ranks": (1, self.negatives + 1),
-            "gold_last": True,
-            "guard_duplicates": False,
-        }
+        window = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True, **MINING}
         return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **window)
 
     def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:

@@ -40,12 +40,12 @@ from .sides import (
 
 Systems = dict[str, Stage[Topics, Run]]
 Division = tuple[Topics, Qrels | None, RecipeTraining]
-"""Topics to search, judgments to measure with, and the learning, empty for a recipe that learns nothing."""
+"""Topics to search, judgments to measure with, and the training data (empty for a recipe that learns nothing)."""
 
 PUBLISHED: Mapping[str, str] = {"origin": "published"}
 """Metadata of a parameter whose default the publication states: `k1: float = field(default=1.5, metadata=PUBLISHED)`."""
 AUTHORS_CODE: Mapping[str, str] = {"origin": "authors' code"}
-"""Metadata of one whose default the authors' code has, or a library that it calls, and the publication does not state."""
+"""Metadata of a parameter whose default is in the authors' code, or in a library that it calls, but not in the publication."""
 PRESET = "as"
 MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
 
@@ -81,7 +81,7 @@ class Recipe(Part, ABC):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Several parameters under one name: `-s as=NAME` sets them all, and other settings change them."""
     without: ClassVar[Mapping[tuple[str, ...], str]] = {}
-    """Settings that do without something that may not be there, such as ("trees=None",), and what they do in its place."""
+    """Settings that avoid something that may be missing, such as ("trees=None",), and their effect."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -98,23 +98,14 @@ class Recipe(Part, ABC):
         """
 
     def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
-        """Return the systems of a recipe that learns, by name, as `systems` of others.
-
-        First called with a `learning` without topics and folder, which gives the starting models.
-        """
+        """Return the systems of a recipe that learns, by name; without topics and folder they use the starting models."""
         return self.systems(collection)
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
-        """Return the topics to search, their judgments, and the learning.
+        """Return the topics to search, their judgments, and the training data.
 
-        Args:
-            topics: All topics.
-            qrels: Judgments to measure with and, without `train`, to learn from.
-            train: Judgments to learn from.
-            dev: Judgments to choose with.
-
-        Raises:
-            ParameterError: The recipe learns nothing, and `train` or `dev` is given.
+        `qrels` measure and, without `train`, also train; `dev` is for choosing weights. Raises ParameterError for `train` or
+        `dev` if the recipe learns nothing.
         """
         if train is not None or dev is not None:
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
@@ -143,10 +134,7 @@ class Recipe(Part, ABC):
         """Return a copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or 'reranker=mono_t5("MODEL")'.
 
         A value is an expression, as in a pipeline; a string parameter accepts any other text. "as=NAME" applies a preset; other
-        settings override it in any order.
-
-        Raises:
-            ParameterError: Unknown name, or value of the wrong type.
+        settings override it in any order. Raises ParameterError for an unknown name or a value of the wrong type.
         """
         known = parameters(type(self))
         preset: Mapping[str, Any] = {}
@@ -338,13 +326,13 @@ class Recipe(Part, ABC):
         own = left(()) if self.without else set()
         rests = {way: left(way) for way in self.without}
         ways = {text: [way for way, rest in rests.items() if rest <= own - {text}] for text in own}
-        said = {}
+        advice = {}
         for text in problems.errors:
             options = [f"{as_options(way)} {self.without[way]}" for way in ways.get(text, ())]
             if (setting := self._other_model(text)) is not None:
                 options.append(f"{as_options([setting])} reads another model")
             if options:
-                said[text] = " or ".join(options)
+                advice[text] = " or ".join(options)
         together = list(dict.fromkeys(setting for text in problems.errors for way in ways.get(text, ())[:1] for setting in way))
         if together and left(together):
             together = []
@@ -352,7 +340,7 @@ class Recipe(Part, ABC):
             fewer = [other for other in together if other != setting]
             if fewer and not left(fewer):
                 together = fewer
-        problems.raise_all(f"recipe {self.name}", said, tuple(together))
+        problems.raise_all(f"recipe {self.name}", advice, tuple(together))
 
     def _other_model(self, problem: str) -> str | None:
         for name, value in self.params().items():
@@ -365,7 +353,7 @@ class Recipe(Part, ABC):
         if not topics:
             raise InputError(f"there are no topics to run recipe {self.name} on")
         if qrels is not None and not qrels:
-            raise InputError("the qrels hold no judgments")
+            raise InputError("the qrels contain no judgments")
         if qrels is not None and not set(topics) & set(qrels):
             first, judged = next(iter(topics)), next(iter(qrels))
             raise InputError(f"no topic has judgments: the first topic is '{first}', the first of the qrels '{judged}'")
@@ -382,7 +370,7 @@ class LearningRecipe(Recipe):
     """
 
     chooses: ClassVar[bool] = False
-    """Whether it cannot do without topics to choose with."""
+    """Whether it needs topics to choose weights with."""
 
     test: float = 0.2
     held_out: float = 0.1
@@ -436,15 +424,7 @@ registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")
 
 
 def recipe(name: str, **parameters: Any) -> Recipe:
-    """Return the recipe of a name.
-
-    Args:
-        name: Name of the recipe.
-        **parameters: Parameters that differ from the published ones.
-
-    Raises:
-        ParameterError: No such recipe or parameter.
-    """
+    """Return the recipe of a name, with parameters that differ from the published ones; raise ParameterError."""
     return registry[name]().with_(**parameters)
 
 

@@ -194,7 +194,7 @@ class CastPassages(Passages, name="cast_passages"):
 
 @dataclass(frozen=True)
 class FirstPassages(Stage[Run, Run], name="first_passages"):
-    """Keep `k` passages of each topic: the first ones of its best documents.
+    """Keep the first `k` passages of each topic's best documents.
 
     For a run whose passages have their documents' scores, among which `% k` would choose by passage ids.
 
@@ -216,15 +216,8 @@ class FirstPassages(Stage[Run, Run], name="first_passages"):
         _, first, document = np.unique(topics * len(names) + parents[run.codes], return_index=True, return_inverse=True)
         order = np.lexsort((numbers[run.codes], first[document], topics))
         rows = order[np.arange(run.rows) - np.repeat(run.bounds[:-1], sizes) < k]
-        return Run.from_columns(
-            run.topics,
-            run.ids,
-            topics[rows],
-            run.codes[rows],
-            run.scores[rows],
-            documents=run.documents,
-            provenance=run.provenance,
-        )
+        columns = topics[rows], run.codes[rows], run.scores[rows]
+        return Run.from_columns(run.topics, run.ids, *columns, documents=run.documents, provenance=run.provenance)
 
 
 def _filled(text: str, spans: Spans, enough: float) -> Spans:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..index import Index
 
 MEASURE = "RR@5"
-QUICK: dict[str, Any] = {"dropout": 0.0}
-ENCODER = BiEncoderSettings(batch=32, mini_batch=None, lr=5e-5, epochs=3, **QUICK)
-RERANKER = CrossEncoderSettings(loss="lambda", batch=4, lr=1e-4, epochs=1, evaluations=1, **QUICK)
+FAST: dict[str, Any] = {"dropout": 0.0}
+ENCODER = BiEncoderSettings(batch=32, mini_batch=None, lr=5e-5, epochs=3, **FAST)
+RERANKER = CrossEncoderSettings(loss="lambda", batch=4, lr=1e-4, epochs=1, evaluations=1, **FAST)
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,11 +78,10 @@ class Claims(LearningRecipe, name="claims"):
         index = collection.index(self.analyzer)
         bm25 = index.bm25(k=self.depth)
         tuned = self._tuned(bm25, learning)
-        # Reranking reads the texts of the first of these, the plain posts.
+        # The reranker reads the texts of the first of these, the plain posts.
         retrievers = {"tuned": tuned, **self._encoded(index, learning)}
-        fused = fuse(
-            *retrievers.values(), method="wsum", weights=learning.weights("fused", tuple(retrievers.values()), MEASURE)
-        )
+        stages = tuple(retrievers.values())
+        fused = fuse(*stages, method="wsum", weights=learning.weights("fused", stages, MEASURE))
         first = fused % self.candidates
         reranked = self._reranked(first, CrossEncoder(self._reranker(index, learning)), learning)
         weights = learning.weights("claims", (first, reranked), MEASURE)
@@ -133,7 +132,7 @@ class Claims(LearningRecipe, name="claims"):
         return stage if posts is None else posts >> stage
 
     def _candidates(self, index: Index) -> Stage[Topics, Run]:
-        """The stage that gives negatives: BM25 and the encoder before training."""
+        """Stage for drawing negatives: BM25 and the encoder before training."""
         both = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
         return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
 

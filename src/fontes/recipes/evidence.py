@@ -35,7 +35,7 @@ DOCUMENT_TOKENS = 2048  # tokens of a whole document, the default of an encoder
 WINDOW, STRIDE = 150, 75  # words
 POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
-"""By language its stems, its code, and its small spaCy pipeline."""
+"""Analyzer of stems, language code, and small spaCy pipeline, by language."""
 STARTS = {
     "nystromformer": "uw-madison/nystromformer-2048",
     "longformer": "allenai/longformer-base-4096",
@@ -45,30 +45,24 @@ STARTS = {
     "trained": "the encoder",
     "mbert": "google-bert/bert-base-multilingual-cased",
 }
-"""By parameter, what `fontes train bi-encoder` could start from."""
+"""Possible starting models of `fontes train bi-encoder`, by parameter."""
 TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
-"""EvidenceRows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
+"""Rows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
 MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
 DEPTH = 100  # documents per claim among which negatives are drawn
-LATE = ("artifact.metadata", "1_Dense")
-"""Files of checkpoints of late interaction."""
+LATE = ("artifact.metadata", "1_Dense")  # files of late-interaction checkpoints
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
 K3 = [None, 1.2, 2.0]
 TUNED_BY = "RR@10"
-AUTO = "auto"  # spaCy's small pipeline of the language
+AUTO = "auto"  # the language's small spaCy pipeline
 
 System = Stage[Topics, Run]
 T = TypeVar("T")
 
 
 class EvidenceRows(dict[str, System]):
-    """Systems of the table, with notes on their models and on what is left out.
-
-    Args:
-        recipe: Recipe whose parameters name the models.
-        learning: Data that BM25 is tuned on; keeps the notes.
-    """
+    """Systems of the table, with notes in `learning` on their models and on systems left out."""
 
     def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
         super().__init__()
@@ -87,9 +81,9 @@ class EvidenceRows(dict[str, System]):
             self[row] = system(analyzer)
 
     def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
-        """Add a row with the model of a parameter, if there is one; `row` is its name if that differs from the parameter's.
+        """Add a row with the model of a parameter; `row` is its name if that differs from the parameter's.
 
-        A missing model is an error if it was chosen; if it is a default, the row is left out.
+        A missing model is an error if it was chosen; a missing default leaves the row out.
         """
         model = getattr(self._recipe, parameter)
         if model is None:
@@ -123,9 +117,9 @@ class EvidenceRows(dict[str, System]):
         elif self._learning.folder is not None:
             tuning = tune(bm25, {"k1": K1, "b": B, "k3": K3}, side.topics, side.qrels, TUNED_BY, folds=min(5, len(side.qrels)))
             bm25 = bm25.with_(**tuning.params)
-            said = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
-            what = f"{said}, with which {TUNED_BY} was best on {len(side.qrels):,} topics"
-            self._learning.notes.append({"role": row, "chosen": what})
+            values = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
+            choice = f"{values}, with which {TUNED_BY} was best on {len(side.qrels):,} topics"
+            self._learning.notes.append({"role": row, "chosen": choice})
         self[row] = bm25
         return bm25
 
@@ -190,7 +184,7 @@ def _has(model: str, *files: str) -> bool:
 
 
 def _beyond_tokenizer(model: str) -> int | None:
-    """Tokens to read if the tokenizer cuts below DOCUMENT_TOKENS and the model's positions; else None."""
+    """Tokens to read if the tokenizer truncates below DOCUMENT_TOKENS and the model's positions; else None."""
     folder = at_hand(model)
     positions = None if folder is None else configured_positions(folder)
     if folder is None or positions is None or min(DOCUMENT_TOKENS, positions) <= tokenizer_limit(folder):
@@ -200,7 +194,7 @@ def _beyond_tokenizer(model: str) -> int | None:
 
 def _about(row: str, model: str) -> str:
     if row == "colbert" and not _has(model, *LATE):
-        return "token vectors of an encoder that is no ColBERT"
+        return "token vectors of an encoder that is not a ColBERT"
     if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
         return f"not trained: a language model as published{'; give --train, and it is trained' * (row in TRAINED)}"
     return "as published"
@@ -330,18 +324,14 @@ class Evidence(Recipe, name="evidence"):
         for name in ("nystromformer", "longformer", "reformer"):
             rows.with_trained(name, bm25, lambda model: index.dense(whole(model)))
         rows.with_model("performer", lambda model: index.dense(whole(model, attention="favor+")))
+        chunks = partial(ChunkedEncoder, window=WINDOW, stride=STRIDE)
         rows.with_model(
-            "windows",
-            lambda model: index.dense(
-                ChunkedEncoder(SentenceEncoder(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
-            ),
+            "windows", lambda model: index.dense(chunks(SentenceEncoder(model)) if isinstance(model, str) else model)
         )
         rows.with_model("encoder", lambda model: index.dense(of_name(SentenceEncoder, model)))
         rows.with_trained("trained", bm25, lambda model: index.dense(of_name(SentenceEncoder, model)))
-        rows.with_model(
-            "e5",
-            lambda model: index.dense(of_name(SentenceEncoder, model, query_prompt="query: ", document_prompt="passage: ")),
-        )
+        e5 = partial(of_name, SentenceEncoder, query_prompt="query: ", document_prompt="passage: ")
+        rows.with_model("e5", lambda model: index.dense(e5(model)))
         rows.with_model("splade", index.splade)
 
         # Paragraphs: the best one counts for a document.
@@ -358,7 +348,6 @@ class Evidence(Recipe, name="evidence"):
             hybrid = fuse(bm25, dense) if weights is None else fuse(bm25, dense, method="wsum", weights=weights)
             rows["hybrid"] = hybrid
         scores = collection.folder / "scores.sqlite"  # kept for resuming
-        rows.with_model(
-            "reranker", lambda model: hybrid % self.reread >> of_name(CrossEncoder, model, cache=scores), row="reranked"
-        )
+        rerank = partial(of_name, CrossEncoder, cache=scores)
+        rows.with_model("reranker", lambda model: hybrid % self.reread >> rerank(model), row="reranked")
         return rows

@@ -36,15 +36,15 @@ from ..train.runner.running import check_training
 from ..tuning import fit_weights
 
 MODELS, CACHE = "models", "cache"
-MIN_TOPICS = 2  # least number of topics to choose weights on
-NOBODY = Side(Topics(), Qrels())
+MIN_TOPICS = 2  # minimum number of topics to choose weights on
+NO_SIDE = Side(Topics(), Qrels())
 
 
 @dataclass(frozen=True)
 class RecipeTraining:
     """Topics that a recipe learns from and chooses with, and the models and weights it makes of them.
 
-    A model is trained once and found in `models` of the folder by a hash of its data, settings and start. An interrupted
+    A model is trained once and stored in `models` of the folder under a hash of its data, settings and start. An interrupted
     training resumes.
 
     Args:
@@ -52,11 +52,11 @@ class RecipeTraining:
         dev: Topics and judgments to choose weights and validate on.
         folder: Results folder; None: nothing is trained or chosen, the recipe is only inspected.
         progress: Called with the progress of each step.
-        notes: What was trained and chosen, in order.
+        notes: Trainings and choices, in order.
     """
 
-    train: Side = NOBODY
-    dev: Side = NOBODY
+    train: Side = NO_SIDE
+    dev: Side = NO_SIDE
     folder: Path | None = None
     progress: ProgressCallback = silent
     notes: list[dict[str, Any]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class RecipeTraining:
 
     @property
     def hashes(self) -> dict[str, Any]:
-        """Return the hashes of the sides, for the lock."""
+        """Hashes of the sides, for the lock."""
         sides = {"train": self.train, "dev": self.dev}
         return {name: {"sha256": _hash(side), "topics": len(side.qrels)} for name, side in sides.items() if side.qrels}
 
@@ -80,11 +80,11 @@ class RecipeTraining:
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
     ) -> str:
-        """Return the name of the stage that is best on some sides; topics are left out as by `weights`.
+        """Return the name of the stage that is best on some sides, without topics that have twins (see `weights`).
 
         Args:
             role: The recipe's name for the choice.
-            stages: Stages by name; ties go to the one of fewest parts, then to the first.
+            stages: Stages by name; ties go to the one with fewest parts, then to the first.
             measure: Measure, with a cutoff of at most `depth`.
             sides: Topics that none of the stages has learned from.
             depth: Documents per topic.
@@ -102,18 +102,10 @@ class RecipeTraining:
         return chosen
 
     def weights(self, role: str, stages: Sequence[Stage[Topics, Run]], measure: str, step: float = 0.1) -> tuple[float, ...]:
-        """Return the best weights on the dev topics for the sum of the stages' scores, each scaled to 0 to 1.
+        """Return the best weights on the dev topics for the sum of two or more stages' scores, each scaled to 0 to 1.
 
-        Topics whose relevant document has a twin among the hits, another document of the same words, are left out.
-
-        Args:
-            role: The recipe's name for the choice.
-            stages: Two or more stages.
-            measure: Measure to maximise.
-            step: Smallest difference between two weights.
-
-        Raises:
-            InputError: Too few topics to choose with.
+        Topics are left out if a relevant document has a twin among the hits, another document with the same words. `step` is
+        the smallest difference between two weights. Raises InputError for too few topics.
         """
         if self.folder is None:
             return tuple(1 / len(stages) for _ in stages)
@@ -146,15 +138,9 @@ class RecipeTraining:
         ready: str | None = None,
         **mining: Any,
     ) -> str:
-        """Return the folder of a model trained from `start` on negatives out of `candidates`.
+        """Return the folder of a model trained from `start` on negatives of `candidates`.
 
-        Args:
-            role: The recipe's name for the model.
-            start: Model to train.
-            candidates: Source of negatives.
-            settings: Training settings, of a cross-encoder or a bi-encoder.
-            ready: Model that is trained already, returned in its place.
-            **mining: Parameters of `mine_negatives`.
+        A model `ready`, already trained, is returned in its place; `mining` are parameters of `mine_negatives`.
         """
         from ..neural.models.hub import fingerprint, located
 
@@ -179,7 +165,7 @@ class RecipeTraining:
                 train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
         return self.noted(role, str(place))
 
-    cross_encoder = bi_encoder = model  # the former names
+    cross_encoder = bi_encoder = model  # former names
 
     def _examples(self, side: Side, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> Examples:
         return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
@@ -188,9 +174,9 @@ class RecipeTraining:
 def training_facts(model: Path) -> dict[str, Any]:
     """Return the facts in the training.json of a model; empty if there is none."""
     try:
-        said = json.loads((model / IDENTITY).read_text(encoding="utf-8"))
-        facts = {name: said[name] for name in ("kind", "base", "rows", "steps", "best", "seconds", "precision", "device")}
-        return {**facts, "queries": said["facts"].get("queries")}
+        record = json.loads((model / IDENTITY).read_text(encoding="utf-8"))
+        facts = {name: record[name] for name in ("kind", "base", "rows", "steps", "best", "seconds", "precision", "device")}
+        return {**facts, "queries": record["facts"].get("queries")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
@@ -200,7 +186,7 @@ def _hash(side: Side) -> str:
 
 
 def without_twins(run: Run, qrels: Qrels) -> Qrels:
-    """Return the judgments of topics of which no relevant document has a twin among the hits of the run.
+    """Return the judgments of topics without a relevant document that has a twin among the hits of the run.
 
     A twin has the same words, ignoring case and punctuation, and is not judged relevant itself.
     """

@@ -30,14 +30,7 @@ OURS = "ours"  # the origin of a default that declares none
 
 @dataclass(frozen=True)
 class MeanInterval:
-    """Mean over topics, with its 95% bootstrap interval.
-
-    Args:
-        mean: Mean.
-        low: Lower end.
-        high: Upper end.
-        topics: Number of topics.
-    """
+    """Mean over a number of topics, with its 95% bootstrap interval."""
 
     mean: float
     low: float
@@ -57,11 +50,11 @@ class MeanInterval:
 
 @dataclass(frozen=True)
 class Others:
-    """Runs that were made by no system of the recipe.
+    """Runs that are not of the recipe's systems.
 
     Args:
         compared: Runs with every measured topic: systems of the comparison.
-        apart: Means of each other run, by measure, over the judged topics it has.
+        apart: Means of each other run, by measure, over its judged topics.
     """
 
     compared: Mapping[str, Run] = field(default_factory=dict)
@@ -73,16 +66,11 @@ class Others:
 
     @classmethod
     def of(cls, runs: object, measured: Topics, known: Qrels | None, measures: Iterable[Measure]) -> Others:
-        """Return runs as `fontes.compare` takes them, with the measured topics and the judgments of all sides.
-
-        Raises:
-            InputError: A file is no run, or a run has no judged topic.
-            ParameterError: No judgments.
-        """
+        """Read runs as `fontes.compare`, with the measured topics and the judgments of all sides; raise InputError."""
         if not runs:
             return cls()
         if known is None:
-            raise ParameterError("runs of others are measured: give judgments too")
+            raise ParameterError("other runs need judgments to be measured")
         compared, apart = {}, {}
         for name, source in named(runs).items():
             run = Run.of(Path(source) if isinstance(source, (str, os.PathLike)) else source)
@@ -94,7 +82,7 @@ class Others:
 
 
 def intervals(evaluation: Evaluation) -> dict[str, MeanInterval]:
-    """Return the means of an evaluation by measure, with intervals; not the share of judged documents."""
+    """Means of an evaluation by measure, with intervals; without the share of judged documents."""
     measures = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
     return {str(measure): MeanInterval.of(evaluation.per_topic(measure).values()) for measure in measures}
 
@@ -109,13 +97,13 @@ def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) 
 
 @dataclass(frozen=True)
 class RecipeResult(Results):
-    """Runs and figures of a recipe, beside the published ones.
+    """Runs and measures of a recipe, beside the published ones.
 
     Args:
         recipe: Recipe.
-        learning: Learning of the recipe; empty if it learns nothing.
+        learning: Training of the recipe; empty if it learns nothing.
         others: Other runs.
-        reads: How much of the documents the encoders read, by system; for the page only.
+        reads: Truncation of documents by the encoders of each system; for the page only.
     """
 
     recipe: Recipe = field(kw_only=True)
@@ -125,9 +113,9 @@ class RecipeResult(Results):
 
     @property
     def seconds(self) -> dict[str, float | None]:
-        """Seconds of all steps by system, including shared steps and what a step builds on first use.
+        """Seconds of all steps by system, including shared steps, but not indexing and encoding.
 
-        Excludes indexing and encoding. A step found in the folder counts the time of its original run.
+        A step found in the folder counts the time of its original run.
         """
         return {name: system.seconds for name, system in self.systems.items()}
 
@@ -165,10 +153,9 @@ class RecipeResult(Results):
         }
 
     def to_markdown(self, picture: str = "") -> str:
-        """Return a page: parameters, systems with seconds, and published figures beside those found here.
+        """Return a page: parameters, systems with seconds, and published measures beside those of this run.
 
-        Args:
-            picture: File of a plot of the pipeline, beside the page; empty: none.
+        `picture` is the file of a plot of the pipeline, beside the page, if any.
         """
         recipe = self.recipe
         parts = [f"# {recipe.name}", summary(type(recipe)), f"Source: {recipe.source}"]
@@ -176,12 +163,12 @@ class RecipeResult(Results):
             on = f" They were measured on {recipe.published_on}." if recipe.published_on else ""
             parts += [
                 "## Published and here",
-                f"Published figures are of other documents and topics, unless these are the same.{on}",
+                f"Published figures are for other documents and topics, unless these are the same.{on}",
                 _table(*self._beside()),
             ]
         parts += [
             "## Systems",
-            "Seconds are of all steps of a system, those that it shares with others included, and not of indexing and encoding."
+            "Seconds cover all steps of a system, including shared ones, but not indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             *([f"![The system {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
             _table(["system", "run", "documents", "seconds"], self._systems()),
@@ -270,7 +257,7 @@ def _reads(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
         return []
     about = (
         "Special tokens count. A document is an entry of the index that the system searches: a paragraph where documents are "
-        "split; one of several windows is cut where one of them is."
+        "split; one of several windows is truncated where one of them is."
     )
     return ["## Tokens that encoders read", about, _table(["system", "tokens read", "documents cut", "documents"], rows)]
 
@@ -286,12 +273,10 @@ def learned_parts(learning: RecipeTraining) -> list[str]:
     for note in learning.notes:
         if "measure" in note:
             chosen = ", ".join(f"{weight:g}" for weight in note["weights"]) if "weights" in note else note["choice"]
-            what, without = "weights " * ("weights" in note), note["left_out"]
+            noun, without = "weights " * ("weights" in note), note["left_out"]
             left = f"; {without} whose relevant document has a twin were left out" if without else ""
-            parts.append(
-                f"{note['role']}: {what}{chosen}, with which {note['measure']} was best, {note['value']:.4f}, on "
-                f"{note['topics']} topics{left}."
-            )
+            best = f"with which {note['measure']} was best, {note['value']:.4f}, on {note['topics']} topics"
+            parts.append(f"{note['role']}: {noun}{chosen}, {best}{left}.")
         if "chosen" in note:
             parts.append(f"{note['role']}: {note['chosen']}.")
     if parts:

@@ -13,7 +13,7 @@ from ..core import InputError, ParameterError, Qrels, Topic, Topics
 from ..datasets import dataset, named, qrels_of, splits_of, topics_of
 from ..experiments.problems import Problems
 from ..train import Side
-from .learning import NOBODY, RecipeTraining
+from .learning import NO_SIDE, RecipeTraining
 
 Splits = str | Sequence[str] | None
 Sources = tuple[Topics, Qrels | None, Qrels | None, Qrels | None]
@@ -21,7 +21,7 @@ Sources = tuple[Topics, Qrels | None, Qrels | None, Qrels | None]
 
 
 def read_sides(problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object) -> Sources | None:
-    """Return what the arguments of `Recipe.run` name; None if one of them cannot be read, which is collected.
+    """Read the arguments of `Recipe.run`; return None if one of them cannot be read, and collect the problem.
 
     If the judgments have splits and the topics are a file, the split applies to the judgments.
     """
@@ -49,7 +49,7 @@ def _topics_from(pieces: Iterable[tuple[str, str | None]]) -> Topics:
     for name, split in pieces:
         for topic in topics_of(name, split=split).values():
             if topics.setdefault(topic.id, topic).text != topic.text:
-                raise InputError(f"{name}: topic '{topic.id}' has another text there than before; give topics ids that differ")
+                raise InputError(f"{name}: topic '{topic.id}' has a different text there; give the topics different ids")
     return Topics(topics.values())
 
 
@@ -66,7 +66,7 @@ def _side(source: str, option: str, names: Sequence[str]) -> Qrels:
     if named(source) or Path(source).exists():
         return qrels_of(source)
     there = f"{collections[0]} has the splits {', '.join(splits)}" if splits else "neither topics nor qrels name a collection"
-    raise InputError(f"{option} is a file of judgments or a split, and '{source}' is no file; {there}")
+    raise InputError(f"{option} is a file of judgments or a split, and '{source}' is not a file; {there}")
 
 
 def _topics_of_other_splits(names: Iterable[str], lacking: set[str]) -> Iterator[Topic]:
@@ -111,8 +111,7 @@ def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
 def distinct(topics: Topics, qrels: Qrels) -> Side:
     """Return the judged topics, the first of those with equal text, with the judgments of all of them.
 
-    Raises:
-        InputError: Two of them judge a document differently.
+    Raises InputError if two of them judge a document differently.
     """
     first: dict[str, str] = {}
     judged = [topic for topic in topics.values() if topic.id in qrels]
@@ -135,16 +134,8 @@ def check_leaks(leaks: str) -> None:
 def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
     """Return the sides without topics whose text is on a later side, in the order train, dev, test.
 
-    Texts are compared as models read them, ignoring surrounding white space.
-
-    Args:
-        learning: Training and dev sides.
-        measured: Topics to measure with.
-        read: Function that gives topics as models read them.
-        drop: Whether such topics are left out and noted; otherwise they are an error.
-
-    Raises:
-        InputError: Texts on two sides, all listed; or no training topic is left.
+    Texts are compared as models read them (`read`), ignoring surrounding white space. With `drop` such topics are left out and
+    noted; otherwise an InputError lists them.
     """
     if not learning.train.topics and not learning.dev.topics:
         return learning
@@ -164,7 +155,7 @@ def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[To
             for topic, other, where in pairs[side]
         ]
         head = "a topic has" if len(lines) == 1 else f"{len(lines):,} topics have"
-        last = "take each out of one of the two sides, or leave all of them out with leaks='drop' (--leaks drop)"
+        last = "remove each from one of the two sides, or leave all of them out with leaks='drop' (--leaks drop)"
         raise InputError.of_lines([f"{head} a text that is on two sides:", *lines, last])
     sides = {}
     for name, side, later in (("train", LEARN, "chosen or measured with"), ("dev", CHOOSE, "measured with")):
@@ -195,8 +186,7 @@ def divided_apart(
 ) -> tuple[Topics, Qrels | None, RecipeTraining]:
     """Return the topics to search and the sides that judgments name; without qrels, the topics on no other side.
 
-    Raises:
-        InputError: A topic is on two sides.
+    Raises InputError for a topic on two sides.
     """
     uses: dict[str, str] = {}
     for use, side in (("measure with", qrels), ("learn from", train), ("choose with", dev)):
@@ -205,5 +195,5 @@ def divided_apart(
                 raise InputError(f"topic '{topic_id}' is one to {uses[topic_id]} and to {use}; a topic has one use")
             uses[topic_id] = use
     searched = Topics(topic for topic in topics.values() if topic.id not in uses) if qrels is None else topics.judged(qrels)
-    learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
+    learned, chosen = (NO_SIDE if one is None else side_of(topics, one, one) for one in (train, dev))
     return searched, qrels, RecipeTraining(learned, chosen)

@@ -31,12 +31,7 @@ SAMPLE = (
 
 
 def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
-    """Return the non-empty parts of a topic's context: earlier turns, the last with answers, then its own turn.
-
-    Args:
-        topic: The topic.
-        answers: Number of turns before the current one whose answers are read.
-    """
+    """Return the non-empty parts of a topic's context: earlier turns, the last `answers` with answers, then its own turn."""
     before = earlier(topic)
     answered = len(before) - answers
     parts = []
@@ -46,13 +41,7 @@ def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
 
 
 def context_ids(tokenizer: Any, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
-    """Tokenize contexts, whose last part is the turn; the oldest parts are dropped if too long.
-
-    Args:
-        tokenizer: A tokenizer of transformers.
-        contexts: Parts of each context.
-        max_length: Maximum number of tokens, including the end-of-sequence token.
-    """
+    """Tokenize contexts, whose last part is the turn, up to `max_length` tokens; the oldest parts are dropped."""
     texts = list(dict.fromkeys(part for parts in contexts for part in parts))
     tokens = dict(zip(texts, token_ids(tokenizer, texts, special=False), strict=True))
     (between,) = token_ids(tokenizer, [BETWEEN.strip()], special=False)

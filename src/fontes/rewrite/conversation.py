@@ -35,12 +35,8 @@ class Conversation:
             k: Number of hits of a turn.
             id: Id of the conversation; the topics are "<id>_1", "<id>_2", …
             turns: Earlier turns, such as the `turns` of a topic from `read_topics`.
-            answer: Makes the remembered answer to a turn from its hits, such as by a language model; not called without hits.
-                By default the text of the best document or passage.
-
-        Raises:
-            PipelineError: The stage does not return a run.
-            ParameterError: `k` is below 1, or `id` is empty.
+            answer: Function from the hits of a turn to the answer to remember, such as a language model; not called
+                without hits. By default the text of the best document or passage.
         """
         stage.require(Topics, Run, "a conversation")
         if not id:
@@ -90,29 +86,13 @@ class Conversation:
         return hits
 
     def answered(self, answer: str, answer_id: str = "") -> None:
-        """Replace the answer to the last turn, such as by one generated from the hits.
-
-        Args:
-            answer: The text.
-            answer_id: Id of its document, if any.
-
-        Raises:
-            InputError: There is no turn.
-        """
+        """Replace the answer to the last turn, such as by one generated from the hits; raises InputError without turns."""
         if not self._turns:
             raise InputError("nothing was asked yet, so there is nothing to answer")
         self._turns = (*self._turns[:-1], replace(self._turns[-1], answer=answer, answer_id=answer_id))
 
     def explain(self, hit: int | str = 1) -> Explanation:
-        """Explain the score of a hit of the last turn.
-
-        Args:
-            hit: Its rank, from 1; or the id of any document.
-
-        Raises:
-            InputError: There is no turn, or no such hit.
-            PipelineError: The stage cannot explain its scores.
-        """
+        """Explain the score of a hit of the last turn, by its rank, from 1, or of any document by its id."""
         if self._last is None:
             raise InputError("nothing was asked yet, so there is nothing to explain")
         topic, hits = self._last
@@ -129,14 +109,7 @@ class Conversation:
         return Topics(Topic(f"{self.id}_{n}", turn.text, turns=turns[:n]) for n, turn in enumerate(turns, 1))
 
     def save(self, path: str | Path) -> None:
-        """Write all turns to a file for `read_topics`, in the JSON of TREC CAsT.
-
-        Args:
-            path: The file; with the suffix .jsonl or .jsonl.gz it has one topic a line.
-
-        Raises:
-            InputError: There is no turn, or the file cannot be written.
-        """
+        """Write all turns to a file for `read_topics`, in the JSON of TREC CAsT; .jsonl or .jsonl.gz has one topic per line."""
         if not self._turns:
             raise InputError("nothing was asked yet, so there is nothing to save")
         write_topics(self.topics(), path, format="jsonl" if plain_name(path).endswith(".jsonl") else "cast")

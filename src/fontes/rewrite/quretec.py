@@ -28,13 +28,7 @@ SAMPLE = ("What is throat cancer? Is it treatable? Tell me about lung cancer.", 
 
 @dataclass(frozen=True)
 class Input:
-    """Model input for one topic.
-
-    Args:
-        ids: The tokens.
-        starts: Start of each word of the history.
-        lost: Number of words of the history that are dropped, the oldest.
-    """
+    """Tokens of an input, the start of each word of the history, and the number of oldest words that were dropped."""
 
     ids: list[int]
     starts: list[int]
@@ -150,12 +144,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
             raise ParameterError(f"threshold must be a probability from 0 to 1, not {self.threshold!r}")
 
     def terms(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[str]]:
-        """Terms added to each topic, by the topic's id.
-
-        Args:
-            topics: Topics, as `Topics.of` accepts them.
-            progress: Called after each batch.
-        """
+        """Terms added to each topic, by the topic's id."""
         topics = Topics.of(topics)
         probabilities = self.probabilities(topics, progress)
         threshold = self.used_threshold if any(probabilities.values()) else THRESHOLD
@@ -170,12 +159,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
         return terms
 
     def probabilities(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[tuple[str, float]]]:
-        """Words of each topic's history that the model read, in order, with probabilities from 0 to 1.
-
-        Args:
-            topics: Topics, as `Topics.of` accepts them.
-            progress: Called after each batch.
-        """
+        """Words of each topic's history that the model read, in order, with probabilities from 0 to 1."""
         self.check()
         topics = Topics.of(topics)
         histories = {topic.id: history_of(topic, self.answers) for topic in topics.values()}
@@ -208,11 +192,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
 
 
 def classifier(folder: Path) -> tuple[Any, Any]:
-    """Load the token classifier of a folder and its tokenizer.
-
-    Raises:
-        InputError: The model has no trained head, or cannot be read.
-    """
+    """Load the token classifier of a folder and its tokenizer; raise InputError for a model without a trained head."""
     transformers = library("transformers", f"a {KIND}")
     with readable(f"the {KIND} at {folder} cannot be read"), without_warnings():
         network, report = transformers.AutoModelForTokenClassification.from_pretrained(
@@ -226,11 +206,7 @@ def classifier(folder: Path) -> tuple[Any, Any]:
 
 
 def relevant_label(config: Any, folder: Path) -> int:
-    """Number of the label REL, or of the second of two labels.
-
-    Raises:
-        InputError: There is neither.
-    """
+    """Number of the label REL, or of the second of two labels; raises InputError for other labels."""
     labels = {str(name): int(number) for number, name in config.id2label.items()}
     if RELEVANT in labels:
         return labels[RELEVANT]

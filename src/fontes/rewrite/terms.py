@@ -56,11 +56,7 @@ class Labels:
         return [self._stems[word] for word in words]
 
     def __call__(self, topic: Topic, answers: int = 0) -> list[bool]:
-        """Whether each word of `history_of(topic, answers)` is relevant.
-
-        Raises:
-            InputError: The topic has no manual rewrite.
-        """
+        """Whether each word of `history_of(topic, answers)` is relevant; raises InputError without a manual rewrite."""
         if not topic.turns or not topic.turns[-1].manual.strip():
             raise InputError(f"topic '{topic.id}': its last turn has no manual rewrite, from which relevant terms are known")
         known = {"", *self.stems(words_of(utterance(topic)))}

@@ -14,7 +14,7 @@ from ..experiments.runner import reproducible
 from ..experiments.systems import Cache, Searches
 from ..measures import evaluate
 from ..recipes.claims import RERANKER
-from ..recipes.learning import NOBODY, RecipeTraining
+from ..recipes.learning import NO_SIDE, RecipeTraining
 from ..recipes.sides import parted, side_of, without_leaks
 from ..train import Side
 from ..tuning import fit_weights, tune
@@ -167,7 +167,7 @@ class Chooser:
     def _trained(self, start: str, train: Side | None, measured: Topics) -> str:
         if train is None:
             raise InputError("there is no judged training side; leave --train out, or name it as 'train' in task.toml")
-        learning = RecipeTraining(train, self._side if train is not self._side else NOBODY)
+        learning = RecipeTraining(train, self._side if train is not self._side else NO_SIDE)
         if train is self._side:  # nothing else to choose on: a part is kept for that
             learning = RecipeTraining(*parted(*train, HELD_OUT, self._options.seed))
             self._side = learning.dev

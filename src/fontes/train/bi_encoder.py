@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,9 +44,6 @@ class BiEncoderSettings(FitSettings):
             twice. None: all at once, faster if memory allows.
         scale: Factor of the cosines in the loss, one over the temperature; not used by "cosine".
         negatives: Number of negatives used per example, from the first; None: all.
-
-    Raises:
-        ParameterError: Invalid settings, all named.
     """
 
     loss: Literal["mnrl", "teacher", "cosine"] = "mnrl"
@@ -63,9 +59,9 @@ class SearchValidation:
 
     Args:
         examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
-        index: Index whose documents are searched; None: documents of the validation examples.
-        topics: Queries, of which training queries are left out; None: those of the examples.
-        qrels: Judgments of the queries; None: relevant documents of the examples.
+        index: Index to search; None: the documents of the validation examples.
+        topics: Queries, from which training queries are removed; None: those of the examples.
+        qrels: Judgments of the queries; None: the relevant documents of the examples.
     """
 
     examples: object = None
@@ -130,7 +126,7 @@ def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Train
         folder = located(encoder, SentenceEncoder.kind, SentenceEncoder.owner)
         encoder = (SentenceEncoder if (folder / "modules.json").is_file() else TransformerEncoder)(encoder)
     if not isinstance(encoder, (SentenceEncoder, TransformerEncoder)):
-        raise ParameterError(f"{encoder!r} cannot be trained; give sentence_encoder(…), transformer_encoder(…) or a model")
+        raise ParameterError(f"{encoder!r} cannot be trained; use sentence_encoder(…), transformer_encoder(…) or a model")
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
@@ -148,8 +144,7 @@ def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettin
 
 def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
     if isinstance(sides.learned, LabelledPairs):
-        raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
-
+        raise ParameterError("labelled pairs have no documents to cut into windows: train the inner encoder")
     learned = windowed(sides.learned, encoder, progress)
     validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
     return TrainingSplit(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
@@ -195,11 +190,10 @@ def _hash(text: str) -> str:
 def _check_search(search: SearchValidation, sides: TrainingSplit[Any], settings: BiEncoderSettings) -> None:
     whole = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
-        raise ParameterError("topics to validate with and their qrels belong together: give both or none")
+        raise ParameterError("validation topics and their qrels belong together: give both or none")
     if (search.index is not None or settings.by_measure) and not whole and not isinstance(sides.validation, Examples):
-        raise ParameterError(
-            f"{settings.measure} is measured on a search: hold examples out to validate with, or give index, topics and qrels"
-        )
+        remedy = "hold out examples for validation, or give index, topics and qrels"
+        raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
 
 
 def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
@@ -214,18 +208,12 @@ def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics
     unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in sides.queries)
     judgments = [row for row in search.qrels.rows() if row[0] in unlearned]
     if not judgments:
-        raise InputError("all topics to validate with are learned from, or none of them is judged: give others")
+        raise InputError("all validation topics are learned from, or none of them is judged: give others")
     return unlearned, documents, Qrels(judgments)
 
 
 def windowed(examples: Examples, encoder: ChunkedEncoder, progress: ProgressCallback = silent) -> Examples:
-    """Return the examples with the best window of each document in place of its text.
-
-    Args:
-        examples: Examples with whole documents.
-        encoder: Encoder that cuts documents and scores their windows for the query.
-        progress: Called with the number of documents done.
-    """
+    """Replace the text of each document by its best window for the query, as the encoder cuts and scores it."""
     texts = list(dict.fromkeys(passage.text for example in examples for passage in (example.positive, *example.negatives)))
     queries = list(dict.fromkeys(example.query for example in examples))
     vectors, bounds = encoder.with_(pooling="max").encode_documents_parts([Doc("", text) for text in texts], progress)
@@ -236,9 +224,11 @@ def windowed(examples: Examples, encoder: ChunkedEncoder, progress: ProgressCall
         windows, rows = parts[passage.text]
         return replace(passage, text=windows[int(np.argmax(vectors[rows] @ of_queries[query]))])
 
-    def all_of(query: str, passages: Iterable[Passage]) -> tuple[Passage, ...]:
-        return tuple(best(query, passage) for passage in passages)
-
     return Examples(
-        replace(one, positive=best(one.query, one.positive), negatives=all_of(one.query, one.negatives)) for one in examples
+        replace(
+            one,
+            positive=best(one.query, one.positive),
+            negatives=tuple(best(one.query, passage) for passage in one.negatives),
+        )
+        for one in examples
     )

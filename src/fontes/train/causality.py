@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 STRENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PURPOSE = "training a head"
-DIGITS = 6  # of a weight in a head's file
-BLOCK = 500  # samples of the bootstrap at once
+DIGITS = 6  # digits of a weight in a head's file
+BLOCK = 500  # bootstrap samples computed at once
 
 Floats = NDArray[np.float64]
 Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
@@ -34,13 +34,7 @@ Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Interval:
-    """Value with its 95% confidence interval.
-
-    Args:
-        value: Value.
-        low: Lower end.
-        high: Upper end.
-    """
+    """A value with its 95% confidence interval."""
 
     value: float
     low: float
@@ -52,7 +46,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class CausalityMeasured:
-    """Figures of the classification of causal sentences.
+    """Measures of the classification of causal sentences, with 95% confidence intervals.
 
     Args:
         sentences: Number of sentences.
@@ -116,9 +110,7 @@ def train_causality(
         raise InputError(f"training needs sentences that report a cause and others; all {len(labels)} have one label")
     fewest = int(min(labels.sum(), len(labels) - labels.sum()))
     if fewest < 2:
-        raise InputError(
-            "training needs two sentences at least that report a cause, and two others: to learn from and to judge"
-        )
+        raise InputError("training needs at least two sentences that report a cause, and two others")
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= fewest:
         raise ParameterError(f"folds must be a whole number from 2 to the {fewest} sentences of the rarer label, not {folds!r}")
     check_whole("seed", seed, 0)
@@ -164,9 +156,6 @@ def measure_causality(
         threshold: Least probability classified as causal.
         resamples: Bootstrap samples.
         seed: Seed of the bootstrap.
-
-    Raises:
-        InputError: Different lengths, or empty.
     """
     scores, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels) == 1
     if scores.shape != truth.shape or not len(scores):
@@ -187,11 +176,7 @@ def measure_causality(
 
 
 def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the texts and labels of a file of JSON lines or of pairs.
-
-    Raises:
-        InputError: A line lacks a text, or has a label other than 0 and 1.
-    """
+    """Return the texts and labels of a file of JSON lines or of pairs; raise InputError for other texts or labels."""
     if isinstance(sentences, (str, os.PathLike)):
         with reading(os.fspath(sentences)) as source:
             rows = [(f"{source.name}, line {n}", row.get("text"), row.get("label")) for n, row in json_rows(source)]
@@ -216,8 +201,8 @@ def fitted(inputs: Floats, labels: NDArray[np.int64], strength: float) -> Floats
 def cross_validated(inputs: Floats, labels: NDArray[np.int64], strength: float, folds: int, seed: int) -> Floats:
     """Return out-of-fold probabilities of label 1, float64 (sentences,)."""
     selection = library("sklearn.model_selection", PURPOSE, "train")
-    dealt = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
-    probabilities = selection.cross_val_predict(_regression(strength), inputs, labels, cv=dealt, method="predict_proba")
+    splitter = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
+    probabilities = selection.cross_val_predict(_regression(strength), inputs, labels, cv=splitter, method="predict_proba")
     causal: Floats = probabilities[:, 1]
     return causal
 
@@ -235,7 +220,7 @@ def _values(truth: NDArray[np.bool_], scores: Floats, threshold: float, times: F
     """Accuracy, precision, recall, F1 and AUC; `times` counts the draws of each sentence, by ascending probability."""
     positive = scores >= threshold
     both, wrong, missed = (times @ (mask.astype(float)) for mask in (truth & positive, ~truth & positive, truth & ~positive))
-    starts = np.flatnonzero(np.diff(scores, prepend=-np.inf))  # equal probabilities are neither above nor below each other
+    starts = np.flatnonzero(np.diff(scores, prepend=-np.inf))  # equal probabilities form one group
     causal = np.add.reduceat(times * truth, starts, axis=1)
     others = np.add.reduceat(times * ~truth, starts, axis=1)
     above = (causal * (others.cumsum(axis=1) - others / 2)).sum(axis=1)

@@ -108,10 +108,10 @@ def train_cross_encoder(
 
 def _candidates(validation: Validation, learned: Examples, settings: CrossEncoderSettings) -> tuple[Run, Qrels] | None:
     if (validation.run is None) != (validation.qrels is None):
-        raise ParameterError("a run to validate on and its qrels belong together: give both or none")
+        raise ParameterError("a validation run and its qrels belong together: give both or none")
     if validation.run is None or validation.qrels is None:
         if settings.by_measure:
-            raise ParameterError(f"best='{settings.best}' is measured on a reranked run: give a run and qrels to validate on")
+            raise ParameterError(f"best='{settings.best}' is measured on a reranked run: give a validation run and qrels")
         return None
     validation.run.documents_for("a run to validate on")
     return unlearned(validation.run, validation.qrels, learned)
@@ -126,9 +126,6 @@ class CrossEncoderSettings(FitSettings):
             differences against those of a teacher, stored in the examples (MarginMSE).
         batch: Rows per step: pairs with "bce", else groups, each an example with all its documents.
         margin: Required score difference, with "margin".
-
-    Raises:
-        ParameterError: Invalid settings, all named.
     """
 
     loss: Literal["bce", "margin", "lambda", "teacher"] = "bce"
@@ -160,15 +157,7 @@ evaluations, the last state. With 11,392 tweets there are 7,120 steps, in which 
 
 
 def settings_of(preset: str | None = None, **changes: Any) -> CrossEncoderSettings:
-    """Return the settings of a preset, or the defaults, with changes.
-
-    Args:
-        preset: Name of the preset; None: the defaults.
-        **changes: Settings by name.
-
-    Raises:
-        ParameterError: No such preset, or invalid settings.
-    """
+    """Return the settings of a preset, or the defaults, with changes; raise ParameterError for an unknown preset."""
     if preset is not None and preset not in PRESETS:
         raise ParameterError(f"there is no preset '{preset}'; there are {', '.join(PRESETS)}")
     return (CrossEncoderSettings() if preset is None else PRESETS[preset]).with_(**changes)

@@ -1,4 +1,4 @@
-"""`document_examples`: training examples made from documents alone, without topics."""
+"""`document_examples`: training examples from documents alone, without topics."""
 
 from __future__ import annotations
 
@@ -21,19 +21,13 @@ from .examples import Example, Passage
 from .mining import Mined, Miner, Mining, RelevantDocument, Tally, drawn, run_of
 
 BATCH = 1_000  # documents read, and queries searched, at once
-MIN_WORDS = 4  # least words of a sentence or section used as a query
+MIN_WORDS = 4  # of a sentence or section used as a query
 BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 @dataclass(frozen=True)
 class DocumentQuery:
-    """A query made from a document, and the rest of the document.
-
-    Args:
-        topic: Query.
-        doc: Document.
-        positive: Text of the document to read.
-    """
+    """A query taken from a document, the document, and the text that answers it."""
 
     topic: Topic
     doc: Doc
@@ -55,13 +49,14 @@ def document_examples(
     seed: int = 0,
     progress: ProgressCallback = silent,
 ) -> Mined:
-    """Make examples whose queries are taken out of the documents that answer them.
+    """Make examples whose queries are taken from the documents that answer them.
 
-    "title": the title is the query and the text answers, also in negatives. "cloze": a sentence is the query, and title and
-    remaining text answer, the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1); the sentence stays in one
-    text of ten, so that models learn word overlap too. "section": likewise with a section between blank lines. Sentences end
-    with a full stop before a capital. Sentences and sections of fewer than four words are no queries; documents with fewer than
-    two are left out. Results depend on documents, seed and parameters alone; those of a document not on the others.
+    "title": the title is the query, and the text is the passage, also in negatives. "cloze": a sentence is the query, and title
+    and remaining text are the passage, the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1); the sentence
+    stays in one text of ten, so that models learn word overlap too. "section": likewise with a section between blank lines.
+    Sentences end with a full stop before a capital. Sentences and sections of fewer than four words are never queries;
+    documents with fewer than two are left out. Results depend on documents, seed and parameters only; those of a document
+    not on others.
 
     Args:
         documents: An index, or anything `read_corpus` accepts.
@@ -86,7 +81,7 @@ def document_examples(
         "section": lambda doc: _taken_out(doc, _sections, per_document, keep, seed),
     }
     if form not in makers:
-        raise ParameterError(f"there is no form '{form}' of examples out of documents; there are {', '.join(makers)}")
+        raise ParameterError(f"there is no form '{form}' of document examples; there are {', '.join(makers)}")
     check_whole("per_document", per_document)
     check_whole("seed", seed, 0)
     if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0 <= keep <= 1:
@@ -99,7 +94,12 @@ def document_examples(
     docs = iter(_limited(_docs_of(documents), limit, seed))
     while batch := list(islice(docs, BATCH)):
         tally.total += len(batch)
-        asking = [one for doc in batch for one in _counted(makers[form](doc), form, tally)]
+        asking = []
+        for doc in batch:
+            queries = makers[form](doc)
+            if not queries:
+                tally.leave_out("no_title" if form == "title" else "too_short")
+            asking += queries
         examples += _searched(asking, negatives, mining, form, tally) if negatives is not None else _alone(asking, tally)
         total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
         progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
@@ -117,31 +117,24 @@ def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> 
     if len(spans) < 2:
         return []
     numbers = [n for n, (start, end) in enumerate(spans, 1) if len(doc.text[start:end].split()) >= MIN_WORDS]
-    asking = []
+    taken = []
     for n in sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))):
         start, end = spans[n - 1]
         stays = int.from_bytes(drawn(seed, doc.id, str(n), "stays")) < keep * 2**64
         rest = doc.text if stays else _without_gap(doc.text[:start], doc.text[end:])
-        asking.append(
-            DocumentQuery(Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split())), doc, text_of(replace(doc, text=rest)))
-        )
-    return asking
+        topic = Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split()))
+        taken.append(DocumentQuery(topic, doc, text_of(replace(doc, text=rest))))
+    return taken
 
 
 def _without_gap(before: str, after: str) -> str:
-    """Text around a removed sentence or section, with the white space of one side between."""
+    """Join the texts around a removed sentence or section, with the white space of one side between."""
     return f"{before.rstrip()}{before[len(before.rstrip()) :] if after.strip() else ''}{after.lstrip()}".strip()
 
 
 def _sections(text: str) -> list[tuple[int, int]]:
     edges = [0, *(edge for gap in BLANK.finditer(text) for edge in gap.span()), len(text)]
     return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
-
-
-def _counted(asking: list[DocumentQuery], form: str, tally: Tally) -> list[DocumentQuery]:
-    if not asking:
-        tally.leave_out("no_title" if form == "title" else "too_short")
-    return asking
 
 
 def _alone(asking: Iterable[DocumentQuery], tally: Tally) -> Iterator[Example]:
@@ -155,12 +148,10 @@ def _searched(asking: list[DocumentQuery], stage: Stage[Any, Any], mining: Minin
         return []
     run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
     miner = Miner(mining, run.documents_for("mining"), tally, (lambda doc: doc.text) if form == "title" else text_of)
-    groups = [
-        RelevantDocument(
-            run[one.topic.id], one.topic.text, Passage(one.doc.id, one.positive), frozenset([one.doc.id]), [one.doc]
-        )
-        for one in asking
-    ]
+    groups = []
+    for one in asking:
+        positive = Passage(one.doc.id, one.positive)
+        groups.append(RelevantDocument(run[one.topic.id], one.topic.text, positive, frozenset([one.doc.id]), [one.doc]))
     return miner.examples(groups)
 
 

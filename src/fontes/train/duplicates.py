@@ -45,13 +45,7 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
     Normalisation is NFKC, case folding, and keeping letters and digits, with one space between words. The similarity is the
     exact Jaccard similarity of the sets of SHINGLE-character shingles of the normalised texts, for all pairs (method of
     Bayardo, Ma and Srikant 2007). Topics with turns are equal if all turns are; they are never near, since turns share history.
-
-    Args:
-        topics: Topics.
-        near: Least similarity of near pairs, above 0 and at most 1; None: no near pairs.
-
-    Raises:
-        ParameterError: `near` is out of range.
+    `near` is the least similarity of near pairs; None finds no near pairs.
     """
     check_near(near)
     pairs: list[Duplicate] = []
@@ -75,13 +69,7 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
 
 
 def kind_of(text: str, other: str, near: float | None) -> str:
-    """Return the `kind` of Duplicate of two texts; "" if they differ.
-
-    Args:
-        text: First text.
-        other: Second text.
-        near: Least similarity of near texts; None: no near texts.
-    """
+    """Return the `kind` of Duplicate of two texts, or "" if they differ; `near` as in `duplicates_of`."""
     if text == other:
         return "exact"
     one, two = _normal_form(text), _normal_form(other)
@@ -113,12 +101,12 @@ def check_near(near: float | None) -> None:
 
 
 def whole(topic: Topic) -> str:
-    """Return the text of a topic; with turns, the whole conversation."""
+    """Text of a topic; with turns, the whole conversation."""
     return "\n".join([*(turn.text for turn in topic.turns[:-1]), topic.text]) if topic.turns else topic.text
 
 
 def normalised(topic: Topic) -> str:
-    """Return the text in one case without punctuation; a text without letters and digits is unchanged."""
+    """Text of a topic in one case without punctuation; a text without letters and digits is unchanged."""
     parts = [unicodedata.normalize("NFKC", part).casefold() for part in whole(topic).split("\n")]
     return "\n".join(" ".join(WORD.findall(part)) or part.strip() for part in parts)
 

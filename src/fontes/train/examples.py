@@ -26,12 +26,10 @@ from .runner.settings import FitSettings
 
 
 class Item(Protocol):
-    """An example or a pair."""
+    """An example or a pair; `source` is its origin, for error messages."""
 
     @property
-    def source(self) -> str:
-        """Origin, for error messages."""
-        ...
+    def source(self) -> str: ...
 
 
 T = TypeVar("T", bound=Item)
@@ -40,11 +38,7 @@ T = TypeVar("T", bound=Item)
 class TrainingSet(Sequence[T], Generic[T]):
     """Immutable, checked training data: examples or pairs in order.
 
-    Args:
-        items: Examples or pairs.
-
-    Raises:
-        InputError: There are none, or one is unusable; the message begins with its origin.
+    Raises InputError, which begins with the origin, for an unusable item, and if there are none.
     """
 
     noun: ClassVar[str]
@@ -62,18 +56,15 @@ class TrainingSet(Sequence[T], Generic[T]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file of JSON lines.
+        """Read a file of JSON lines; raise InputError, with file and line, for anything unreadable or unusable.
 
         Args:
             path: File; .gz is decompressed, "-" is standard input.
-
-        Raises:
-            InputError: With file and line, for what cannot be read or used.
         """
         with reading(os.fspath(path)) as source:
             items = [cls._parsed(row, f"{source.name}, line {number}") for number, row in json_rows(source)]
             if not items:
-                raise InputError(f"{source.name}: holds no {cls.noun}s")
+                raise InputError(f"{source.name}: contains no {cls.noun}s")
         return cls(items)
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -81,9 +72,6 @@ class TrainingSet(Sequence[T], Generic[T]):
 
         Args:
             path: File, compressed if its name ends in .gz; "-" is standard output.
-
-        Raises:
-            InputError: It cannot be written.
         """
         write(os.fspath(path), self._lines())
 
@@ -106,15 +94,13 @@ class TrainingSet(Sequence[T], Generic[T]):
             share: Share of the queries to hold out, between 0 and 1; at least one query.
             seed: Seed of the choice.
 
-        Raises:
-            InputError: Fewer than two queries.
-            ParameterError: Share out of range.
+        Raises InputError for fewer than two queries and ParameterError for a share out of range.
         """
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             raise ParameterError(f"the share to hold out must lie between 0 and 1, not {share!r}")
         queries = sorted({self._query(item) for item in self})
         if len(queries) < 2:
-            raise InputError(f"all {self.noun}s have one query; two at least are needed to hold one out")
+            raise InputError(f"all {self.noun}s have one query; at least two are needed to hold one out")
         count = min(len(queries) - 1, max(1, round(share * len(queries))))
         order = np.random.default_rng(check_whole("seed", seed, 0)).permutation(len(queries))
         out = {queries[at] for at in order[:count].tolist()}
@@ -170,17 +156,7 @@ class TrainingSet(Sequence[T], Generic[T]):
 
 
 def text_under(row: Mapping[str, Any], name: str, of: str, where: str) -> str:
-    """Return the text under a name.
-
-    Args:
-        row: JSON object.
-        name: Key.
-        of: Text after the name in an error, such as " of the positive".
-        where: Origin, as "FILE, line 7".
-
-    Raises:
-        InputError: Missing, or not a text.
-    """
+    """Return `row[name]`; raise InputError unless it is a text. `of` follows the name in the error."""
     value = row.get(name)
     if not isinstance(value, str):
         kind = "is missing" if value is None else f"is a {type(value).__name__}"
@@ -190,13 +166,13 @@ def text_under(row: Mapping[str, Any], name: str, of: str, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Text of a document in an example.
+    """A document of an example.
 
     Args:
         id: Document id.
-        text: Text to read: title, a space and text.
-        score: Score in the mined run, or of a teacher; None: none.
-        rank: Rank in the mined run, from 1; None: none.
+        text: Title, a space and text.
+        score: Score in the mined run or by a teacher, if any.
+        rank: Rank in the mined run, from 1, if any.
     """
 
     id: str
@@ -230,11 +206,8 @@ class Examples(TrainingSet[Example]):
     A file has one line per example: `{"topic", "query", "positive": {"id", "text"}, "negatives": [{"id", "text", "score",
     "rank"}, …]}`. Scores and ranks are optional; the positive may have a teacher's score. A topic may have several lines.
 
-    Args:
-        items: Examples.
-
     Raises:
-        InputError: There are none, or one has an empty query or text, a score that is no number, or a negative that is the
+        InputError: There are none, or one has an empty query or text, a score that is not a number, or a negative that is the
             positive or listed twice; the message begins with its origin.
     """
 
@@ -243,14 +216,7 @@ class Examples(TrainingSet[Example]):
 
     @classmethod
     def of(cls, value: object) -> Examples:
-        """Return examples from other values.
-
-        Args:
-            value: Examples, an iterable of Example, the result of `mine_negatives`, or the path of a file.
-
-        Raises:
-            InputError: Wrong kind of value, or unusable examples.
-        """
+        """Convert an iterable of Example, the result of `mine_negatives`, or the path of a file; raise InputError."""
         if isinstance(value, (str, os.PathLike)):
             return cls.read(value)
         value = getattr(value, "examples", value)
@@ -264,27 +230,22 @@ class Examples(TrainingSet[Example]):
 
     @property
     def topics(self) -> list[str]:
-        """Return the distinct topic ids, in order."""
+        """The distinct topic ids, in order."""
         return list(dict.fromkeys(example.topic for example in self))
 
     def check_labels(self) -> None:
         """Raise InputError if no example has negatives."""
         if not any(example.negatives for example in self):
             first, last = self[0].source or "example 1", self[-1].source or f"example {len(self)}"
-            raise InputError(
-                f"{first} to {last}: no example has negatives, so there is one label only; mine some with `fontes mine`"
-            )
+            problem = "no example has negatives, so there is only one label; mine some with `fontes mine`"
+            raise InputError(f"{first} to {last}: {problem}")
 
     def scored(self, reranker: Stage[Run, Run], progress: ProgressCallback = silent) -> Examples:
-        """Return the examples with a teacher's scores, of positives and negatives, in place of those of the run.
+        """Return the examples with a teacher's scores of positives and negatives.
 
         Args:
             reranker: Any reranker, such as a cross-encoder; with its `cache`, scoring resumes.
             progress: Called with the number of pairs done.
-
-        Raises:
-            ParameterError: Not a reranker.
-            InputError: A score is no number; the message begins with the example's origin.
         """
         from ..neural.rerank import Reranker
 
@@ -334,7 +295,7 @@ class Examples(TrainingSet[Example]):
             if not passage.text.strip():
                 return f"the text of the {name} '{passage.id}' is empty"
             if passage.score is not None and not math.isfinite(passage.score):
-                return f"the score of the {name} '{passage.id}' is {passage.score}, which is no number"
+                return f"the score of the {name} '{passage.id}' is {passage.score}, not a number"
             if name == "negative" and passage.id in ids:
                 return f"the negative '{passage.id}' is the positive, or is listed twice"
             ids.add(passage.id)
@@ -354,10 +315,9 @@ def _passage(row: Mapping[str, Any], name: str, where: str) -> Passage:
     if row.get("id") is None:
         raise InputError(f"{where}: the {name} has no 'id'")
     score, rank = row.get("score"), row.get("rank")
-    if score is not None and (
-        isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) <= float_info.max
-    ):
-        raise InputError(f"{where}: the score of the {name} is {str(score)[:80]!r}, which is no number")
+    number = isinstance(score, (int, float)) and not isinstance(score, bool) and abs(score) <= float_info.max
+    if score is not None and not number:
+        raise InputError(f"{where}: the score of the {name} is {str(score)[:80]!r}, not a number")
     if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
         raise InputError(f"{where}: the rank of the {name} is {rank!r}, not a whole number from 1 up")
     doc_id = string_of(row["id"], f"id of the {name}", where)
@@ -395,9 +355,6 @@ class LabelledPairs(TrainingSet[LabelledPair]):
 
     A file has one line per pair: `{"first", "second", "label"}`.
 
-    Args:
-        items: Pairs.
-
     Raises:
         InputError: There are none, or one has an empty text or a label outside 0 to 1; the message begins with its origin.
     """
@@ -407,14 +364,11 @@ class LabelledPairs(TrainingSet[LabelledPair]):
 
     @classmethod
     def of(cls, value: object) -> LabelledPairs:
-        """Return pairs from other values.
+        """Convert other values to pairs; raise InputError.
 
         Args:
             value: LabelledPairs; Examples, whose positives have the label 1 and negatives 0; an iterable of LabelledPair or of
                 (first, second, label); or the path of a file of pairs or examples.
-
-        Raises:
-            InputError: Wrong kind of value, or unusable pairs.
         """
         if isinstance(value, (str, os.PathLike)):
             return cls.read(value)
@@ -437,7 +391,7 @@ class LabelledPairs(TrainingSet[LabelledPair]):
                 example = "positive" in row and FIRST not in row
                 items += _pairs(Examples._parsed(row, where)) if example else [cls._parsed(row, where)]
             if not items:
-                raise InputError(f"{source.name}: holds no pairs")
+                raise InputError(f"{source.name}: contains no pairs")
         return cls(items)
 
     def check_labels(self) -> None:
@@ -445,9 +399,8 @@ class LabelledPairs(TrainingSet[LabelledPair]):
         labels = {pair.label for pair in self}
         if len(labels) == 1:
             first, last = self[0].source or "pair 1", self[-1].source or f"pair {len(self)}"
-            raise InputError(
-                f"{first} to {last}: all pairs have the label {labels.pop():g}; training needs two labels at least"
-            )
+            problem = f"all pairs have the label {labels.pop():g}; training needs at least two labels"
+            raise InputError(f"{first} to {last}: {problem}")
 
     @classmethod
     def _parsed(cls, row: Mapping[str, Any], where: str) -> LabelledPair:
@@ -490,13 +443,7 @@ Set = TypeVar("Set", bound=TrainingSet[Any])
 
 @dataclass(frozen=True)
 class TrainingSplit(Generic[Set]):
-    """Sides of a training.
-
-    Args:
-        learned: Training data.
-        validation: Data for the validation loss; None: nothing.
-        hashes: Hashes of the data.
-    """
+    """Training data, data for the validation loss (None: no validation), and hashes of both."""
 
     learned: Set
     validation: Set | None
@@ -504,23 +451,22 @@ class TrainingSplit(Generic[Set]):
 
     @property
     def queries(self) -> set[str]:
-        """Return the training queries."""
+        """The training queries."""
         return queries(self.learned)
 
 
 def training_split(data: Set, validation: Set | None, settings: FitSettings) -> TrainingSplit[Set]:
-    """Return the sides of a training: the given validation data, or the share of queries the settings hold out.
+    """Return the sides of a training: the given validation data, or the share of queries that the settings hold out.
 
-    Raises:
-        InputError: A query on both sides, or too few queries.
+    Raises InputError for a query on both sides, and for too few queries.
     """
     if validation is not None:
         if both := sorted(queries(data) & queries(validation)):
             item = next(item for item in validation if type(validation)._query(item).strip() == both[0])
             shared = ", ".join(f"'{query}'" for query in both)
-            said = f"the query {shared} is" if len(both) == 1 else f"{len(both):,} queries are"
-            which = "take it out of one of the two" if len(both) == 1 else f"take them out of one of the two: {shared}"
-            raise InputError(f"{item.source or 'validation'}: {said} learned from too; {which}")
+            count = f"the query {shared} is" if len(both) == 1 else f"{len(both):,} queries are"
+            remedy = "remove it from one of the two" if len(both) == 1 else f"remove them from one of the two: {shared}"
+            raise InputError(f"{item.source or 'validation'}: {count} learned from too; {remedy}")
         return TrainingSplit(data, validation, {"examples": data.hash, "validation": validation.hash})
     hashes = {"examples": data.hash}
     if not settings.held_out:
@@ -534,11 +480,7 @@ def queries(data: TrainingSet[Any]) -> set[str]:
 
 
 def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, Qrels]:
-    """Return a validation run and its judgments, without training topics and unjudged topics.
-
-    Raises:
-        InputError: None are left.
-    """
+    """Remove training topics and unjudged topics from a validation run and its judgments; raise InputError if none is left."""
     examples = list(learned)
     texts = {example.query.strip() for example in examples}
     without = {topic.id for topic in run.topics.values() if topic.text.strip() in texts}
@@ -546,8 +488,9 @@ def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, 
     rows = [row for row in qrels.rows() if row[0] not in without]
     left = np.array([topic in qrels and topic not in without for topic in run.topics], dtype=bool)
     if not rows or not left.any():
-        left_out = "all are learned from; hold some out, or give a run of others"
-        raise InputError(f"no judged topic of the run to validate on is left: {left_out}")
+        raise InputError(
+            "no judged topic of the run is left for validation, all are learned from: hold some out, or give a run of others"
+        )
     return run.keep(left[run.topic_numbers]), Qrels(rows)
 
 
@@ -556,7 +499,6 @@ def check_teacher(*sides: Iterable[Example] | None) -> None:
     for example in (example for side in sides for example in side or ()):
         for passage in (example.positive, *example.negatives):
             if passage.score is None:
-                raise InputError(
-                    f"{example.source or f'topic {example.topic}'}: the document '{passage.id}' has no score of a teacher; "
-                    "the loss 'teacher' needs one for each, see Examples.scored"
-                )
+                where = example.source or f"topic {example.topic}"
+                problem = f"the document '{passage.id}' has no score of a teacher"
+                raise InputError(f"{where}: {problem}; the loss 'teacher' needs one for each, see Examples.scored")

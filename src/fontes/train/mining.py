@@ -22,15 +22,15 @@ from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, short
 
-NEAR = 0.8  # least Jaccard similarity of shingles of duplicates, as in `split`
+NEAR = 0.8  # minimum Jaccard similarity of shingles of duplicates, as in `split`
 SAMPLING = ("top", "random")
 NEGATIVES = ("negative", "negatives")
 KINDS = ("exact", "normalised", "near")
 SHOWN = 3  # duplicates in a report
-REASONS = {  # one, and several
+REASONS = {  # singular and plural
     "no_gold": ("topic without a relevant document", "topics without a relevant document"),
     "no_hits": ("topic without hits", "topics without hits"),
-    "no_document": ("relevant document that is not there", "relevant documents that are not there"),
+    "no_document": ("missing relevant document", "missing relevant documents"),
     "no_text": ("relevant document without text", "relevant documents without text"),
     "empty": ("candidate without text", "candidates without text"),
     "repeated": ("candidate with the text of another negative", "candidates with the text of another negative"),
@@ -80,8 +80,8 @@ class Mining:
 
 
 PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
-"""`air2025`: the negatives of the report of CheckThat! 2025, task 4b, on which its cross-encoder was trained."""
-PRESET_SAYS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last")
+"""`air2025`: negatives of the CheckThat! 2025 report, task 4b, for training its cross-encoder."""
+PRESET_FIELDS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last")
 
 
 def mine_negatives(
@@ -104,7 +104,7 @@ def mine_negatives(
     Each relevant document (grade 1 or more) of a topic makes a group, in which no other relevant one is a negative. Negatives
     are documents judged 0 or less and, mostly, unjudged documents, some of which may be relevant. A small window gives fewer
     negatives or none. The query is the topic's text in the run, after rewriting. A text is title, space, text, as for
-    rerankers. Results depend on run, seed and parameters alone, and groups of a topic not on other topics.
+    rerankers. Results depend on run, seed and parameters only, and groups of a topic not on other topics.
 
     Args:
         candidates: Stage from topics to a run; or a run, or its path, with documents (`read_run(path).with_(documents=index)`).
@@ -138,7 +138,7 @@ def mine_negatives(
     tally.leave_out("no_gold", len(known) - len(answerable))
     if not answerable:
         known.judged(judged)
-        raise InputError("none of the topics has a document of grade 1 or more, of which examples could be made")
+        raise InputError("no topic has a document of grade 1 or more, from which examples could be made")
     run = run_of(candidates, answerable, settings, progress)
     documents = run.documents_for("mining")
     examples: list[Example] = []
@@ -152,29 +152,25 @@ def mine_negatives(
 
 
 def chosen(settings: Mining, preset: str | None) -> Mining:
-    """Return the settings, or those of the preset.
-
-    Raises:
-        ParameterError: Setting out of range or changed beside a preset, or no such preset.
-    """
+    """Return the settings, or those of the preset; raise ParameterError for settings changed beside a preset."""
     settings.check()
     if preset is None:
         return settings
     if preset not in PRESETS:
         raise ParameterError(f"there is no preset '{preset}'; there is {', '.join(PRESETS)}")
     usual = Mining()
-    changed = [name for name in PRESET_SAYS if getattr(settings, name) != getattr(usual, name)]
+    changed = [name for name in PRESET_FIELDS if getattr(settings, name) != getattr(usual, name)]
     if changed:
-        raise ParameterError(f"the preset {preset} says all; leave {' and '.join(changed)} out, or the preset")
+        raise ParameterError(f"the preset {preset} sets {' and '.join(changed)}; leave these out")
     return replace(PRESETS[preset], seed=settings.seed)
 
 
 def run_of(candidates: object, topics: Topics, settings: Mining, progress: ProgressCallback) -> Run:
-    """Return the run to mine: as it is, or of a stage on these topics, as deep as needed."""
+    """Return the run to mine; a stage is run on these topics, as deep as needed."""
     if not isinstance(candidates, Stage):
         return Run.of(candidates)
     candidates.require(Topics, Run, "mining")
-    # With a margin the relevant document's own score counts, however deep it lies.
+    # With a margin the relevant document's own score counts, whatever its rank.
     stage = candidates % settings.ranks[1] if settings.margin is None else candidates
     run: Run = stage(topics, progress=progress)
     return run
@@ -222,7 +218,7 @@ class RelevantDocument:
         positive: Relevant document.
         relevant: Ids that cannot be negatives.
         guarded: Documents of which no negative may be a duplicate.
-        rank: Rank of the relevant document; 0 if it is not among the hits.
+        rank: Rank of the relevant document; 0 if it is not a hit.
         preferred: Remaining candidates, in order of preference.
         negatives: Negatives taken.
     """
@@ -238,23 +234,13 @@ class RelevantDocument:
 
 
 class Miner:
-    """Makes examples and counts what is left out.
-
-    Args:
-        settings: Choice of negatives.
-        documents: Access to texts.
-        tally: Counts.
-        read: Function that gives the text of a negative.
-    """
+    """Makes examples and counts what is left out; `read` returns the text of a negative."""
 
     def __init__(self, settings: Mining, documents: Documents, tally: Tally, read: Callable[[Doc], str] = text_of) -> None:
-        self.settings = settings
-        self.documents = documents
-        self.tally = tally
-        self.read = read
+        self.settings, self.documents, self.tally, self.read = settings, documents, tally, read
 
     def examples(self, groups: Sequence[RelevantDocument]) -> list[Example]:
-        """Return the examples of groups, in order. Documents of all groups are read together, for speed."""
+        """Return the examples of groups, in order; reads the documents of all groups together."""
         most = self.settings.per_positive
         for group in groups:
             self._prepare(group)
@@ -283,7 +269,7 @@ class Miner:
         group.preferred = window
 
     def _take(self, group: RelevantDocument, docs: dict[str, Doc]) -> None:
-        """Take suitable candidates; `docs` holds as many as a group needs."""
+        """Take suitable candidates; `docs` has as many as a group needs."""
         most = self.settings.per_positive
         some, group.preferred = group.preferred[:most], group.preferred[most:]
         for hit in some:
@@ -315,7 +301,7 @@ class Miner:
 
 
 def drawn(seed: int, *names: str) -> bytes:
-    """Return the position in a random order that depends only on seed and names, on every machine."""
+    """Sort key for a random order that depends only on seed and names, on every machine."""
     return hashlib.blake2b("\0".join((str(seed), *names)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -354,7 +340,7 @@ class Mined:
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Return the number of groups by number of negatives, the greatest first."""
+        """Number of groups by number of negatives, the greatest first."""
         return dict(sorted(Counter(len(example.negatives) for example in self.examples).items(), reverse=True))
 
     def to_dict(self) -> dict[str, Any]:
@@ -407,12 +393,7 @@ class Mined:
 
 @dataclass
 class Tally:
-    """Counts of what mining leaves out and takes.
-
-    Args:
-        total: Number of topics, or documents.
-        unit: "topic" or "document", what `total` counts.
-    """
+    """Counts of what mining leaves out and takes; `total` is the number of topics or documents (`unit`)."""
 
     total: int
     unit: str = "topic"
@@ -431,29 +412,13 @@ class Tally:
         self.negative_ranks += negatives
 
     def mined(self, examples: Sequence[Example], settings: Mapping[str, Any]) -> Mined:
-        """Return the examples with the counts.
-
-        Args:
-            examples: Examples.
-            settings: Mining settings by name.
-
-        Raises:
-            InputError: There are no examples.
-        """
+        """Return the examples with the counts; raise InputError if there are none."""
         left_out = {reason: self.left_out[reason] for reason in REASONS if self.left_out[reason]}
         if not examples:
             reasons = ", ".join(_counted(count, REASONS[reason]) for reason, count in left_out.items())
             raise InputError(f"no example could be made of {_counted(self.total, (self.unit, f'{self.unit}s'))}: {reasons}")
-        return Mined(
-            Examples(examples),
-            settings,
-            self.total,
-            self.unit,
-            left_out,
-            tuple(self.duplicates),
-            tuple(self.negative_ranks),
-            tuple(self.positive_ranks),
-        )
+        ranks = tuple(self.negative_ranks), tuple(self.positive_ranks)
+        return Mined(Examples(examples), settings, self.total, self.unit, left_out, tuple(self.duplicates), *ranks)
 
 
 def _quantiles(ranks: Sequence[int]) -> dict[str, float]:
@@ -461,11 +426,8 @@ def _quantiles(ranks: Sequence[int]) -> dict[str, float]:
 
 
 def _spread(ranks: Sequence[int]) -> str:
-    values = {name: f"{value:g}" for name, value in _quantiles(ranks).items()}
-    return (
-        f"{values['least']} to {values['most']}, the median {values['median']}, half of them "
-        f"{values['lower']} to {values['upper']}"
-    )
+    least, lower, median, upper, most = (f"{value:g}" for value in _quantiles(ranks).values())
+    return f"{least} to {most}, the median {median}, half of them {lower} to {upper}"
 
 
 def _counted(number: int, nouns: tuple[str, str]) -> str:

@@ -37,15 +37,7 @@ ROUNDED = 8  # batches are padded to a multiple of this many tokens
 
 
 class PairModel:
-    """Cross-encoder in float32 on the CPU, made from a base.
-
-    Args:
-        folder: Folder of the base.
-        settings: Training settings; the seed is that of a new head.
-
-    Raises:
-        InputError: The base cannot be read, or gives several labels.
-    """
+    """Cross-encoder in float32 on the CPU, made from the base in a folder; the seed is that of a new head."""
 
     def __init__(self, folder: Path, settings: CrossEncoderSettings) -> None:
         self._settings = settings
@@ -62,17 +54,15 @@ class PairModel:
             ).float()
         # A tokenizer saves the options of its last call; restore those of the base.
         self._cuts = _cuts(self.network.tokenizer)
-        self.tokens = {self.network.tokenizer.pad_token_id or 0}  # of all rows that were made
-        # Rounding up gives few distinct lengths: the matrix library caches work for each.
+        self.tokens = {self.network.tokenizer.pad_token_id or 0}  # of all rows so far
+        # Rounding up gives few distinct lengths: the matrix library caches work for each of them.
         self._processing = self.network[0].processing_kwargs
         if (self.network.max_seq_length or 0) % ROUNDED == 0:
             self.network[0].processing_kwargs = {**self._processing, "text": {"pad_to_multiple_of": ROUNDED}}
         if settings.dropout is not None:
             set_dropout(self.network, settings.dropout)
-        if self.network.num_labels != 1:
-            raise InputError(
-                f"{folder} gives {self.network.num_labels} labels a pair; training starts from one, or from an encoder"
-            )
+        if (labels := self.network.num_labels) != 1:
+            raise InputError(f"{folder} has {labels} labels; training starts from a model with one, or from an encoder")
 
     def rows(self, examples: Sequence[Example]) -> Rows:
         """Return the examples as rows of the loss: pairs with labels, or groups."""
@@ -105,8 +95,7 @@ class PairModel:
             return BinaryCrossEntropyLoss(self.network)
         if settings.loss == "lambda":
             return LambdaLoss(self.network, mini_batch_size=-1)
-        hinge = settings.margin if settings.loss == "margin" else None
-        return _DistanceLoss(self.network, hinge)
+        return _DistanceLoss(self.network, settings.margin if settings.loss == "margin" else None)
 
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
         """Return a function that reranks a run with the current model and measures it."""
@@ -171,10 +160,8 @@ def _group(example: Example, teacher: bool) -> dict[str, Any]:
 class _DistanceLoss(torch.nn.Module):
     """Mean error of the score differences between the relevant document and the others of a group.
 
-    Args:
-        model: Cross-encoder.
-        margin: Hinge max(0, margin - difference); None: squared error against the labels' differences (MarginMSE: Hofstätter et
-            al. 2020).
+    With a margin the hinge max(0, margin - difference), else the squared error against the labels' differences (MarginMSE;
+    Hofstätter et al. 2020).
     """
 
     def __init__(self, model: Any, margin: float | None) -> None:
@@ -207,9 +194,8 @@ class _InTraining(Reranker):
             logits: NDArray[np.float32] = logits_of(self.network, [pairs[n] for n in batch.tolist()]).cpu().numpy()
             return logits
 
-        return np.asarray(
-            in_batches(lengths, batch_tokens(None, self.network.device.type), work, progress, unit="pairs"), np.float32
-        )
+        tokens = batch_tokens(None, self.network.device.type)
+        return np.asarray(in_batches(lengths, tokens, work, progress, unit="pairs"), np.float32)
 
     @property
     def fingerprint(self) -> str:

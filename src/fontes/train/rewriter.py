@@ -101,9 +101,6 @@ class RewriterSettings(FitSettings):
         held_out: Share of conversations held out for validation if none is given; from 0, none, to below 1.
         limit: Maximum number of training turns, drawn by the seed; None: all.
         best: State to keep: the least validation "loss", or the "last".
-
-    Raises:
-        ParameterError: Invalid settings, all named.
     """
 
     epochs: int = Field(default=3, gt=0)
@@ -122,13 +119,7 @@ class RewriterSettings(FitSettings):
 
 @dataclass(frozen=True)
 class RewritePair:
-    """A turn with its rewrite.
-
-    Args:
-        conversation: Conversation id.
-        context: Parts that the model reads, the turn last.
-        rewrite: Manual rewrite.
-    """
+    """A turn with its manual rewrite; `context` are the parts that the model reads, the turn last."""
 
     conversation: str
     context: tuple[str, ...]
@@ -136,12 +127,7 @@ class RewritePair:
 
 
 def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
-    """Return the turns that have a manual rewrite, in order.
-
-    Args:
-        topics: Topics.
-        answers: Number of previous turns whose answers are in the context.
-    """
+    """Return the turns that have a manual rewrite, with the answers of a number of previous turns in their context."""
     pairs = []
     for topic in topics.values():
         rewrite = topic.turns[-1].manual.strip() if topic.turns else ""
@@ -153,27 +139,23 @@ def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
 def training_split(
     topics: Topics, validation: Topics | None, settings: RewriterSettings
 ) -> tuple[list[RewritePair], list[RewritePair]]:
-    """Return the turns to learn from and to validate on, each conversation on one side.
-
-    Raises:
-        InputError: An empty side, or a conversation on both sides.
-    """
+    """Return the training and validation turns, each conversation on one side; raise InputError if that is impossible."""
     pairs = rewrite_pairs(topics, settings.answers)
     if not pairs:
-        raise InputError("there is nothing to learn: no topic has a manual rewrite of its own turn")
+        raise InputError("there are no training data: no topic has a manual rewrite of its own turn")
     random = np.random.default_rng(settings.seed)
     validated: list[RewritePair] = []
     if validation is not None:
         validated = rewrite_pairs(validation, settings.answers)
         if not validated:
-            raise InputError("there is nothing to validate on: no topic has a manual rewrite of its own turn")
+            raise InputError("there are no validation data: no topic has a manual rewrite of its own turn")
         if both := sorted(conversations(pairs) & conversations(validated)):
             names = ", ".join(f"'{name}'" for name in both)
-            raise InputError(f"conversations to learn from and to validate on must differ; take out of one of the two: {names}")
+            raise InputError(f"training and validation conversations must differ; remove from one of the two: {names}")
     elif settings.held_out:
         ids = sorted(conversations(pairs))
         if len(ids) < 2:
-            raise InputError("the topics are of one conversation; two at least are needed to hold one out, or held_out=0")
+            raise InputError("the topics belong to one conversation; at least two are needed to hold one out, or held_out=0")
         count = min(len(ids) - 1, max(1, round(settings.held_out * len(ids))))
         out = {ids[at] for at in random.permutation(len(ids))[:count].tolist()}
         validated = [pair for pair in pairs if pair.conversation in out]
@@ -193,20 +175,12 @@ def hash_of(pairs: Sequence[RewritePair]) -> str:
     return hash_json([[list(pair.context), pair.rewrite] for pair in pairs])
 
 
-INPUT = 512  # default tokens of a context
-IGNORED = -100  # the label of padding
+INPUT = 512  # default maximum tokens of a context
+IGNORED = -100  # label of padding
 
 
 class RewriterModel:
-    """T5 in float32 on the CPU, made from a base.
-
-    Args:
-        folder: Folder of the base.
-        settings: Training settings.
-
-    Raises:
-        InputError: The base cannot be read, or is no encoder-decoder.
-    """
+    """Encoder-decoder in float32 on the CPU, made from the base in a folder."""
 
     def __init__(self, folder: Path, settings: RewriterSettings) -> None:
         import transformers
@@ -221,14 +195,12 @@ class RewriterModel:
         """Return the turns as rows: tokens of the context, and those of the rewrite as labels."""
         inputs = context_ids(self.tokenizer, [pair.context for pair in pairs], self._settings.max_length or INPUT)
         labels = token_ids(self.tokenizer, [pair.rewrite for pair in pairs], self._settings.target_length)
-        rows = [
-            {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": written}
-            for ids, written in zip(inputs, labels, strict=True)
-        ]
+        pairs_of_ids = zip(inputs, labels, strict=True)
+        rows = [{"input_ids": ids, "attention_mask": [1] * len(ids), "labels": target} for ids, target in pairs_of_ids]
         return Rows(rows, [len(ids) for ids in inputs])
 
     def counted(self, batch: Any) -> int:
-        """Return the number of rewrite tokens of a batch, over which the loss is the mean."""
+        """Number of rewrite tokens of a batch, over which the loss is the mean."""
         return int((batch["labels"] != IGNORED).sum())
 
     def save(self, folder: Path) -> None:

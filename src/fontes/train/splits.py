@@ -16,18 +16,13 @@ from ..core.values import Topic, Topics
 from ..tuning.folds import Groups, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 
-Several: TypeAlias = object  # what Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
+Several: TypeAlias = object  # anything that Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
 
 EXAMPLES = 3  # shown per kind in a report
 
 
 class Side(NamedTuple):
-    """One side of a split.
-
-    Attributes:
-        topics: Topics.
-        qrels: Judgments.
-    """
+    """Topics and judgments of one side of a split."""
 
     topics: Topics
     qrels: Qrels
@@ -77,7 +72,7 @@ class Leakage:
         lines = [f"leakage from {self.train:,} training topics to {self.test:,} test topics:"]
         lines.append(self._line("the same text", {pair.id for pair in self.same}, self.same))
         if self.threshold is not None:
-            lines.append(self._line(f"a text at {self.threshold:g} or more", {pair.id for pair in self.near}, self.near))
+            lines.append(self._line(f"similarity {self.threshold:g} or more", {pair.id for pair in self.near}, self.near))
         shared = {topic_id for _, test in self.documents.values() for topic_id in test}
         if self.judged:
             lines.append(self._line("a relevant document", shared, ()))
@@ -115,13 +110,9 @@ class Split:
     groups: int = 0
 
     def save(self, directory: str | Path) -> None:
-        """Write train.jsonl and test.jsonl, and with judgments train.qrels and test.qrels (TREC).
+        """Write train.jsonl and test.jsonl, and with judgments train.qrels and test.qrels (TREC), to a folder.
 
-        Args:
-            directory: Folder, made if missing.
-
-        Raises:
-            InputError: A file cannot be written.
+        Raises InputError if a file cannot be written.
         """
         from ..formats import write_qrels, write_topics
 
@@ -129,7 +120,7 @@ class Split:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
+            raise InputError(f"{folder}: cannot be created ({error.strerror or error})") from None
         for name, side in (("train", self.train), ("test", self.test)):
             write_topics(side.topics, folder / f"{name}.jsonl")
             if side.qrels:
@@ -150,16 +141,14 @@ class Split:
     def __str__(self) -> str:
         train, test = len(self.train.topics), len(self.test.topics)
         grouped = "" if self.groups == train + test else f" in {self.groups:,} groups"
-        lines = [
-            f"{train + test:,} topics{grouped}: {train:,} for training, {test:,} for testing ({test / (train + test):.1%})"
-        ]
+        share = f"{test / (train + test):.1%}"
+        lines = [f"{train + test:,} topics{grouped}: {train:,} for training, {test:,} for testing ({share})"]
         if self.unjudged:
             lines.append(f"{_counted(self.unjudged, 'topic')} without judgments left out")
         if self.unknown:
             lines.append(f"{_counted(self.unknown, 'judged topic')} without text left out")
         for kind in ("exact", "normalised", "near"):
-            pairs = [pair for pair in self.duplicates if pair.kind == kind]
-            if pairs:
+            if pairs := [pair for pair in self.duplicates if pair.kind == kind]:
                 lines.append(f"{_counted(len(pairs), f'{kind} duplicate')} left out: {_examples(pairs)}")
         return "\n".join([*lines, str(self.leakage)])
 
@@ -222,17 +211,13 @@ def split(
 
 
 def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
-    """Return texts, near texts and relevant documents that test topics share with training topics.
+    """Find texts, near texts and relevant documents that test topics share with training topics; raises as `split`.
 
     Args:
         train: Pair (topics, qrels), each as in `split`; unjudged topics are left out. Or topics alone, as Topics or a
             `pathlib.Path`.
         test: Likewise for the test side.
         near: As in `split`.
-
-    Raises:
-        InputError: As in `split`.
-        ParameterError: As in `split`.
     """
     check_near(near)
     sides = _side(train), _side(test)
@@ -242,8 +227,7 @@ def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
 def _shared_texts(train: Side, test: Side, near: float | None) -> list[Duplicate]:
     """Pairs of a test and a training topic with equal or near text, most similar first."""
     sides = [(topic, False) for topic in train.topics.values()] + [(topic, True) for topic in test.topics.values()]
-    # Numbers identify the topics, since both sides may use the same ids.
-    numbered = [replace(topic, id=str(number)) for number, (topic, _) in enumerate(sides)]
+    numbered = [replace(topic, id=str(number)) for number, (topic, _) in enumerate(sides)]  # both sides may use the same ids
     pairs = []
     for pair in duplicates_of(numbered, near):
         later, earlier = int(pair.id), int(pair.of)
@@ -275,7 +259,7 @@ def _relevant(side: Side) -> dict[str, list[str]]:
 
 
 def _left_out(topics: list[Topic], near: float | None) -> list[Duplicate]:
-    """For each topic that duplicates a kept one, the most similar of these."""
+    """The most similar kept topic for each topic that duplicates one."""
     before: dict[str, list[Duplicate]] = {}
     for pair in duplicates_of(topics, near):
         before.setdefault(pair.id, []).append(pair)
@@ -311,7 +295,7 @@ def _chosen(units: list[list[str]], test: float, count: int, seed: int) -> set[s
         if len(chosen) + len(units[i]) <= size:
             chosen.update(units[i])
     if not chosen:
-        raise InputError(f"no group of topics is small enough for a test side of {size}; give more, or other groups")
+        raise InputError(f"no group of topics is small enough for a test side of {size}; use a larger one, or other groups")
     return chosen
 
 
@@ -327,7 +311,7 @@ def _merged_topics(several: object) -> Topics:
         for topic in Topics.read(topics).values():
             first = merged.setdefault(topic.id, topic)
             if (first.text, first.turns) != (topic.text, topic.turns):
-                raise InputError(f"topic '{topic.id}' has two texts in what is merged; give the topics ids that differ")
+                raise InputError(f"topic '{topic.id}' has two texts in the merged topics; give them different ids")
     if not merged:
         raise InputError("there are no topics")
     return Topics(merged.values())

@@ -29,8 +29,8 @@ from .runner.settings import LAST, FitSettings, Settings
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 CARD = "term_classifier.json"
 KIND = "term classifier"
-WARM_UP = 0.1  # warm-up, as a share of the training
-DECAY = 0.01  # not of biases and norms
+WARM_UP = 0.1  # share of the training
+DECAY = 0.01  # weight decay, except for biases and norms
 
 
 class TermSettings(Settings):
@@ -50,9 +50,6 @@ class TermSettings(Settings):
         analyzer: Analyzer whose stems and stop words define relevant words.
         precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if the device supports it.
         seed: Seed of order, held-out part and dropout; below 2**32.
-
-    Raises:
-        ParameterError: Invalid settings, all named.
     """
 
     epochs: int = Field(default=3, gt=0)
@@ -70,7 +67,7 @@ class TermSettings(Settings):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     def fit_settings(self) -> FitSettings:
-        """Return the settings of the runner."""
+        """Settings for the runner."""
         precision = self.precision
         if precision == "auto":
             precision = "bfloat16" if "bfloat16" in candidates(device()) else "float32"
@@ -88,9 +85,9 @@ class TermTraining:
         fingerprint: Fingerprint of the model's weights, configuration and vocabulary, without this file.
         settings: Training settings.
         topics: Number of topics read.
-        trained: Number with a history that were learned from.
-        validation: Number held out to choose the threshold.
-        held_out: Number held out for `scores`.
+        trained: Number of training topics, which have a history.
+        validation: Number of topics held out to choose the threshold.
+        held_out: Number of topics held out for `scores`.
         steps: Number of steps.
         epochs: Passes over the topics; fewer than set if the time ran out.
         seconds: Duration.
@@ -116,7 +113,7 @@ class TermTraining:
     scores: TermScores
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it, for JSON."""
+        """Return all fields, for JSON."""
         scores = {"chosen": self.chosen.to_dict(), "scores": self.scores.to_dict()}
         return {**asdict(self), "settings": self.settings.model_dump(), **scores}
 
@@ -155,9 +152,7 @@ def train_terms(
     place = Path(output)
     check_place(place, overwrite, CARD, KIND)
     if checkpoints is not None and settings.minutes is not None:
-        raise ParameterError(
-            "with minutes the learning rate follows the clock, so checkpoints are of no use: give one of the two"
-        )
+        raise ParameterError("with minutes the learning rate follows the clock, so checkpoints are useless: give one of them")
     for name in ("torch", "transformers", "accelerate"):
         library(name, "training", extra="train")
     from .runner.fitting import fitted
@@ -216,13 +211,7 @@ def train_terms(
 
 
 class TopicSplit(NamedTuple):
-    """Topics of a training, each conversation on one side.
-
-    Attributes:
-        learned: Topics to learn from.
-        validation: Topics to choose the threshold on.
-        held_out: Topics to measure with, unused in training.
-    """
+    """Topics of a training, each conversation on one side: to learn from, to choose the threshold on, and to measure with."""
 
     learned: list[Topic]
     validation: list[Topic]
@@ -230,21 +219,17 @@ class TopicSplit(NamedTuple):
 
 
 def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
-    """Return the topics with history and rewrite, divided by conversation, shuffled.
-
-    Raises:
-        InputError: There is nothing to learn, or too little to hold out.
-    """
+    """Divide the topics with history and rewrite by conversation, shuffled; raise InputError if there are too few."""
     rewritten = [topic for topic in topics.values() if topic.turns and topic.turns[-1].manual.strip()]
     usable = [topic for topic in rewritten if history_of(topic, settings.answers)]
     if not usable:
-        raise InputError("there is nothing to learn: no topic has earlier turns and a manual rewrite of its own turn")
+        raise InputError("there are no training data: no topic has earlier turns and a manual rewrite of its own turn")
     random = np.random.default_rng(settings.seed)
     usable = [usable[at] for at in random.permutation(len(usable))][: settings.limit]
     names = sorted({conversation_of(topic) for topic in usable})
     if len(names) < 3:
-        need = "three at least are needed: to learn from, to choose the threshold on, and to measure with"
-        raise InputError(f"the topics are of {len(names)} conversation{'s' * (len(names) > 1)}; {need}")
+        need = "at least three are needed: to learn from, to choose the threshold on, and to measure with"
+        raise InputError(f"the topics belong to {len(names)} conversation{'s' * (len(names) > 1)}; {need}")
     count = min(len(names) - 1, max(2, round(settings.held_out * len(names))))
     chosen = [names[at] for at in random.permutation(len(names))[:count]]
     side = dict.fromkeys(chosen[: count // 2], 1) | dict.fromkeys(chosen[count // 2 :], 2)
@@ -255,12 +240,7 @@ def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
 
 
 def rate(part: float, steps: int) -> float:
-    """Return the factor of the learning rate before a step: it rises over WARM_UP, then falls to 0.
-
-    Args:
-        part: Finished part of the training, by steps or time.
-        steps: Steps of the training.
-    """
+    """Factor of the learning rate before a step: rises over WARM_UP, then falls to 0; `part` is the finished share."""
     return max(0.0, min((part + 1 / steps) / WARM_UP, (1 - part) / (1 - WARM_UP), 1.0))
 
 
@@ -281,19 +261,11 @@ def _measured(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[
     return best, by_threshold[best], scores(sides.held_out, [best])[best]
 
 
-IGNORED = -100  # label of tokens that have none
+IGNORED = -100  # label of tokens that the loss ignores
 
 
 class TermModel:
-    """Token classifier in float32 on the CPU, made from an encoder.
-
-    Args:
-        folder: Folder of the encoder.
-        settings: Training settings; the seed is that of the new head.
-
-    Raises:
-        InputError: The encoder cannot be read.
-    """
+    """Token classifier in float32 on the CPU, made from the encoder in a folder; the seed is that of the new head."""
 
     def __init__(self, folder: Path, settings: TermSettings) -> None:
         import torch
@@ -330,7 +302,7 @@ class TermModel:
         return Rows(rows, [len(row["input_ids"]) for row in rows])
 
     def loss(self, outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
-        """Return the cross-entropy of a batch, relevant words weighted."""
+        """Cross-entropy of a batch, relevant words weighted."""
         import torch
 
         logits = outputs.logits.float()

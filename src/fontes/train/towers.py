@@ -29,7 +29,7 @@ from ..neural.models.hub import NO_CODE, quiet
 from .examples import Examples, LabelledPairs
 from .runner.running import Rows
 
-POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
+POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # labels of a batch's documents for a query
 DEPTH = 1000  # documents of a query in a run
 CHUNK = 1000  # texts tokenized at once
 PART = 16  # texts padded together
@@ -44,10 +44,8 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
         teacher: Whether labels are the scores in the examples.
     """
     if isinstance(data, LabelledPairs):
-        rows: list[dict[str, Any]] = [
-            {"query": pair.first, "documents": [pair.second], "labels": [float(pair.label)]} for pair in data
-        ]
-        # Pairs are no negatives of each other, so they can be batched by length in characters.
+        rows: list[dict[str, Any]] = [{"query": p.first, "documents": [p.second], "labels": [float(p.label)]} for p in data]
+        # Pairs are not negatives of each other, so they can be batched by length in characters.
         return Rows(rows, [max(len(pair.first), len(pair.second)) for pair in data])
     rows = []
     for example in data:
@@ -59,13 +57,10 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
 
 @dataclass
 class Collator(SentenceTransformerDataCollator):
-    """A batch of rows: its queries, its distinct documents by length, and the labels between them.
+    """Collates rows into queries, distinct documents by length, and the labels between them.
 
     Labels are float32, (2, queries, documents): POSITIVE for the first document of a query, UNCOUNTED for others known to be
-    relevant to it, else NEGATIVE; and the labels of the query's own documents, NaN for those of others.
-
-    Args:
-        relevant: Known relevant texts by query text.
+    relevant to it (`relevant`: texts by query), else NEGATIVE; and the labels of the query's own documents, NaN for others.
     """
 
     relevant: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -91,7 +86,7 @@ class Collator(SentenceTransformerDataCollator):
 
 
 def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the texts of a batch in parts of PART, without the end padding common to each part."""
+    """Divide the texts of a batch into parts of PART, without the padding common to each part."""
     mask, parts = features["attention_mask"], []
     for first in range(0, len(mask), PART):
         rows = slice(first, first + PART)
@@ -175,7 +170,7 @@ def cut_of(model: Any, rows: Rows) -> dict[str, Any]:
 
 
 def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozenset[str]]:
-    """Return the texts relevant to each query, by query text; none for pairs."""
+    """Return the texts relevant to each query; none for pairs."""
     texts: dict[str, set[str]] = {}
     for one in data:
         for example in one if isinstance(one, Examples) else ():
@@ -186,15 +181,7 @@ def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozen
 def search_measure(
     model: Any, topics: Topics, documents: Mapping[str, str], qrels: Qrels, measure: Measure
 ) -> Callable[[], float]:
-    """Return a function that measures an exhaustive search with the current model.
-
-    Args:
-        model: SentenceTransformer.
-        topics: Queries.
-        documents: Document texts by id.
-        qrels: Judgments.
-        measure: Measure.
-    """
+    """Return a function that measures an exhaustive search for `topics` in `documents` (texts by id) with the current model."""
     queries, ids, texts = [topic.text for topic in topics.values()], list(documents), list(documents.values())
 
     def vectors(column: Sequence[str], prompt: str) -> NDArray[np.float32]:
@@ -215,7 +202,7 @@ def search_measure(
 def save(model: Any, folder: Path) -> None:
     """Write a SentenceTransformer to a folder."""
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
-    if tokenizer is not None:  # or its file would hold the truncation and padding of the last batch
+    if tokenizer is not None:  # else its file would have the truncation and padding of the last batch
         tokenizer.no_truncation()
         tokenizer.no_padding()
     with quiet():

@@ -64,7 +64,7 @@ def test_an_unfinished_last_line_is_left_out_and_a_broken_one_named(log: Any) ->
     file.write_text(file.read_text() + '{"time": "2026')
     assert len(read_log(place)[0].calls) == 1
     file.write_text(file.read_text() + '"}\n')
-    with pytest.raises(InputError, match=r"calls-1.jsonl, line 2: this is no logged call \(session: Field required\)"):
+    with pytest.raises(InputError, match=r"calls-1.jsonl, line 2: not a logged call \(session: Field required\)"):
         read_log(place)
 
 
@@ -114,7 +114,7 @@ def test_answers_are_lines_of_sessions(log: Any, tmp_path: Path) -> None:
     file.write_text('{"session": "f", "text": "d1"}\n\n{"session": "f", "text": "d2"}\n')
     assert read_answers(file, sessions) == {"f": "\nd1\nd2"}
     for line, problem in (
-        ("[]", "line 1: this is no answer; write"),
+        ("[]", "line 1: not an answer; write"),
         ('{"session": "x", "text": ""}', "session 'x' is not in"),
     ):
         file.write_text(line)
@@ -214,7 +214,7 @@ def test_the_commands_report_and_export_a_log(log: Any, tmp_path: Path, fontes: 
         (("report", "none"), "none: there is no log of calls; fontes mcp INDEX --log none writes one"),
         (
             ("report", "LOG", "--answers", "a", "--qrels", "b"),
-            "--answers and --qrels both say what the evidence is; choose one",
+            "--answers and --qrels both define the evidence; give one of them",
         ),
         (("replay", "LOG", "INDEX"), "name two pipelines or two tools to compare"),
         (("replay", "LOG", "INDEX", "--tool", "read"), "--tool read: only search and evidence have queries to replay"),

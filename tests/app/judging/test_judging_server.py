@@ -109,7 +109,7 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
         ("evidence", {"topic": "1", "groups": [["s1"]]}, 422, "can be evidence once"),
         ("evidence", {"topic": "9", "groups": []}, 404, "there is no topic '9'"),
         ("settled", {"topic": "1", "document": "s1", "grade": 1}, 409, "nothing to settle"),
-        ("undo", {}, 409, "no judgment to take back"),
+        ("undo", {}, 409, "no judgment to undo"),
         ("topics", {"text": " "}, 422, "the query is empty"),
     ],
 )

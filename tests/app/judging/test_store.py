@@ -268,8 +268,8 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 9")
     before = [path.read_bytes() for path in (text, other)]
     for path, sentence in (
-        (text, "this is no file of judgments"),
-        (other, "this is no file of judgments"),
+        (text, "not a file of judgments"),
+        (other, "not a file of judgments"),
         (newer, "has version 9"),
     ):
         with pytest.raises(InputError, match=f"{path.name}: .*{sentence}"):

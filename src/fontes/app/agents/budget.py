@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-BYTES = 4  # of a token
-ROOM = 24  # tokens kept for the sentence that says how to go on
+BYTES = 4  # bytes per token
+MORE_TOKENS = 24  # reserved for the sentence on how to get the rest
 END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n+")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a call, and what the log says of it.
+    """The answer to a call, and the facts about it for the log.
 
     Args:
         text: Compact JSON, or a sentence for an error.
         is_error: Whether the call failed.
         documents: Ids of the documents in the answer, in order.
         index: Name of the index.
-        fingerprint: Of the state of the index that answered.
+        fingerprint: Fingerprint of the index's state.
         pipeline: Name of the pipeline.
-        expression: Its text.
+        expression: Expression of the pipeline.
         seconds: Duration.
     """
 
@@ -65,12 +65,7 @@ def tokens_of_values(values: Any) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """Return the beginning of a text within a budget: whole sentences if half of it is, else whole words.
-
-    Args:
-        text: The text.
-        tokens: The budget; at least one character is returned.
-    """
+    """Return the beginning of a text within a budget: whole sentences if they fill half of it, else whole words."""
     piece = text.encode("utf-8", "surrogatepass")[: max(tokens, 1) * BYTES].decode("utf-8", "ignore")
     if len(piece) >= len(text):
         return text
@@ -84,17 +79,12 @@ def cut(text: str, tokens: int) -> str:
 def fit(
     answer: dict[str, Any], name: str, items: Iterable[dict[str, Any]], tokens: int, more: Callable[[int], str | None]
 ) -> dict[str, Any]:
-    """Return an answer with as many items as its budget allows, one at least.
+    """Return an answer with as many items (best first, at least one) under the key `name` as its budget allows.
 
-    Args:
-        answer: The answer without its items.
-        name: The key of the items.
-        items: The items, best first.
-        tokens: The budget.
-        more: Sentence that says how to get the rest, for the number of items in the answer; None if there is no rest.
+    `more` returns the sentence on how to get the rest, for the number of items in the answer; None if there is no rest.
     """
     chosen: list[dict[str, Any]] = []
-    left = tokens - tokens_of_values({**answer, name: []}) - ROOM
+    left = tokens - tokens_of_values({**answer, name: []}) - MORE_TOKENS
     for item in items:
         cost = tokens_of(as_json(item) + ",")
         if cost > left:

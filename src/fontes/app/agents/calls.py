@@ -32,17 +32,17 @@ from .likeness import groups_of, reason
 from .tools import LEAST, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
-SENTENCES = 3  # of a document
-VALUES = 12  # of a column
-ROOM_OF_EXPLANATION = 40  # tokens beside the tree
-COLUMNS = 50  # of a card
-COUNTED = 100  # hits of a vector pipeline, for facets
-SHORT = 80  # characters of a value of metadata that is shown with a hit
+SENTENCES = 3  # sentences of a document
+VALUES = 12  # values of a column
+OVERHEAD = 40  # tokens of an explanation besides the tree
+COLUMNS = 50  # columns of a card
+COUNTED = 100  # hits of a vector pipeline counted for facets
+SHORT = 80  # maximum characters of metadata values shown with a hit
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Values of an answer, its documents in order, the name of its pipeline, and the state of the index that gave it."""
+    """Values of an answer, its documents in order, the name of its pipeline, and the state of the index."""
 
     values: dict[str, Any]
     documents: tuple[str, ...] = ()
@@ -51,12 +51,7 @@ class Reply:
 
 
 class Tools:
-    """The tools over the indexes of a service.
-
-    Args:
-        service: The service, whose settings limit queries, hits and seconds.
-        wait: Whether calls wait until the service has loaded everything.
-    """
+    """The tools over the indexes of a service; with `wait`, calls wait until the service has loaded everything."""
 
     def __init__(self, service: Service, wait: bool = False) -> None:
         self.service = service
@@ -72,7 +67,7 @@ class Tools:
         }
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool. What goes wrong is an answer that says what to do; only cancelling raises."""
+        """Call a tool. Errors become answers with a remedy; only cancelling raises."""
         start, checked = time.perf_counter(), None
         try:
             if name not in TOOLS:
@@ -108,7 +103,7 @@ class Tools:
         )
 
     async def _loaded(self) -> None:
-        """Wait until everything is loaded, without a share of the time of the call."""
+        """Wait until everything is loaded, which does not count towards the time of the call."""
         ends = time.monotonic() + self.service.settings.seconds
         while not self.service.ready:
             if time.monotonic() > ends:
@@ -118,7 +113,7 @@ class Tools:
             await asyncio.sleep(0.02)
 
     def card(self, name: str) -> dict[str, Any]:
-        """Return the card of an index: what it holds, columns, pipelines and size."""
+        """Return the card of an index: documents, columns, pipelines and size."""
         served = self.service.served(name)
         state, known = served.state, served.to_dict()
         index = state.index
@@ -320,7 +315,7 @@ class Tools:
         def account() -> Reply:
             (topic,) = topics_read(options, [Topic("1", call.query)])[0]
             lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
-            left, text = call.tokens - ROOM_OF_EXPLANATION - tokens_of(call.id), ""
+            left, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
             shown = 0
             for line in lines:
                 if tokens_of(as_json(f"{text}{line}\n")) > left and shown:
@@ -410,7 +405,7 @@ def _range(low: Any, high: Any) -> str:
 
 
 def _checked(name: str, arguments: Mapping[str, Any]) -> Arguments:
-    """Arguments of a tool; raises ParameterError with the names that it takes."""
+    """Validate the arguments of a tool; raise ParameterError for the first wrong one."""
     tool = TOOLS[name]
     try:
         return tool.model_validate(dict(arguments))

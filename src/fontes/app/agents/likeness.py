@@ -11,15 +11,15 @@ from ...index import Index
 
 WORD = re.compile(r"\w+")
 SHINGLE = 3  # words
-COMPARED = 2_000  # characters of a text
+COMPARED = 2_000  # characters of a text that are compared
 NEAR = 0.7  # Jaccard similarity of near-duplicates
-WORDS = 12  # of a reason
+WORDS = 12  # words of a reason
 
 
 def groups_of(texts: Sequence[str]) -> list[int]:
-    """Return for each text the place of the first text of which it is a near-duplicate, its own if there is none.
+    """Return for each text the place of the first text of which it is a near-duplicate, or its own.
 
-    Texts are near-duplicates if the Jaccard similarity of their sets of three-word shingles is 0.7 or more (Broder 1997).
+    Texts are near-duplicates if the Jaccard similarity of their sets of three-word shingles is at least 0.7 (Broder 1997).
     """
     shingles = [_shingles(text[:COMPARED]) for text in texts]
     leaders: list[int] = []
@@ -45,13 +45,7 @@ def _shingles(text: str) -> frozenset[int]:
 
 
 def reason(index: Index, query: str, hit: Mapping[str, Any]) -> str:
-    """Return which words of a query a hit has, and which it lacks; stop words do not count.
-
-    Args:
-        index: The index, for its analyzer.
-        query: The query.
-        hit: Values of a hit with title and text.
-    """
+    """Return the words of a query that a hit (with title and text) has and lacks, without stop words."""
     words = list(dict.fromkeys(word.casefold() for word in WORD.findall(query)))[: 4 * WORDS]
     of_word = {word: set(terms) for word, terms in zip(words, index.analyzer.many(words), strict=True) if terms}
     if "text" not in hit:

@@ -1,4 +1,4 @@
-"""The log of calls: one JSON object a line, which is written at once and never changed."""
+"""The log of calls: one JSON object per line, appended at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from ...core.errors import InputError
 from .budget import Answer
 
-PAUSE = timedelta(minutes=30)  # after which the same client begins a new session
-LONGEST = 4_000  # characters of an argument
+PAUSE = timedelta(minutes=30)  # after a longer pause a client begins a new session
+LONGEST = 4_000  # maximum characters of a logged argument
 NAME = re.compile(r"[^\w.-]+")
 
 
@@ -62,14 +62,7 @@ _CALL = TypeAdapter(LoggedCall)
 
 
 class CallLog:
-    """A file of its own in a folder, readable by its owner alone.
-
-    Args:
-        folder: The folder, created if missing.
-
-    Raises:
-        InputError: The folder or the file cannot be made.
-    """
+    """A new log file in a folder, readable by its owner only; raises InputError if it cannot be created."""
 
     def __init__(self, folder: Path) -> None:
         now = datetime.now(UTC)
@@ -116,25 +109,16 @@ class CallLog:
 
 @dataclass(frozen=True)
 class Session:
-    """The calls of one session.
-
-    Args:
-        id: Its name, without characters that ids of topics cannot have.
-        calls: Its calls, in order of time.
-    """
+    """The calls of a session in order of time; `id` has only characters that topic ids may have."""
 
     id: str
     calls: tuple[LoggedCall, ...]
 
 
 def read_log(place: Path) -> list[Session]:
-    """Return the sessions of a log, in the order of their first calls.
+    """Return the sessions of a log (a folder, or one of its files) in the order of their first calls.
 
-    Args:
-        place: The folder, or one of its files. An unfinished last line is left out.
-
-    Raises:
-        InputError: There is no log, or a line is no call.
+    An unfinished last line is left out. Raises InputError if there is no log, or a line is not a call.
     """
     files = sorted(place.glob("calls-*.jsonl")) if place.is_dir() else [place]
     if not files or not all(file.is_file() for file in files):
@@ -171,11 +155,11 @@ def _calls(file: Path) -> Iterator[LoggedCall]:
         content = file.read_bytes()
     except OSError as error:
         raise InputError(f"{file}: the log cannot be read ({error.strerror or error})") from None
-    lines = content.split(b"\n")[:-1]  # what follows the last line break is unfinished
+    lines = content.split(b"\n")[:-1]  # an unfinished last line is left out
     for number, line in enumerate(lines, 1):
         try:
             yield _CALL.validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
             problem = ": ".join([*map(str, first["loc"]), first["msg"]])
-            raise InputError.at(file, number, f"this is no logged call ({problem})") from None
+            raise InputError.at(file, number, f"not a logged call ({problem})") from None

@@ -36,21 +36,15 @@ from .tools import INSTRUCTIONS, PROMPT, described_tools
 
 PATH = "/mcp"
 SCHEME = "fontes://"
-GRACE = 5  # seconds in which a call that took too long is answered so
-SESSION = "fontes/session"  # in _meta of a request: the name of its session in the log
+GRACE = 5  # extra seconds for answering a call that timed out
+SESSION = "fontes/session"  # session name for the log, in _meta of a request
 READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 Context = ServerRequestContext[Any, Any]
 
 
 class Protocol:
-    """Answers of the protocol.
-
-    Args:
-        tools: The tools.
-        log: The log of calls; None for no log.
-        session: Name of the session of a connection that has no other.
-    """
+    """Handlers of the protocol; `session` names the session of a connection that has no name of its own."""
 
     def __init__(self, tools: Tools, log: CallLog | None = None, session: str = "") -> None:
         self._tools = tools
@@ -58,7 +52,7 @@ class Protocol:
         self._session = session
 
     def server(self) -> Server[Any]:
-        """Return the server of these answers, for any transport."""
+        """Return the server with these handlers, for any transport."""
         return Server(
             "fontes",
             version=version("fontes"),
@@ -73,7 +67,7 @@ class Protocol:
         )
 
     def end(self, code: int) -> NoReturn:
-        """End the process at once: the thread that waits for standard input cannot be ended."""
+        """End the process at once, since the thread that reads standard input cannot be stopped."""
         if self._log is not None:
             self._log.close()
         os._exit(code)

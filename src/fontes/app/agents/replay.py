@@ -1,4 +1,4 @@
-"""Replay of a log: its queries asked again, of other pipelines and tools, and the answers compared."""
+"""Replay of a log: its queries are searched again by other pipelines and tools, and the answers compared."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Replay:
     """A replayed log.
 
     Args:
-        report: The comparison of the answers' documents, by topic.
+        report: Comparison of the answers' documents, by topic.
         tokens: Mean tokens of an answer, by system.
         topics: Number of queries in the log.
-        judged: Number of them that have judgments and were asked again.
+        judged: Number of these with judgments, which were replayed.
     """
 
     report: Report
@@ -53,10 +53,10 @@ def replay(
     tokens: int | None = None,
     progress: ProgressCallback = silent,
 ) -> Replay:
-    """Ask the queries of a log again and compare the answers.
+    """Search the queries of a log again and compare the answers.
 
-    A system is a tool with a pipeline. Its run has the documents of each answer as the model would have been shown them: within
-    the budget of tokens, near-duplicates behind their hit. Filters, k and budget are those of the log.
+    A system is a tool with a pipeline. Its run has the documents of each answer as shown to the model: within the budget of
+    tokens, near-duplicates behind their hit. Filters, k and budget are those of the log.
 
     Args:
         sessions: The sessions.
@@ -65,12 +65,8 @@ def replay(
         qrels: Judgments of the topics.
         measures: Names of measures.
         tools: "search", "evidence" or both.
-        tokens: Budget of each answer in place of the logged ones.
+        tokens: Budget of each answer; None: as logged.
         progress: Called after each topic.
-
-    Raises:
-        ParameterError: There are fewer than two systems, or an unknown tool.
-        InputError: The log has no queries, or none of them has judgments.
     """
     if bad := next((tool for tool in tools if tool not in TOPICS), None):
         raise ParameterError(f"--tool {bad}: only {' and '.join(TOPICS)} have queries to replay")

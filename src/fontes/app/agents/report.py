@@ -19,15 +19,7 @@ CALLS = (1, 2, 3, 5, 10, 20)  # after which evidence is counted
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over sessions.
-
-    Args:
-        name: The figure.
-        mean: Its mean; NaN if no session has it.
-        low: Lower end of its bootstrap interval.
-        high: Upper end.
-        sessions: Number of sessions that have it.
-    """
+    """Mean of a value over the sessions that have it (NaN without any), and its bootstrap interval."""
 
     name: str
     mean: float
@@ -44,10 +36,10 @@ class AgentReport:
         sessions: Number of sessions.
         calls: Number of calls by tool.
         failed: Number of failed calls by sentence, the most frequent first.
-        means: Means of each session's figures.
-        evidence: Share of a session's evidence that it had been shown, by call.
-        judged: What the evidence is: "read", "cited" or "judged".
-        confidence: Of the intervals.
+        means: Means over the sessions.
+        evidence: Share of a session's evidence shown up to a call.
+        judged: Source of the evidence: "read", "cited" or "judged".
+        confidence: Confidence of the intervals.
     """
 
     sessions: int
@@ -85,17 +77,11 @@ def report_of(
     judged: str,
     confidence: float = 0.95,
 ) -> AgentReport:
-    """Return the report of a log.
+    """Return the report of a log, whose evidence is that of `qrels` (topics: sessions, or topics of the log), called `judged`.
 
     A mean is over sessions, each of which counts once, and its interval is a bootstrap over sessions. A repeat is a call with
     the tool and arguments of an earlier one of its session. Evidence is shown by call n if one of the first n returned it;
     a call that names the document itself does not count.
-
-    Args:
-        sessions: The sessions.
-        qrels: Judgments whose topics are sessions or topics of the log.
-        judged: Name of these judgments in the report.
-        confidence: Of the intervals.
     """
     figures: dict[str, list[float]] = {}
     for session in sessions:

@@ -21,19 +21,13 @@ from .log import LoggedCall, Session
 QUERY = {"search": "query", "evidence": "claim", "facets": "query", "why": "event", "explain": "query"}
 TOPICS = ("search", "evidence")  # tools whose calls become topics
 READ, CITED = 1, 2  # grades
-TURNS = 50  # of a topic
+TURNS = 50  # maximum turns of a topic
 SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class LoggedTopic:
-    """A topic with the calls that it came from.
-
-    Args:
-        topic: The topic; its turns are the last queries of the session up to it.
-        session: The session.
-        places: Places of its calls in the session.
-    """
+    """A topic, whose turns are the last queries of the session up to it, and the places of its calls in the session."""
 
     topic: Topic
     session: Session
@@ -66,7 +60,7 @@ def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
 
 
 def read_ids(call: LoggedCall) -> tuple[str, ...]:
-    """Return the document that a call opened: that of `read`, or the one whose sentences `evidence` took."""
+    """Return the document that a call opened: by `read`, or by `evidence` with an id."""
     own = call.arguments.get("id")
     return (own,) if not call.error and call.tool in ("read", "evidence") and isinstance(own, str) else ()
 
@@ -74,12 +68,8 @@ def read_ids(call: LoggedCall) -> tuple[str, ...]:
 def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = None) -> Qrels:
     """Return judgments of the topics: grade 1 for a document that the session read, 2 for one that its answer cites.
 
-    A document is judged for the queries that had shown it before it was read, or at all if it is cited; what nobody read stays
-    unjudged.
-
-    Args:
-        sessions: The sessions.
-        answers: Texts of the answers by session id, in which cited ids occur.
+    A document is judged for the queries that returned it before it was read, or if it is cited; others stay unjudged. `answers`
+    are texts by session id, in which cited ids occur.
     """
     rows: dict[tuple[str, str], int] = {}
     topics = topics_of_log(sessions)
@@ -102,7 +92,7 @@ def cited_ids(session: Session, answer: str) -> set[str]:
 
 
 def shown_run(sessions: Sequence[Session]) -> Run:
-    """Return the documents that each topic's calls showed, in order: the pool for judges."""
+    """Return the documents that each topic's calls returned, in order: the pool for judges."""
     topics = topics_of_log(sessions)
     rankings: dict[str, dict[str, float]] = {}
     for logged in topics:
@@ -112,11 +102,7 @@ def shown_run(sessions: Sequence[Session]) -> Run:
 
 
 def read_answers(path: Path, sessions: Sequence[Session]) -> dict[str, str]:
-    """Read answers from JSON lines with "session" and "text".
-
-    Raises:
-        InputError: The file cannot be read, a line is none, or a session is not in the log.
-    """
+    """Read answers from JSON lines with "session" and "text"; raise InputError for other lines and unknown sessions."""
     known = {session.id for session in sessions}
     answers: dict[str, str] = {}
     try:
@@ -130,7 +116,7 @@ def read_answers(path: Path, sessions: Sequence[Session]) -> dict[str, str]:
             values = json.loads(line)
             session, text = values["session"], values["text"]
         except (ValueError, KeyError, TypeError):
-            raise InputError.at(path, number, 'this is no answer; write {"session": "…", "text": "…"}') from None
+            raise InputError.at(path, number, 'not an answer; write {"session": "…", "text": "…"}') from None
         if session not in known:
             raise InputError.at(path, number, f"session '{session}' is not in the log; there are {_some(known)}")
         answers[session] = f"{answers.get(session, '')}\n{text}"
@@ -138,11 +124,7 @@ def read_answers(path: Path, sessions: Sequence[Session]) -> dict[str, str]:
 
 
 def export(sessions: Sequence[Session], folder: Path, answers: Mapping[str, str] | None = None) -> tuple[Topics, Qrels]:
-    """Write the topics, the weak judgments and the run of what was shown into a folder, in BEIR's layout.
-
-    Raises:
-        InputError: No call has a query, or the folder cannot be written.
-    """
+    """Write topics, weak judgments and the run of shown documents to a folder in BEIR's layout; InputError without topics."""
     topics = Topics(logged.topic for logged in topics_of_log(sessions))
     if not topics:
         raise InputError("no call of the log has a query, so there are no topics")
@@ -174,7 +156,7 @@ def by_session(sessions: Sequence[Session], qrels: Mapping[str, Mapping[str, int
 
 
 def first_shown(session: Session) -> dict[str, int]:
-    """Return the number of the call, from 1, that first showed each document; one that names the document does not."""
+    """Return the number of the call, from 1, that first returned each document, unless the call named it."""
     first: dict[str, int] = {}
     for number, call in enumerate(session.calls, 1):
         for doc_id in call.documents:

@@ -18,7 +18,7 @@ def add(
     index: IndexPath,
     part: Parts,
     duplicates: Annotated[
-        str, typer.Option(help="Of ids that the index has: error, skip, or replace, the newer document for the older.")
+        str, typer.Option(help="Treatment of ids that are already in the index: error, skip or replace.")
     ] = "error",
     format: Format = None,
     id_prefix: IdPrefixes = None,

@@ -21,7 +21,7 @@ OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # in folders tha
 def check(
     index: Annotated[Path, typer.Argument(help="An index, or a folder of an experiment or a model.", show_default=False)],
     deep: Annotated[bool, typer.Option("--deep", help="Compare each part with the others as well.")] = False,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what stopped processes have left behind.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove leftovers of stopped processes.")] = False,
     json: Json = False,
 ) -> None:
     """Check every file of an index, and list leftovers of stopped processes."""
@@ -38,7 +38,7 @@ def check(
         state = {} if documents is None else {"sound": True, "documents": documents}
         print_json({"path": str(index), **state, "leftovers": list(map(_facts, left)), "removed": list(map(_facts, gone))})
     elif documents is None:
-        say(f"{index} is no index, so it was only looked through for what is left behind")
+        say(f"{index} is not an index; only leftovers were looked for")
     else:
         say(f"{index} is sound: {counted(documents, 'document')}")
 

@@ -94,4 +94,4 @@ def _refuse_measure(path: Path) -> None:
         parse(str(path))
     except ParameterError:
         return
-    raise ParameterError(f"'{path}' is a measure and no run; write -m {path}")
+    raise ParameterError(f"'{path}' is a measure, not a run; write -m {path}")

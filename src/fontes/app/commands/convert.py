@@ -43,11 +43,11 @@ def convert(
         "run": lambda: read_run(source, format=format),
     }
     if kind not in readers:
-        raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}, index")
+        raise typer.BadParameter(f"'{kind}' is not one of {', '.join(readers)}, index")
     if split is not None and kind not in ("topics", "qrels"):
-        raise typer.BadParameter(f"--split is of topics and qrels, not of a {kind}")
+        raise typer.BadParameter(f"--split applies to topics and qrels, not to a {kind}")
     if sentences and kind != "qrels":
-        raise typer.BadParameter(f"--sentences is of qrels, not of a {kind}")
+        raise typer.BadParameter(f"--sentences applies to qrels, not to a {kind}")
     write(kind, readers[kind](), target, to, tag)
 
 
@@ -57,7 +57,7 @@ def _export(index: str, target: str, others: dict[str, object], to: str | None) 
 
     for name, value in others.items():
         if value is not None:
-            raise typer.BadParameter(f"{name} is of files, not of an index")
+            raise typer.BadParameter(f"{name} applies to files, not to an index")
     if to not in (None, "ciff"):
         raise typer.BadParameter(f"an index is written as ciff, not as '{to}'")
     open_index(index).export(target)

@@ -16,7 +16,7 @@ def copy(
     source: Annotated[
         str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…, hf://…).", show_default=False)
     ],
-    target: Annotated[str, typer.Argument(help="Where it goes: a directory, or an address.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="The copy to create: a directory, or an address.", show_default=False)],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing index.")] = False,
     json: Json = False,
 ) -> None:

@@ -15,8 +15,8 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Index")
 def delete(
     index: IndexPath,
-    id: Annotated[list[str], typer.Argument(help="Ids of documents; or -, and each line is one.", show_default=False)],
-    missing: Annotated[str, typer.Option(help="Of ids that the index has not: error or skip.")] = "error",
+    id: Annotated[list[str], typer.Argument(help="Ids of documents; - reads one per line.", show_default=False)],
+    missing: Annotated[str, typer.Option(help="Treatment of ids that are not in the index: error or skip.")] = "error",
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Running searches are not disturbed."""

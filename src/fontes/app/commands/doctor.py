@@ -47,7 +47,7 @@ def examined() -> dict[str, Any]:
     problems = []
     if not _writable(cache):
         problems.append(
-            f"{cache} cannot be written: weights, scores and digests are worked out again; FONTES_CACHE names another"
+            f"{cache} cannot be written, so weights, scores and digests are computed again; set FONTES_CACHE to another folder"
         )
     return {
         "fontes": version("fontes"),

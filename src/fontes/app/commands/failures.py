@@ -19,7 +19,7 @@ def failures(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     run: Annotated[Path, typer.Argument(help="A run: TREC or MS MARCO.", show_default=False)],
     beside: Annotated[
-        Path | None, typer.Option(help="A run to lose against.", show_default="the ideal order of the judged documents")
+        Path | None, typer.Option(help="The run to compare with.", show_default="the ideal order of the judged documents")
     ] = None,
     measure: Annotated[str, typer.Option("-m", "--measure", help="The measure.")] = "nDCG@10",
     n: Annotated[int, typer.Option("-n", help="Number of topics.")] = 10,

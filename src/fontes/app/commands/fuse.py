@@ -32,10 +32,10 @@ def fuse(
     rrf_k: Annotated[float, typer.Option(help="rrf: the constant k.")] = 60,
     missing: Annotated[
         str | None,
-        typer.Option(help="What a run gives a document that it lacks: min, or a number.", show_default="as the method says"),
+        typer.Option(help="Contribution of a run to missing documents: min, or a number.", show_default="the method's rule"),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="Documents a topic.", min=1, show_default="all")] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")] = "-",
+    output: Annotated[str, typer.Option("-o", "--output", help="The run to write.")] = "-",
     tag: Annotated[str, typer.Option(help="The name of the run, its last column.")] = "fontes",
     learn: Annotated[
         str | None,
@@ -53,9 +53,9 @@ def fuse(
     if learn is not None and weights is not None:
         raise typer.BadParameter("give either --weights or --learn")
     if split is not None and learn is None:
-        raise typer.BadParameter("--split is of the judgments of --learn")
+        raise typer.BadParameter("--split goes with --learn")
     if json and (learn is None or output == "-"):
-        raise typer.BadParameter("--json prints what --learn has learned; it needs --learn, and -o FILE for the run")
+        raise typer.BadParameter("--json prints the weights of --learn; it needs --learn, and -o FILE for the run")
     if [*map(str, runs), learn].count("-") > 1:
         raise typer.BadParameter("standard input can be read only once")
     how: dict[str, Any] = {

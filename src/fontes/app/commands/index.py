@@ -20,7 +20,7 @@ commands = typer.Typer()
 def index(
     settings: dict[str, Any],
     part: Parts,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The index directory to create.", show_default=False)],
     analyzer: Annotated[
         str,
         typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
@@ -31,8 +31,8 @@ def index(
     columns: Annotated[
         str | None,
         typer.Option(
-            help="What filters compare of the metadata: year=integer,lang=keyword, …; also float, date, boolean, keywords.",
-            show_default="all that has one type",
+            help="Metadata columns for filters: year=integer,lang=keyword, …; also float, date, boolean, keywords.",
+            show_default="all of one type",
         ),
     ] = None,
     ray: Ray = None,

@@ -18,11 +18,12 @@ def merge(
     memory: Memory = "2G",
     threads: Threads = None,
     drop_vectors: Annotated[
-        bool, typer.Option("--drop-vectors", help="Drop vectors that not all documents have, which else are in the way.")
+        bool,
+        typer.Option("--drop-vectors", help="Drop vectors that only some documents have, which prevent a merge."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Join the segments of an index, and drop what was deleted. Running searches are not disturbed."""
+    """Merge the segments of an index, and drop deleted documents. Running searches are not disturbed."""
     from ..output import print_change
     from ..pipelines import open_index
     from ..progress import reporting

@@ -93,7 +93,7 @@ def _check(kind: str, files: list[str], settings: list[str]) -> None:
     if kind in OF_AN_INDEX and not files:
         raise ParameterError(f"fontes plot {kind} needs an index: fontes plot {kind} INDEX -o FILE")
     if files and "documents" in settings:
-        raise ParameterError("--docs is the size of an imagined collection; leave it out where there is an index")
+        raise ParameterError("--docs is the size of a hypothetical collection; leave it out for an index")
 
 
 def _option(name: str) -> str:

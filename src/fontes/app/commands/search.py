@@ -63,7 +63,7 @@ def search(
     output: RunOutput = "-",
     tag: Tag = "fontes",
     ir_metadata: Annotated[
-        bool, typer.Option("--ir-metadata", help="Write a header that says how the run was made (ir_metadata).")
+        bool, typer.Option("--ir-metadata", help="Write a header with the run's provenance (ir_metadata).")
     ] = False,
     ray: Ray = None,
     json: Json = False,
@@ -85,7 +85,7 @@ def search(
     if topics is not None and (offset or count):
         raise typer.BadParameter("--offset and --count go with a query, not with --topics")
     if ir_metadata and (topics is None or json):
-        raise typer.BadParameter("--ir-metadata is the header of a run, which --topics writes, without --json")
+        raise typer.BadParameter("--ir-metadata goes with --topics, without --json")
     opened = open_index(index, analyzer, verify, partial, ray_of(ray))
     actors = opened.state.actors is not None
     if ray is not None and topics is None and not actors:

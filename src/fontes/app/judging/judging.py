@@ -54,19 +54,9 @@ def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
         if documents:
             none, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
             relevant = [[none, only_second], [only_first, documents - none - only_first - only_second]]
-            figures = {name: kappa(table, name) for name in ("", "linear", "quadratic")}
-            pairs.append(
-                {
-                    "judges": list(pair),
-                    "documents": documents,
-                    "same": same,
-                    "kappa": figures[""],
-                    "linear": figures["linear"],
-                    "quadratic": figures["quadratic"],
-                    "relevant": kappa(relevant),
-                    "table": table,
-                }
-            )
+            weighted = {name: kappa(table, name) for name in ("linear", "quadratic")}
+            facts = {"judges": list(pair), "documents": documents, "same": same, "kappa": kappa(table, ""), **weighted}
+            pairs.append({**facts, "relevant": kappa(relevant), "table": table})
     return pairs
 
 
@@ -87,12 +77,7 @@ def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str,
 
 
 def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
-    """Groups of evidence on which judges differ, as JSON values, groups that all judges name first.
-
-    Args:
-        store: The judgments.
-        topics: Judges to compare, by topic id.
-    """
+    """Groups of evidence on which judges (by topic id) differ, as JSON values, groups that all judges name first."""
     differing = []
     for topic, judges in topics.items():
         relevant: dict[str, dict[str, int]] = {}
@@ -122,12 +107,10 @@ def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]
 def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) -> Qrels:
     """Return judgments by a rule.
 
-    Args:
-        store: The judgments.
-        rule: Name of a judge, for that judge's grades and evidence. "agreed": documents that two or more judges graded alike.
-            "settled": the settled grade, else the grade on which all judges of the document agree, even if only one; open
-            disagreements are left out. The last two take the evidence of all judges, of documents with a grade above 0.
-        without: Name of a judge whose grades and evidence do not count.
+    The name of a judge: that judge's grades and evidence. "agreed": documents that at least two judges graded alike. "settled":
+    the settled grade, else the grade on which all judges of the document agree, even if only one; open disagreements are left
+    out. The last two include the evidence of all judges, for documents with a grade above 0. The judge
+    `without` does not count.
     """
     own = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
@@ -176,12 +159,7 @@ def file_names(store: JudgmentStore) -> list[str]:
 
 
 def file_content(store: JudgmentStore, name: str) -> Iterable[bytes]:
-    """The bytes of a file, in pieces.
-
-    Raises:
-        ParameterError: The name is not one of `file_names`.
-        InputError: Ids cannot be written in this format.
-    """
+    """Content of a file, in pieces; ParameterError for another name, InputError for ids that the format cannot have."""
     if name not in file_names(store):
         raise ParameterError(f"there is no '{name[:100]}' to export; there are {', '.join(file_names(store))}")
     if name == QUERIES:
@@ -235,7 +213,7 @@ def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
         yield (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 
-BATCH = 32  # topics that are searched together, and whose pools are stored together
+BATCH = 32  # topics searched, and pools stored, together
 
 
 def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: ProgressCallback = silent) -> None:
@@ -254,20 +232,16 @@ def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Pro
 
 
 def pool_run(store: JudgmentStore, run: Run, name: str, depth: int) -> None:
-    """Add the `depth` best documents of a run to the pool of each topic.
-
-    Raises:
-        InputError: The run has none of the topics.
-    """
+    """Add the `depth` best documents of a run to the pool of each topic; raise InputError if it has none of the topics."""
     ids = {topic: list(islice(run[topic].ids, depth)) for topic in store.topics() if topic in run}
     if not ids:
         own, other = next(iter(store.topics()), "none"), next(iter(run), "none")
-        raise InputError(f"{name}: the run has none of the topics to judge; theirs are such as '{own}', its own '{other}'")
+        raise InputError(f"{name}: the run has none of the topics to judge; these are such as '{own}', the run's '{other}'")
     store.add_pools(ids, "", f"run {name}", depth)
 
 
 def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:
-    """Order documents by judge and topic alone; documents added later leave the order of the others."""
+    """Order documents by a hash of judge and topic, so that documents added later leave the order of the others."""
 
     def key(document: str) -> bytes:
         return hashlib.sha256("\0".join((judge, topic, document)).encode("utf-8", "surrogatepass")).digest()
@@ -283,7 +257,7 @@ class Judging:
         self.depth = depth
 
     def exports(self, judge: str) -> list[str]:
-        """Names of the files that a judge may export: not other judges' grades."""
+        """Names of the files that a judge may export, without other judges' grades."""
         others = {*self.store.judges()} - {judge}
         return [name for name in file_names(self.store) if name != ALL_JUDGMENTS and name.rpartition(".")[0] not in others]
 
@@ -334,7 +308,7 @@ class Judging:
         return {"topic": progress, "document": None if document is None else self.shown(judge, topic, document, index)}
 
     def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, Any]:
-        """A document of a pool for its judge, without the pipeline, rank and score that brought it in."""
+        """A document of a pool for its judge, without pipeline, rank and score."""
         if document not in self.store.pool(topic):
             raise RefusedError(404, f"document '{document[:200]}' is not in the pool of topic '{topic[:200]}'")
         if document not in index:

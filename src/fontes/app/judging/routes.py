@@ -15,8 +15,8 @@ from ..server.pages import page_file
 from ..server.served import uses_model
 from .judging import Judging, disagreements, file_content, fill_pools
 
-NOTE = 10_000  # characters of a note
-GROUPS = 1_000  # of a topic's evidence
+NOTE = 10_000  # maximum characters of a note
+GROUPS = 1_000  # maximum groups of evidence per topic
 TopicId = Annotated[str, Field(description="Id of the topic.")]
 
 
@@ -150,7 +150,7 @@ def document(judging: Judgments, judge: Judge, index: Present, topic: TopicId, i
 def judged(judging: Judgments, judge: Judge, index: Present, body: GradeBody) -> Response:
     """Store a grade. The response, which has the next document, comes when the grade is on disk."""
     if (body.topic, body.document) in judging.store.settled():
-        raise RefusedError(409, "the grade of this document is settled; where judges differ it can be settled anew")
+        raise RefusedError(409, "the grade of this document is settled; settle it again among the disagreements")
     judging.store.judge(judge, body.topic, body.document, body.grade, body.seconds)
     return json_response(judging.following(judge, body.topic, index, body.document))
 
@@ -160,7 +160,7 @@ def undo(judging: Judgments, judge: Judge, index: Present) -> Response:
     """Undo the last judgment. The response has its document."""
     last = judging.store.undo(judge)
     if last is None:
-        raise RefusedError(409, "there is no judgment to take back")
+        raise RefusedError(409, "there is no judgment to undo")
     topic, last_document = last
     shown = judging.shown(judge, topic, last_document, index) if last_document in index else None
     return json_response({"topic": judging.progress(judge, topic, index), "document": shown})

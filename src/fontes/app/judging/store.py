@@ -66,13 +66,8 @@ CREATE TABLE settled (
 class Database:
     """An open file of judgments, for several threads; each change is on disk before its method returns.
 
-    Args:
-        path: The file, created if missing.
-        reading: Open for reading only, possibly while a server writes.
-
-    Raises:
-        InputError: The file is damaged, of another kind or of a newer version; or missing, if `reading`.
-        FontesError: Another server has it open.
+    With `reading` an existing file is opened for reading only, possibly while a server writes. Raises InputError for a damaged
+    file or another kind of file, and FontesError if another server has it open.
     """
 
     def __init__(self, path: str | Path, reading: bool = False) -> None:
@@ -120,7 +115,6 @@ class Database:
                 raise
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Rows of a query."""
         with self._turn, self._failing():
             return self._db.execute(query, values).fetchall()
 
@@ -135,16 +129,16 @@ class Database:
     def _check(self, reading: bool) -> None:
         (application,), (version,) = self.rows("PRAGMA application_id") + self.rows("PRAGMA user_version")
         if not application and not version and not reading and not self.rows("SELECT 1 FROM sqlite_master"):
-            with self.change() as db:  # before write-ahead logging, so that the header of the file itself says what it is
+            with self.change() as db:  # before write-ahead logging, so that the header is in the file itself
                 for statement in SCHEMA.split(";\n"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
         elif application != APPLICATION_ID:
-            raise InputError(f"{self.path}: this is no file of judgments; name another with --judgments")
+            raise InputError(f"{self.path}: not a file of judgments; name another with --judgments")
         elif version > VERSION:
             raise InputError(
-                f"{self.path}: this file of judgments has version {version}; this Fontes reads {VERSION}: take a newer one"
+                f"{self.path}: this file of judgments has version {version}; this Fontes reads {VERSION}: install a newer one"
             )
         elif (problem := self.rows("PRAGMA quick_check(1)")[0][0]) != "ok":
             raise self._damaged(problem)
@@ -153,7 +147,7 @@ class Database:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Raise SQLite's errors as sentences without the folder, for judges."""
+        """Turn SQLite's errors into sentences without the folder, for judges."""
         try:
             yield
         except sqlite3.IntegrityError:
@@ -162,25 +156,16 @@ class Database:
             raise FontesError(f"{self.path.name}: the file of judgments cannot be used ({error})") from None
         except sqlite3.DatabaseError as error:
             if "not a database" in str(error):
-                raise InputError(f"{self.path}: this is no file of judgments; name another with --judgments") from None
+                raise InputError(f"{self.path}: not a file of judgments; name another with --judgments") from None
             raise self._damaged(error) from None
 
     def _damaged(self, why: object) -> InputError:
         first = str(why).strip().splitlines()[-1]
-        return InputError(f"{self.path.name}: the file of judgments is damaged ({first}); take a copy of it that is whole")
+        return InputError(f"{self.path.name}: the file of judgments is damaged ({first}); use an undamaged copy")
 
 
 class Judgment(NamedTuple):
-    """A judge's current grade of a document.
-
-    Attributes:
-        judge: Name of the judge.
-        topic: Id of the topic.
-        document: Id of the document.
-        grade: 0 to 3.
-        time: Time of the judgment, in UTC.
-        seconds: Total time spent on the document.
-    """
+    """A judge's current grade (0 to 3) of a document, its time in UTC, and the seconds spent on the document."""
 
     judge: str
     topic: str
@@ -198,11 +183,7 @@ class JudgmentStore(Database):
         return [name for (name,) in self.rows("SELECT name FROM judges ORDER BY rowid")]
 
     def add_judge(self, name: str) -> str:
-        """Add a judge, or renew a judge's token; return the token, of which only a hash is stored.
-
-        Raises:
-            ParameterError: The name is not allowed.
-        """
+        """Add a judge, or renew a judge's token; return the token, of which only a hash is stored."""
         if not NAME.fullmatch(name) or name.lower() in RESERVED or name.endswith("."):
             raise ParameterError(
                 f"a judge cannot be called '{name[:60]}': a name has 1 to 40 letters, digits, spaces and .@-_, "
@@ -231,11 +212,7 @@ class JudgmentStore(Database):
         return Topics(_TOPIC.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
 
     def add_topics(self, topics: Topics) -> None:
-        """Add the new ones among these topics.
-
-        Raises:
-            InputError: A known topic has another text; then none is added.
-        """
+        """Add the new ones among these topics; if a known topic has another text, raise InputError and add none."""
         known = self.topics()
         for topic in topics.values():
             if topic.id in known and known[topic.id].text != topic.text:
@@ -277,11 +254,7 @@ class JudgmentStore(Database):
         return [document for (document,) in self.rows("SELECT document FROM pool WHERE topic = ? ORDER BY document", topic)]
 
     def judge(self, judge: str, topic: str, document: str, grade: int, seconds: float = 0.0) -> None:
-        """Store a grade, 0 to 3, over any earlier one, which `undo` restores.
-
-        Raises:
-            ParameterError: The document is not in the pool of the topic, or the judge or the grade is unknown.
-        """
+        """Store a grade, 0 to 3, over any earlier one, which `undo` restores; ParameterError for an unknown document."""
         query = "INSERT INTO judgments (judge, topic, document, grade, seconds, time) VALUES (?, ?, ?, ?, ?, ?)"
         self._store(query, (judge, topic, document, grade, seconds, _now()), topic, document)
 
@@ -330,11 +303,7 @@ class JudgmentStore(Database):
         return {(topic, document): (grade, judge) for topic, document, grade, judge in rows}
 
     def set_evidence(self, judge: str, topic: str, groups: Sequence[Sequence[str]]) -> None:
-        """Store or replace a judge's groups of documents that are evidence together.
-
-        Raises:
-            ParameterError: A document has no grade above 0 from this judge.
-        """
+        """Store or replace a judge's groups of relevant documents that are evidence together."""
         relevant = {judgment.document for judgment in self.judgments(judge, topic) if judgment.grade > 0}
         for group in groups:
             for document in group:

@@ -1,6 +1,6 @@
-"""Approximate search in vectors, by FAISS or Annoy: built once with a fixed seed, kept in the user's cache.
+"""Approximate vector search with FAISS or Annoy: built once with a fixed seed, kept in the user's cache.
 
-FAISS calls the loading of a file of somebody else's unsafe, so an index brings none: only what was built here is loaded here.
+Loading a FAISS file from an untrusted source is unsafe, so an index never contains one: only files built here are loaded.
 """
 
 from __future__ import annotations
@@ -29,43 +29,43 @@ from ..models.hub import library
 SEED = 7
 CACHE = DiskCache("approximate")
 KIND = ArtifactKind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
-FILE = "index"  # in which the library keeps it
-BLOCK = 1 << 16  # vectors that are added at a time
-SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
+FILE = "index"  # file of the library
+BLOCK = 1 << 16  # vectors added at a time
+SAMPLE = 1 << 20  # maximum number of vectors for training FAISS
 HNSW = "HNSW32,Flat"
 EF_CONSTRUCTION = 200
-EF_SEARCH = 256  # at least
-VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least, and as many as hold enough rows
+EF_SEARCH = 256  # minimum
+VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, at least 16, and as many as contain enough rows
 ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
 NAMES = (
     'algorithm must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
 )
 
-_LOCK = threading.RLock()  # FAISS keeps some parameters of a search in its index, others in the process
+_LOCK = threading.RLock()  # FAISS keeps search parameters in the index and in the process
 
 
 @dataclass
 class Searcher(ABC):
-    """An approximate index over all rows of some embeddings. `facts` says how it was built."""
+    """An approximate index over all rows of some embeddings; `facts` describes how it was built."""
 
     spec: str
     index: Any = None
     facts: dict[str, Any] = field(default_factory=dict)
 
+    precise = False
+    """Whether products are exact up to rounding, so that rows come in the order of their scores."""
+
     @abstractmethod
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Make the index. The same vectors give the same index, except an HNSW graph linked by several `threads`."""
-
-    precise = False
-    """Whether it knows the vectors themselves, and so the order of the rows that it finds, but for the last bits."""
+        """Build the index; reproducible, except an HNSW graph linked by several threads."""
 
     @abstractmethod
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """For each query what the index takes for the products of about `count` rows, and these, -1 where there are fewer.
+        """Return approximate products and numbers of about `count` rows for each query; missing rows are -1.
 
-        The greatest products are first. With little `effort` there are fewer, but `least`.
+        The greatest products come first. With little `effort` there are fewer rows, at least `least`.
         """
 
     @abstractmethod
@@ -84,26 +84,24 @@ class Searcher(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """The number of vectors, and of their dimensions."""
+        """Number of vectors, and of their dimensions."""
 
 
 class Faiss(Searcher):
-    """Any index that `faiss.index_factory` makes, for inner products."""
+    """Any index of `faiss.index_factory`, for inner products."""
 
-    quantizers: tuple[Any, ...] = ()  # that FAISS's training points to, and which must live as long
+    quantizers: tuple[Any, ...] = ()  # referenced by FAISS's training, and must live as long
 
     @property
     def library(self) -> str:
-        """The library with its version."""
         return f"faiss {_faiss().__version__}"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of vectors, and of their dimensions."""
         return self.index.ntotal, self.index.d
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Train on up to SAMPLE vectors and add all; in one thread where several would change the index and gain little."""
+        """Train on up to SAMPLE vectors and add all; in one thread except for HNSW, which gains much from several."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
         if "OPQ" in factory and len(embeddings) < embeddings.dim:
@@ -115,7 +113,7 @@ class Faiss(Searcher):
             self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError as e:
             raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
-        self.quantizers = self._quiet()
+        self.quantizers = self._seed()
         if (hnsw := self._hnsw()) is not None:
             hnsw.hnsw.efConstruction = EF_CONSTRUCTION
         with FaissThreads(1 if hnsw is None else resources().threads):
@@ -128,7 +126,7 @@ class Faiss(Searcher):
                     "take one with fewer lists or codes, or flat"
                 ) from e
 
-    def _quiet(self) -> tuple[Any, ...]:
+    def _seed(self) -> tuple[Any, ...]:
         """Set the seed of every clustering and silence warnings about small collections; return the quantizers."""
         faiss = _faiss()
         clusterings, quantizers = [], []
@@ -162,7 +160,7 @@ class Faiss(Searcher):
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
+        """The nearest rows; `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with FaissThreads(resources().threads):
             ivf, graph = self._inner
             if ivf is not None:
@@ -170,21 +168,19 @@ class Faiss(Searcher):
                 ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
             elif graph is not None:
                 graph.efSearch = effort or max(count, EF_SEARCH)
-                count = min(count, max(least, effort or count))  # more would be found at the same effort as `count`
+                count = min(count, max(least, effort or count))  # more rows would not be better ones at the same effort
             elif effort is not None:
                 raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
             products, rows = self.index.search(queries, count)
             return products, rows
 
     def save(self, file: Path) -> None:
-        """Write the index."""
         try:
             _faiss().write_index(self.index, str(file))
         except RuntimeError as e:
             raise OSError(str(e)) from e
 
     def load(self, file: Path, dim: int) -> None:
-        """Read the index."""
         try:
             self.index = _faiss().read_index(str(file))
         except RuntimeError as e:
@@ -192,19 +188,17 @@ class Faiss(Searcher):
 
     @cached_property
     def _inner(self) -> tuple[Any, Any]:
-        """The IVF index and the HNSW graph inside, when all is built; None for what there is not."""
+        """The IVF index and the HNSW graph inside a built index; None where absent."""
         hnsw = self._hnsw()
         return self._ivf(), None if hnsw is None else hnsw.hnsw
 
     @cached_property
     def precise(self) -> bool:  # type: ignore[override]
-        """Whether the index holds the vectors themselves."""
         faiss = _faiss()
         return isinstance(faiss.downcast_index(self.index), (faiss.IndexFlat, faiss.IndexIVFFlat, faiss.IndexHNSWFlat))
 
     def _ivf(self) -> Any:
-        faiss = _faiss()
-        return faiss.try_extract_index_ivf(self.index)
+        return _faiss().try_extract_index_ivf(self.index)
 
     def _hnsw(self) -> Any:
         faiss = _faiss()
@@ -215,11 +209,10 @@ class Faiss(Searcher):
 
 
 class Annoy(Searcher):
-    """A forest of random projections over angles. For vectors of length 1 the cosine is 1 - d² / 2 of Annoy's distance d."""
+    """A forest of random projections over angles, for vectors of length 1."""
 
     @property
     def library(self) -> str:
-        """The library with its version."""
         from importlib.metadata import version
 
         _annoy()
@@ -227,11 +220,10 @@ class Annoy(Searcher):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of vectors, and of their dimensions."""
         return self.index.get_n_items(), self.index.f
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Plant the trees, in one thread: with more, each thread has a seed of its own."""
+        """Grow the trees in one thread, since each thread would use a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
             raise ParameterError("Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True)")
@@ -245,7 +237,7 @@ class Annoy(Searcher):
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
+        """The nearest rows, without products; `effort` is search_k, the nodes inspected (default: trees x count)."""
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
         for query, of_query in zip(queries, rows, strict=True):
             nearest = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
@@ -253,26 +245,17 @@ class Annoy(Searcher):
         return products, rows
 
     def save(self, file: Path) -> None:
-        """Write the index."""
         self.index.save(str(file))
 
     def load(self, file: Path, dim: int) -> None:
-        """Read the index, by memory map."""
         self.index = _annoy()(dim, "angular")
         self.index.load(str(file))
 
 
 def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
-    """The approximate index `spec` over these vectors, from memory, from the user's cache, or built now.
+    """Return the approximate index `spec` over these vectors: from memory, from the user's cache, or built now.
 
-    Args:
-        embeddings: The vectors.
-        spec: The algorithm, as `index.dense` takes it.
-        measure: Called with a new index; returns further facts of it.
-
-    Raises:
-        ParameterError: `spec` is unknown.
-        MissingExtraError: The library is not installed.
+    `measure` is called with a new index and returns further facts of it. Raises as `check_algorithm`.
     """
 
     def make() -> Searcher:
@@ -291,12 +274,7 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
 
 
 def check_algorithm(spec: str) -> None:
-    """Check the algorithm `spec` before anything is encoded for it.
-
-    Raises:
-        ParameterError: It begins like one of Annoy's and is none.
-        MissingExtraError: Its library is not installed.
-    """
+    """Check that `spec` is well formed (ParameterError) and that its library is installed (MissingExtraError)."""
     if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
         raise ParameterError(f"{NAMES}; it is {spec!r}")
     if ANNOY.fullmatch(spec):
@@ -305,13 +283,8 @@ def check_algorithm(spec: str) -> None:
         _faiss()
 
 
-def _facts(artifact: Artifact) -> dict[str, Any]:
-    """Facts of an approximate index in the cache."""
-    return {**settings(artifact.meta), "bytes": artifact.bytes}
-
-
 def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
-    """Read an index from the cache; False if it has none that this library can read."""
+    """Load an index from the cache; False if it has none that this library can read."""
     try:
         artifact = Artifact(folder, KIND)
         if artifact.meta["library"] != new.library:
@@ -320,7 +293,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
         new.load(folder / FILE, embeddings.dim)
         if new.shape != (len(embeddings), embeddings.dim):
             return False
-        new.facts = _facts(artifact)
+        new.facts = {**settings(artifact.meta), "bytes": artifact.bytes}
         CACHE.use(folder.parent)
         return True
     except (OSError, KeyError, IndexFormatError):
@@ -328,7 +301,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
 
 
 def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
-    """Put an index into the cache atomically, if it is writable and the vectors are unchanged."""
+    """Save an index in the cache atomically, if the cache is writable and the vectors are unchanged."""
     with contextlib.suppress(OSError, IndexFormatError):
         embeddings.check()
         CACHE.put(folder, KIND, new.facts, lambda draft: new.save(draft / FILE))
@@ -336,7 +309,7 @@ def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
 
 
 class FaissThreads:
-    """Limit of FAISS's threads, None for its own; other searches wait meanwhile."""
+    """Context with a number of FAISS threads (None for its own) that excludes other searches."""
 
     __slots__ = ("_before", "_threads")
 

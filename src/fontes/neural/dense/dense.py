@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fontes.neural")
 
-QUERIES = 50_000  # whose vectors are kept in memory at most
-SAMPLE = 200  # documents whose first words are the queries that recall is measured with
+QUERIES = 50_000  # query vectors cached in memory
+SAMPLE = 200  # documents whose first words are the queries for measuring recall
 WORDS = 12
 DEPTHS = (10, 100)  # of recall
 HYPOTHETICAL = "hypothetical"  # key of a topic's metadata with a "query" and the "passages" that would answer it
-NOTHING = np.zeros(0, np.int32), np.zeros(0, np.float32)  # the documents and scores of a topic without results
+NOTHING = np.zeros(0, np.int32), np.zeros(0, np.float32)  # documents and scores of a topic without results
 
 
-def _no_vectors(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
+def _vector_cache(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
     return Cached(QUERIES)
 
 
 class Ready(NamedTuple):
-    """The vectors, the approximate index over them, and the filter; None for what there is not. And the encoder's text."""
+    """Prepared search: the vectors, the approximate index and the filter (None where unused), and the encoder's text."""
 
     embeddings: JoinedEmbeddings
     searcher: Searcher | None
@@ -59,39 +59,39 @@ class Ready(NamedTuple):
     encoder: str = ""
 
 
-_QUERY_VECTORS = Attached("query_vectors", _no_vectors)  # by encoder and text
+_QUERY_VECTORS = Attached("query_vectors", _vector_cache)  # by encoder and text
 
 
 @dataclass(frozen=True)
 class Dense(Stage[Topics, Run], name="dense"):
     """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
 
-    A document with several vectors has the greatest product of them. A topic is searched by its text, a rewritten one too. A
-    topic without text has no results, and a document whose vector is zeros is never one. Topics are encoded one by one, so that
-    a topic has the same vector in every batch.
+    A document with several vectors has the greatest of their products. A topic is searched by its text, rewritten or not; a
+    topic without text has no results, nor is a document whose vector is zeros ever retrieved. Topics are encoded one by one,
+    so that a topic has the same vector in every batch.
 
     (Karpukhin et al., EMNLP 2020; Malkov and Yashunin, TPAMI 2020, for HNSW; Jégou et al., TPAMI 2011, for IVF and PQ.)
 
     Args:
-        index: The index that holds the vectors.
+        index: The index with the vectors.
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
-        algorithm: "flat": exact; the same run for the same vectors whatever the batch, k and threads. Or approximate: "hnsw"; a
+        algorithm: "flat" is exact: the same vectors give the same run for any batch, k and threads. Approximate: "hnsw"; a
             factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or "annoy:1000", Annoy with its number of
-            trees, for vectors of length 1. An approximate index is built when it is first needed, and again when documents have
-            come or gone; its recall against exact search is measured and logged, and it is kept in the user's cache. It finds
-            twice k documents, 100 at least; they get their exact scores, and the best k stay.
-        k: How many documents a topic gets at most.
-        effort: Of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
-            twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more.
-        dtype: Which of the stored vectors: "float32", "float16" or "int8". None: the most exact ones.
-        threads: How many threads search, and link an HNSW graph, which is the same each time with 1 alone. The run of an index
-            that is built is the same for any number. None: as many as the machine has.
-        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
-            before the search; an approximate one asks its index on until it has k, and the run's provenance names the topics
-            under "exhausted" for which it could not. None: nothing.
+            trees, for vectors of length 1. An approximate index is built on first use and after changes of the documents; its
+            recall against exact search is measured and logged, and it is kept in the user's cache. It retrieves twice k
+            documents, at least 100, which are rescored exactly and cut to k.
+        k: Maximum number of documents per topic.
+        effort: Of an approximate search: the lists IVF visits (default: one in 8, more for a large k), HNSW's efSearch (256, or
+            twice k), or the nodes Annoy inspects (trees times twice k). More is slower and finds more.
+        dtype: Stored vectors to use: "float32", "float16" or "int8". None: the most exact ones.
+        threads: Number of threads that search and that link an HNSW graph, which is reproducible with 1 thread only. Runs over
+            a built index are the same for any number. None: all processors.
+        where: Condition on the documents' metadata, such as "year >= 2020 and lang in ('cs', 'en')"; other documents are left
+            out before the search. An approximate search is repeated until it has k documents; the run's provenance lists the
+            topics with fewer under "exhausted". None: no condition.
 
     Raises:
-        ParameterError: When it is called: the index holds no vectors of this encoder, or a parameter is outside its range.
+        ParameterError: When called: the index has no vectors of this encoder, or a parameter is outside its range.
     """
 
     depth_field = "k"
@@ -116,17 +116,12 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings = self._ready().embeddings
         vectors = self._queries([topic for topic in topics.values() if topic.text.strip()], embeddings, progress)
         if actors is None:
-            return self.found(topics, vectors)
-        run = actors.run(self, "found", (topics, vectors), progress)
+            return self.ranked(topics, vectors)
+        run = actors.run(self, "ranked", (topics, vectors), progress)
         return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
 
-    def found(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
-        """The best documents for each topic.
-
-        Args:
-            topics: The topics.
-            vectors: (topics with a text, dimensions); their vectors.
-        """
+    def ranked(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
+        """Return the best documents of each topic; `vectors` has a row for each topic with text."""
         embeddings, searcher, passed, _ = ready = self._ready()
         texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings: list[Best] = [NOTHING] * len(topics)
@@ -145,12 +140,12 @@ class Dense(Stage[Topics, Run], name="dense"):
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
-        """Provenance of a run: the vectors that it comes from."""
+        """Provenance of a run: encoder and vectors."""
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
-        """The best `k` documents for one query, after the best `offset`, without a run around them."""
+        """Return the best `k` documents for one query, after the best `offset`, as a Ranking."""
         if self.index.actors is not None:
             return super().search(query, k, offset)
         topic, ready, best = topic_of(query), self._ready(), NOTHING
@@ -160,7 +155,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return Ranking(topic, self.index.ids, *best, self.index).page(offset, partial(self.count, topic))
 
     def _ready(self) -> Ready:
-        """Vectors, index and filter of a search, checked anew when the index has other vectors or the encoder changed."""
+        """Prepared search, renewed when the index's vectors or the encoder change."""
         vectors = self.index.vectors.changes, self._encoder.fingerprint
         if vectors not in self._ready_by_vectors:
             self.check()
@@ -181,21 +176,21 @@ class Dense(Stage[Topics, Run], name="dense"):
         self.check()
         try:
             embeddings = self._embeddings()
-        except ParameterError:  # there are none
+        except ParameterError:  # no vectors yet
             self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)
 
     def key(self) -> str | None:
-        """Identity of this stage, with all parameters of its encoder; None for an encoder that is not of Fontes."""
+        """Identity of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self._embeddings().meta['digest']}"
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """The inner product with its nearest facts: the lengths of the vectors, their cosine, which of a document's vectors."""
+        """Explain a score: the lengths of the vectors, their cosine, and the number of the document's nearest vector."""
         from .vectors import exact
 
         topic = topic_of(query)
@@ -208,7 +203,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         vector = self._queries([topic], embeddings)[0]
         score = float(exact(embeddings, vector, np.array([doc], dtype=np.int32))[0])
         if not np.isfinite(score):
-            return Explanation(0.0, "the document's vector is zeros, so it is not found")
+            return Explanation(0.0, "the document's vector is zeros, so it is never retrieved")
         first, last = embeddings.rows(doc, doc + 1)
         rows = embeddings.decoded(slice(first, last)).astype(np.float64)
         best = int(np.argmax(rows @ vector.astype(np.float64)))
@@ -224,12 +219,12 @@ class Dense(Stage[Topics, Run], name="dense"):
         return Explanation(score, f"{self!r}: inner product of query and document", tuple(parts))
 
     def recall(self) -> dict[str, float]:
-        """The part of the exact search's best 10 and 100 documents that this search finds; the mean over a sample of queries.
+        """Recall of this search against exact search at depths 10 and 100: the mean over a sample of queries.
 
-        The queries are the first words of 200 documents (the same ones always).
+        The queries are the first words of 200 documents, always the same ones.
 
         Returns:
-            Under "R@10" and "R@100" the recall, 0 to 1. An exact search has 1.
+            Recall, 0 to 1, under "R@10" and "R@100"; 1 for an exact search.
         """
         self.check()
         embeddings = self._embeddings()
@@ -239,8 +234,8 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def check(self) -> None:
         check_fields(self)
-        filter_of(self.index, self.where)  # which says what is wrong with it
-        self._encoder  # noqa: B018  # which says where it is none
+        filter_of(self.index, self.where)  # raises for a wrong condition
+        self._encoder  # noqa: B018  # raises for anything but an encoder
         if self.effort is not None and (not isinstance(self.effort, Integral) or self.effort < 1 or self.algorithm == "flat"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
         super().check()
@@ -257,7 +252,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _queries(
         self, topics: list[Topic], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
     ) -> NDArray[np.float32]:
-        """The vectors of topics. Raises ParameterError if the encoder gives others than it should."""
+        """Vectors of topics; raises ParameterError for vectors of a wrong shape."""
         vectors, encoder = np.zeros((len(topics), embeddings.dim), np.float32), repr(self._encoder)
         start = time.perf_counter()
         for number, topic in enumerate(topics):
@@ -266,7 +261,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return vectors
 
     def _of_topic(self, topic: Topic, dim: int, encoder: str) -> NDArray[np.float32]:
-        """The vector of a topic's text; of one with hypothetical passages the mean of theirs and of its query's (HyDE)."""
+        """Vector of a topic's text; with hypothetical passages, the mean of their vectors and the query's (HyDE)."""
         hypothetical = topic.metadata.get(HYPOTHETICAL)
         if not isinstance(hypothetical, Mapping):
             return self._vector(topic.text, dim, encoder)
@@ -275,11 +270,11 @@ class Dense(Stage[Topics, Run], name="dense"):
         return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 
     def _vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
-        """The vector of one text, encoded by itself, since a model's vectors change with the batch; the last ones are kept."""
+        """Vector of a text, encoded by itself, since a model's vectors vary with the batch; the last ones are cached."""
         return _QUERY_VECTORS.of(self.index).get((encoder, text), partial(self._query, text, dim))
 
     def _query(self, text: str, dim: int) -> NDArray[np.float32]:
-        """The vector of one text. Raises ParameterError if the encoder gives another than it should."""
+        """Encode one text; raises ParameterError for a vector of a wrong shape."""
         encoder = self._encoder
         vector = np.asarray(encoder.encode_queries([text]), dtype=np.float32)
         if vector.shape != (1, dim) or not np.isfinite(vector).all():
@@ -290,7 +285,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return np.asarray(vector[0])
 
     def _nearest(self, ready: Ready, queries: NDArray[np.float32], k: int) -> list[Best]:
-        """For each query its best documents, of those that pass, and their scores. A query of zeros finds nothing."""
+        """Best documents, of those that pass the filter, with scores for each query; none for a query of zeros."""
         from .vectors import nearest
 
         embeddings, searcher, passed, _ = ready
@@ -306,7 +301,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return [ranking if np.count_nonzero(query) else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
     def _near(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
-        """For each query the best of about `count` near rows; under a filter of more, until there are k or no more rows."""
+        """Best of about `count` approximate neighbours for each query; with a filter, search on until there are k."""
         embeddings, searcher, passed, _ = ready
         assert searcher is not None
         effort, rankings, left = self.effort, [NOTHING] * len(queries), list(range(len(queries)))
@@ -326,7 +321,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _best(
         self, ready: Ready, query: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.int64], k: int
     ) -> Best:
-        """The best `k` documents of these rows, by their exact scores."""
+        """Return the best `k` documents of these rows by their exact scores."""
         from .vectors import rescored
 
         embeddings, searcher, passed, _ = ready
@@ -340,7 +335,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return rescored(embeddings, query, docs.astype(np.int32), k, self.index.ids)
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
-        """The approximate index; where it is built now, its recall is measured and logged."""
+        """The approximate index; measures and logs the recall of a newly built one."""
         from .ann import searcher
 
         start = time.perf_counter()
@@ -380,7 +375,7 @@ E = TypeVar("E")
 
 
 def settings_of(encoder: object) -> str | None:
-    """The text of an encoder, without the precision, which belongs to the machine; None for one that has no text."""
+    """Text of an encoder without its precision, which depends on the machine; None for one that has no text."""
     if not isinstance(encoder, Part):
         return None
     try:
@@ -390,16 +385,16 @@ def settings_of(encoder: object) -> str | None:
 
 
 def precision_of(encoder: object) -> str | None:
-    """In which precision each of an encoder's models runs here, with spaces between; None for one without. Loads the models."""
+    """Precisions of an encoder's models on this machine, separated by spaces; None without models. Loads the models."""
     return " ".join(model.chosen_precision.partition(" ")[0] for model in _models(encoder)) or None
 
 
 def in_precision(encoder: E, stored: object) -> E:
-    """The encoder with the models that leave their precision to the machine in that of vectors that are stored.
+    """Set models with precision "auto" to the precision of stored vectors.
 
     Args:
         encoder: The encoder.
-        stored: What `precision_of` gave; another thing, or several precisions, change nothing.
+        stored: A result of `precision_of`; anything but one precision changes nothing.
     """
     names = set(str(stored or "").split())
     if not isinstance(encoder, Part) or len(names) != 1 or not names <= set(PRECISIONS):
@@ -412,30 +407,25 @@ def in_precision(encoder: E, stored: object) -> E:
 
 
 def encoder_from(text: object) -> Encoder:
-    """The encoder with this text.
-
-    Raises:
-        ParameterError: It is the text of no encoder that this Fontes can make.
-    """
+    """Parse the text of an encoder; raise ParameterError if this version of Fontes cannot create it."""
     try:
         encoder: Encoder = part(text if isinstance(text, str) else "")
     except FontesError as error:
-        raise ParameterError(
-            f"the vectors are of an encoder that this Fontes cannot make, {text} ({error}); encode again"
-        ) from error
+        problem = f"the vectors belong to an encoder that this version of Fontes cannot create, {text} ({error}); encode again"
+        raise ParameterError(problem) from error
     return encoder
 
 
 def encoder_of(index: Index, name: str | None) -> Encoder:
-    """The encoder of an index's vectors.
+    """Return the encoder of an index's vectors.
 
     Args:
         index: The index.
-        name: The name of the encoder's model, or its last part, where there are several. One that no vectors are of becomes a
-            `SentenceEncoder`, whose search then says which vectors there are.
+        name: Name of the encoder's model, or its last part, where the index has several encoders. The name of another model
+            gives a `SentenceEncoder`, whose search then lists the encoders of the index.
 
     Raises:
-        ParameterError: It is not clear which encoder is meant, or it cannot be made.
+        ParameterError: The choice is ambiguous, or the encoder cannot be created.
     """
     texts = {facts["fingerprint"]: facts["settings"] for facts in index.info()["vectors"] if facts["settings"]}
     encoders = [encoder for encoder in map(encoder_from, texts.values()) if name is None or name in _names(encoder)]
@@ -446,17 +436,16 @@ def encoder_of(index: Index, name: str | None) -> Encoder:
         raise ParameterError(f"{index.path} holds vectors of several encoders ({', '.join(map(repr, encoders))}); {which}")
     if name is None:
         raise ParameterError(
-            f"{index.path} holds no vectors of an encoder of Fontes; fontes encode {index.path} MODEL makes them"
+            f"{index.path} has no vectors of an encoder of Fontes; fontes encode {index.path} MODEL makes them"
         )
     return SentenceEncoder(name)
 
 
 def _names(encoder: Encoder) -> set[str]:
-    """The names of an encoder's models, and their last parts."""
+    """Names of an encoder's models, and their last parts."""
     names = {str(model.name_or_path).rstrip("/") for model in _models(encoder)}
     return names | {name.rpartition("/")[2] for name in names}
 
 
 def _models(encoder: object) -> list[Pretrained[Any]]:
-    """The models of Fontes in an encoder."""
     return [inner for inner in walk(encoder) if isinstance(inner, Pretrained)] if isinstance(encoder, Part) else []

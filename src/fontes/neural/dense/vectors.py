@@ -1,8 +1,8 @@
-"""Exact search in vectors: candidates by a blocked matrix product with an error bound, then scores summed in one fixed order.
+"""Exact vector search: find candidates with a blocked matrix product, then rescore them in a fixed order of summation.
 
-A matrix product's last bits change with the shapes of the matrices and the number of threads. So it only finds candidates:
-all documents that could be among the best k, given how far the product can be from the true value. Their scores are summed
-again in float64, in one order, and rounded to float32 once; these are the scores of the run, whatever the batch, k and threads.
+The last bits of a matrix product depend on the shapes of the matrices and the number of threads. The product therefore only
+selects candidates: every document that could be among the best k, given an error bound. Their scores are summed again in
+float64 in one fixed order and rounded to float32 once, so that a run is the same for any batch, k and number of threads.
 """
 
 from __future__ import annotations
@@ -25,18 +25,11 @@ from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmb
 from ...storage.compiled import compiled
 from ..llvm import intrinsic, ir, types
 
-STREAMS = 4  # places of the memory that one thread reads at a time: one alone leaves a third of its bandwidth unused
-
-
-def quick(queries: NDArray[np.float32], embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
-    """The products of a few queries with the rows from `first` to `last`, in float32."""
-    out = np.empty((len(queries), last - first), dtype=np.float32)
-    _quick(queries, readable(embeddings.vectors)[first:last], embeddings.scales[first:last], out)
-    return out
+STREAMS = 4  # memory streams that a thread reads at a time; a single one leaves a third of the bandwidth unused
 
 
 def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
-    """The rows from `first` to `last` as float32; those that are stored so are not copied."""
+    """Rows `first` to `last` as float32; rows stored as float32 are not copied."""
     if embeddings.dtype == "float32":
         return embeddings.vectors[first:last]
     out = np.empty((last - first, embeddings.dim), dtype=np.float32)
@@ -44,27 +37,13 @@ def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32
     return out
 
 
-def exact_products(
-    query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]
-) -> None:
-    """The score of each of a segment's documents: float64 products summed in one order, rounded once; -inf where all are zeros.
-
-    Args:
-        query: The query.
-        embeddings: The vectors of a segment.
-        docs: The places of documents in the segment.
-        out: Gets a score for each.
-    """
-    scored(query, readable(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, docs, out)
-
-
 def readable(vectors: NDArray[Any]) -> NDArray[Any]:
-    """The vectors for compiled code, which knows no float16: their bits."""
+    """Vectors for compiled code, which has no float16: float16 is viewed as uint16."""
     return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
 
 
 def _single(context: Any, value: Any) -> Any:
-    """A stored number as float32: a float32 itself, an int8, or a finite float16 that is given as its bits, uint16."""
+    """Convert a stored number to float32: a float32, an int8, or the bits of a finite float16 as uint16."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (number,), wide = arguments, ir.FloatType()
@@ -75,7 +54,7 @@ def _single(context: Any, value: Any) -> Any:
         triple, _, features = target.codegen().magic_tuple()
         if "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64")):
             return builder.fpext(builder.bitcast(number, ir.HalfType()), wide)
-        # The bits moved to their places, and the exponent corrected by a product.
+        # Shift the bits to their places and correct the exponent by a product.
         word: Any = ir.IntType(32)
         bits = builder.zext(number, word)
         magnitude = builder.shl(builder.and_(bits, word(0x7FFF)), word(13))
@@ -89,21 +68,22 @@ single: Any = intrinsic(_single)
 
 
 @compiled()
-def _quick(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
+def _multiply(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
+    """Write the float32 products of a few queries with all vectors to `out`."""
     step = len(vectors) // STREAMS
     for query in range(len(queries)):
         row = out[query]
         for i in range(step):
-            a, b, c, d = _four(queries[query], vectors[i], vectors[i + step], vectors[i + 2 * step], vectors[i + 3 * step])
+            a, b, c, d = _dot_four(queries[query], vectors[i], vectors[i + step], vectors[i + 2 * step], vectors[i + 3 * step])
             row[i], row[i + step], row[i + 2 * step], row[i + 3 * step] = a, b, c, d
         for i in range(STREAMS * step, len(vectors)):
-            row[i] = _four(queries[query], vectors[i], vectors[i], vectors[i], vectors[i])[0]
+            row[i] = _dot_four(queries[query], vectors[i], vectors[i], vectors[i], vectors[i])[0]
         for i in range(len(scales)):
             row[i] *= scales[i]
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def _four(query: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+def _dot_four(query: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     s = t = u = v = np.float32(0)
     for i in range(len(query)):
         x = query[i]
@@ -126,7 +106,7 @@ def _decode(vectors: Any, scales: Any, out: Any) -> None:
 
 @compiled()
 def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
-    """`exact_products`, compiled."""
+    """Write the exact score of each document of a segment to `out`: float64 sums; -inf where all vectors are zeros."""
     for i in range(len(docs)):
         first, last = docs[i], docs[i] + 1
         if len(bounds) > 0:
@@ -141,7 +121,7 @@ def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs:
 
 @compiled()
 def _dot(query: Any, vector: Any) -> float:
-    """The inner product in eight sums of every eighth term. Products of two float32 are exact in float64."""
+    """Inner product in eight partial sums of every eighth term. Products of two float32 are exact in float64."""
     a = b = c = d = e = f = g = h = 0.0
     whole = len(query) - len(query) % 8
     for i in range(0, whole, 8):
@@ -158,17 +138,17 @@ def _dot(query: Any, vector: Any) -> float:
     return ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 
-QUERIES = 512  # that are searched together
-SCORES = 1 << 19  # of a matrix product: no more than the processor's own cache holds
-NUMBERS = 1 << 20  # of the documents' vectors that are decoded at a time
-FEW = 4  # queries for which loading the vectors takes longer than multiplying them
-PIECE = 1 << 13  # of the vectors that are then looked at at a time
-SHARE = 1 << 22  # multiplications for which a thread is worth its start
-UNIT = 2.0**-24  # of rounding in float32
-LOOK = 64  # products that are compared at once with what they must reach
-RARE = 16  # where fewer than one document in so many is allowed, each of them gets its score
+QUERIES = 512  # queries searched together
+SCORES = 1 << 19  # scores of one matrix product; they fit into the processor's cache
+NUMBERS = 1 << 20  # numbers of document vectors decoded at a time
+FEW = 4  # up to so many queries, loading the vectors takes longer than multiplying them
+PIECE = 1 << 13  # vectors per block for a few queries
+SHARE = 1 << 22  # multiplications per thread that are worth starting it
+UNIT = 2.0**-24  # unit roundoff of float32
+LOOK = 64  # products compared with the threshold at once
+RARE = 16  # where at most one document in 16 is allowed, all allowed documents are scored
 
-Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
+Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
 NO_PRODUCTS: NDArray[np.float32] = np.zeros(0, np.float32)
 NOTHING: Best = np.zeros(0, np.int32), NO_PRODUCTS
 
@@ -180,14 +160,16 @@ def nearest(
     ids: Strings,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Best]:
-    """For each query the `k` documents with the greatest inner product, and the products; none whose vectors are zeros.
+    """Return the `k` documents with the greatest inner products, and the products, for each query.
+
+    Documents whose vectors are all zeros are left out.
 
     Args:
         embeddings: The documents' vectors.
-        queries: One a row.
-        k: Greatest number of documents of a query.
+        queries: float32 (queries, dimensions).
+        k: Maximum number of documents per query.
         ids: The documents' ids.
-        allowed: For each document whether it may be among them; None allows all.
+        allowed: bool (documents,): the documents to search; None searches all.
     """
     chosen = None if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     if chosen is not None and len(chosen) * RARE <= embeddings.documents:
@@ -207,16 +189,16 @@ def rescored(
     ids: Strings,
     products: NDArray[np.float32] = NO_PRODUCTS,
 ) -> Best:
-    """The best `k` of `docs` in the one order, with their exact scores.
+    """Return the best `k` of `docs` with their exact scores, best first.
 
     Args:
         embeddings: The documents' vectors.
-        query: The query.
-        docs: The documents.
-        k: Number of documents that stay.
+        query: The query vector.
+        docs: Ordinals of documents.
+        k: Maximum number of documents to return.
         ids: The documents' ids.
-        products: Float32 sums in any order of their products with the query, descending, where these are known, and no vector
-            is zeros: documents that have not a chance by them get no score.
+        products: Float32 products of the query with `docs`, descending, where no vector is zeros; documents that cannot be
+            among the best `k` by these are not scored.
     """
     best: Best
     if (whole := embeddings.whole) is None:
@@ -229,18 +211,19 @@ def rescored(
 
 
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
-    """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
+    """Exact scores: float64 products summed in one order and rounded once; -inf for a document whose vectors are zeros."""
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, leaf_docs in embeddings.split(docs):
+        own = share.embeddings
         scores = np.empty(len(leaf_docs), dtype=np.float32)
-        exact_products(wide, share.embeddings, leaf_docs.astype(np.int64), scores)
+        scored(wide, readable(own.vectors), own.scales, own.norms, own.bounds, leaf_docs.astype(np.int64), scores)
         out[here] = scores
     return out
 
 
 @dataclass(frozen=True)
 class VectorBlock:
-    """The documents of a segment from `first` to `last`, which are scored together."""
+    """Documents `first` to `last` of a segment, scored together."""
 
     share: SegmentEmbeddings
     first: int
@@ -248,7 +231,7 @@ class VectorBlock:
 
 
 class Search:
-    """The exact search of some queries: threads take blocks of documents, and each keeps candidates of its own."""
+    """Exact search for a batch of queries: threads take blocks of documents, and each collects its own candidates."""
 
     def __init__(
         self,
@@ -263,17 +246,17 @@ class Search:
         self._errors = np.array([error_bound(query, embeddings.longest) for query in queries])
 
     def run(self) -> list[Best]:
-        """The best k documents of each query."""
+        """Return the best k documents of each query."""
         work = len(self._embeddings) * len(self._queries) * self._embeddings.dim
         threads = max(1, min(thread_count(), work // SHARE))
         blocks = iter([block for share in self._embeddings.shares for block in self._blocks(share)])
-        with contextlib.nullcontext(True) if self._few else _one_thread_of_blas() as alone:
-            # Where the matrix product cannot be held to one thread it takes several itself.
-            parts = in_threads(lambda _: self._collected(blocks), range(threads if alone else 1))
+        with contextlib.nullcontext(True) if self._few else _single_threaded_blas() as single_threaded:
+            # A matrix product that cannot be limited to one thread uses several itself.
+            parts = in_threads(lambda _: self._collected(blocks), range(threads if single_threaded else 1))
         return in_threads(lambda query: self._best(query, parts), range(len(self._queries)), limit=threads)
 
     def _blocks(self, share: SegmentEmbeddings) -> Iterator[VectorBlock]:
-        """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
+        """Divide a segment into blocks whose decoded vectors and scores fit into the processor's cache."""
         embeddings = share.embeddings
         most = PIECE if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
         bounds, first, count = embeddings.bounds, 0, embeddings.documents
@@ -284,7 +267,7 @@ class Search:
             first = last
 
     def _collected(self, blocks: Iterator[VectorBlock]) -> VectorCandidates:
-        """The candidates of the blocks that this thread takes."""
+        """Collect the candidates of the blocks that this thread takes."""
         state = VectorCandidates.of(
             len(self._queries), self._k, min(self._embeddings.documents, 4 * self._k + 1024), self._errors
         )
@@ -297,7 +280,7 @@ class Search:
                 query, at = _gather_all(scores, bounds, ordinals, query, at, self._k, state.arrays)
                 if query == len(scores):
                     break
-                # So many are so close that only their scores tell them apart.
+                # The buffer is full of candidates too close to separate: rescore them.
                 docs = state.docs[query, : state.counts[query]]
                 docs, best = rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
                 state.docs[query, : len(docs)], state.values[query, : len(docs)] = docs, best
@@ -306,25 +289,28 @@ class Search:
         return state
 
     def _products(self, block: VectorBlock) -> NDArray[np.float32]:
-        """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
+        """Inner products of the queries with the block's vectors; -inf for zero vectors."""
         embeddings = block.share.embeddings
         a, b = embeddings.rows(block.first, block.last)
-        queries, few = self._queries, self._few
-        scores = quick(queries, embeddings, a, b) if few else np.matmul(queries, decoded(embeddings, a, b).T)
+        if self._few:
+            scores = np.empty((len(self._queries), b - a), dtype=np.float32)
+            _multiply(self._queries, readable(embeddings.vectors)[a:b], embeddings.scales[a:b], scores)
+        else:
+            scores = np.matmul(self._queries, decoded(embeddings, a, b).T)
         zeros = embeddings.zeros
         if len(zeros):
             scores[:, zeros[slice(*np.searchsorted(zeros, (a, b)))] - a] = -np.inf
         return scores
 
     def _ordinals(self, block: VectorBlock) -> NDArray[np.int32]:
-        """The ordinals of these documents of a segment, -1 for those that are deleted or not allowed."""
+        """Ordinals of the block's documents; -1 for deleted and disallowed ones."""
         ordinals = block.share.leaf.ordinals[block.first : block.last]
         if self._allowed is not None:
             ordinals = np.where((ordinals >= 0) & self._allowed[ordinals], ordinals, np.int32(-1))
         return ordinals
 
     def _best(self, query: int, parts: list[VectorCandidates]) -> Best:
-        """The best k documents of a query, of the candidates of all threads."""
+        """Return the best k documents of a query from the candidates of all threads."""
         docs, values = (np.concatenate(column) for column in zip(*(part.of_query(query) for part in parts), strict=True))
         if len(docs) > self._k:
             kth = np.partition(values, len(docs) - self._k)[len(docs) - self._k]
@@ -334,7 +320,7 @@ class Search:
 
 @dataclass(frozen=True)
 class VectorCandidates:
-    """For each query a buffer of documents with their products, how many these are, and what one must reach."""
+    """Candidates of each query: its threshold, a buffer of documents with products, their number, and the error bound."""
 
     least: NDArray[np.float64]
     docs: NDArray[np.int32]
@@ -344,47 +330,47 @@ class VectorCandidates:
 
     @classmethod
     def of(cls, queries: int, k: int, room: int, errors: NDArray[np.float64]) -> VectorCandidates:
-        """Empty buffers of `room` places each."""
+        """Return empty buffers of `room` places each."""
         least, counts = np.full(queries, -np.inf), np.zeros(queries, dtype=np.int64)
         return cls(least, np.empty((queries, room), np.int32), np.empty((queries, room), np.float32), counts, errors)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """All, for compiled code."""
+        """All arrays, for compiled code."""
         return self.least, self.docs, self.values, self.counts, self.errors
 
     def of_query(self, query: int) -> Best:
-        """The documents of a query, and their products."""
+        """The candidates of a query, and their products."""
         count = self.counts[query]
         return self.docs[query, :count], self.values[query, :count]
 
 
-class _Held:
-    """Number of searches that hold the matrix product to one thread now, and the limit to lift after the last."""
+class _BlasLimit:
+    """Number of searches that limit BLAS to one thread, and the limit to lift after the last one."""
 
     lock = threading.Lock()
-    count = 0
+    searches = 0
     limit: Any = None
 
 
 @contextlib.contextmanager
-def _one_thread_of_blas() -> Iterator[bool]:
-    """Holds matrix products to one thread; yields False if threadpoolctl is not installed."""
+def _single_threaded_blas() -> Iterator[bool]:
+    """Limit matrix products to one thread; yield False if threadpoolctl is not installed."""
     controller = _controller()
     if controller is None:
         yield False
         return
-    with _Held.lock:
-        _Held.count += 1
-        if _Held.count == 1:
-            _Held.limit = controller.limit(limits=1, user_api="blas")
+    with _BlasLimit.lock:
+        _BlasLimit.searches += 1
+        if _BlasLimit.searches == 1:
+            _BlasLimit.limit = controller.limit(limits=1, user_api="blas")
     try:
         yield True
     finally:
-        with _Held.lock:
-            _Held.count -= 1
-            if not _Held.count:
-                _Held.limit.restore_original_limits()
+        with _BlasLimit.lock:
+            _BlasLimit.searches -= 1
+            if not _BlasLimit.searches:
+                _BlasLimit.limit.restore_original_limits()
 
 
 @lru_cache(1)
@@ -398,7 +384,7 @@ def _controller() -> Any:
 
 @compiled()
 def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, k: int, state: Any) -> Any:
-    """`_gather` for each query from `query` on; where it stopped because a buffer is full, or the number of queries and 0."""
+    """Run `_gather` for each query; return the query and place where a buffer was full, or the number of queries and 0."""
     while query < len(products):
         at = _gather(products[query], bounds, ordinals, at, query, k, state)
         if at < len(ordinals):
@@ -409,7 +395,7 @@ def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, 
 
 @compiled()
 def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: int, state: Any) -> int:
-    """Append the documents from `at` on that reach the threshold; return where the buffer was full."""
+    """Append the documents from `at` on that reach the threshold; return the place where the buffer was full."""
     least, docs, values, counts, _ = state
     room = docs.shape[1]
     threshold, filled = least[query], counts[query]
@@ -442,16 +428,16 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
             filled += 1
         at += 1
     counts[query] = filled
-    if filled > 2 * k + LOOK:  # an early threshold spares the look at most of the products to come
+    if filled > 2 * k + LOOK:  # a threshold set early skips most of the later products
         _shrink(query, k, state)
     return at
 
 
 @compiled()
 def error_bound(query: Any, longest: float) -> float:
-    """Greatest difference of the score from a float32 product with the query, summed in any order.
+    """Upper bound of the difference between a document's score and its float32 product, summed in any order.
 
-    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), n the dimensions, and some units more for scaling and rounding.
+    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1) for n dimensions, plus a few units for scaling and rounding.
     """
     n, squares = len(query) + 4, 0.0
     for x in query:
@@ -461,7 +447,7 @@ def error_bound(query: Any, longest: float) -> float:
 
 @compiled()
 def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
-    """Number of documents with these products, descending, that can be among the best `k`: see `rescored`."""
+    """Number of leading documents, by descending `products`, that can be among the best `k`."""
     if len(products) <= k:
         return len(products)
     least, count = np.float64(products[k - 1]) - 2 * error_bound(query, longest), k
@@ -474,7 +460,7 @@ def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
 def _best_of(
     query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, products: Any, longest: float, ranks: Any, k: int
 ) -> Any:
-    """`rescored`, of documents of one segment."""
+    """`rescored` for the documents of one segment."""
     if len(products) > 0:
         docs = docs[: worth_rescoring(query, products, k, longest)]
     scores = np.empty(len(docs), np.float32)
@@ -484,7 +470,7 @@ def _best_of(
 
 @compiled()
 def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
-    """The best `k` documents with a score above -inf, in the one order, and their scores: see `order_keys`."""
+    """Return the best `k` documents with a score above -inf, best first, with their scores; see `order_keys`."""
     bits, keys, count = (scores + np.float32(0)).view(np.uint32), np.empty(len(docs), np.uint64), 0
     for i in range(len(docs)):
         ordered = ~bits[i] if bits[i] >> 31 else bits[i] | np.uint32(0x80000000)
@@ -496,13 +482,13 @@ def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
 
 @compiled()
 def _below(threshold: Any) -> Any:
-    """A float32 that is no more than the threshold, for comparing many products at once."""
+    """A float32 no greater than the threshold, to compare many products at once."""
     return np.float32(threshold - 1e-6 * abs(threshold) - 1e-37)
 
 
 @compiled()
 def _shrink(query: int, k: int, state: Any) -> None:
-    """Drop the candidates that cannot be among the best k: k others are above them by twice the error."""
+    """Drop candidates that cannot be among the best k: those below the kth by more than twice the error."""
     least, docs, values, counts, errors = state
     filled = counts[query]
     if filled <= k:

@@ -1,4 +1,4 @@
-"""Inputs of each architecture: which texts are computed together, their padded length, and the arguments of the network."""
+"""Loading transformers with the attention of their architecture, and their maximum length."""
 
 from __future__ import annotations
 
@@ -11,27 +11,24 @@ from ..models.hub import NO_CODE, library, quiet, read_json, readable
 
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
-"""Types of models that count positions from behind the one of padding."""
-ENDLESS = 1 << 20  # tokenizers report a far greater limit for models without one
+"""Types of models whose positions start after that of padding."""
+ENDLESS = 1 << 20  # limit of models without one, for which tokenizers report a far greater number
 
 
 def installed(module: Any, attention: str = "model", features: int = 256) -> int | None:
-    """Make a model of transformers run as its architecture needs, whoever calls it; leave others unchanged.
+    """Make a model of transformers run as its architecture needs, for any caller; leave others unchanged.
 
     Nyströmformer gets Nyström attention, Longformer global attention on the first token, Reformer padding to its chunks and
     hashes from a fixed seed, and with "favor+" a BERT-shaped model the attention of the Performer. With any of them a text
     has the same vectors alone and in a batch, in training too.
 
     Args:
-        module: Takes `input_ids` and `attention_mask`; it is changed in place.
+        module: Takes `input_ids` and `attention_mask`; changed in place.
         attention: One of ATTENTIONS.
         features: Random features of FAVOR+.
 
     Returns:
-        The most tokens of a text, special tokens included; None if there is no limit.
-
-    Raises:
-        ParameterError: For an attention that there is not, or that the model cannot have.
+        Maximum number of tokens of a text, special tokens included; None without a limit.
     """
     if attention not in ATTENTIONS:
         raise ParameterError(f"attention is one of {', '.join(ATTENTIONS)}, not {attention!r}")
@@ -44,11 +41,7 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
 
 
 def declared(folder: Path) -> dict[str, Any] | None:
-    """Attention that `fontes.json` in a model's folder declares; None if there is no such file.
-
-    Raises:
-        InputError: It says anything else.
-    """
+    """Attention that `fontes.json` in a model's folder declares, None without this file; InputError if it is damaged."""
     from .networks import FILE
 
     file = folder / FILE
@@ -65,11 +58,7 @@ def declared(folder: Path) -> dict[str, Any] | None:
 
 
 def load(folder: Any, name: str) -> Any:
-    """The model of a folder in float32, without its decoder.
-
-    Raises:
-        InputError: transformers cannot read it.
-    """
+    """Load the model of a folder in float32, without its decoder; raise InputError if transformers cannot read it."""
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
     with readable(f"transformers cannot read the model {name}"), quiet():
@@ -78,7 +67,7 @@ def load(folder: Any, name: str) -> Any:
 
 
 def configured_positions(folder: Path) -> int | None:
-    """As `position_limit`, by the configuration in a model's folder; None if that does not say it, or for a Reformer."""
+    """`position_limit` by the configuration in a model's folder; None if unknown, and for a Reformer."""
     config: dict[str, Any] = read_json(folder / "config.json", {})
     most, kind = config.get("max_position_embeddings"), config.get("model_type")
     if not isinstance(most, int) or most < 1 or kind == "reformer":
@@ -91,7 +80,7 @@ def position_limit(module: Any) -> int | None:
     most = getattr(module.config, "max_position_embeddings", None)
     if not isinstance(most, int) or most < 1:
         return None
-    # RoBERTa and its kin count positions from behind the one of padding.
+    # Positions of RoBERTa and its variants start after that of padding.
     table = getattr(getattr(module, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return most - padding - 1 if padding is not None else most

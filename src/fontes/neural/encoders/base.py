@@ -1,4 +1,4 @@
-"""The interface of encoders: texts in, one vector for each query, and one or several for each document."""
+"""The interface of encoders: one vector for each query, and one or several for each document."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from ..models.tokens import Tokens
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns documents and queries into vectors whose inner product is the score.
+    """Encodes documents and queries as vectors whose inner product is the score.
 
-    Encoders are frozen dataclasses; their models are loaded when they are first used. `fingerprint` names everything that
-    changes the vectors of documents (weights, tokenizer, pooling, window, prompt, normalization), save the precision that
-    they are computed in, which changes them by rounding alone. Vectors of encoders with different fingerprints must not be
-    compared.
+    Encoders are frozen dataclasses; their models are loaded on first use. `fingerprint` identifies everything that changes the
+    vectors of documents (weights, tokenizer, pooling, window, prompt, normalization) except the precision, which changes them
+    by rounding only. Vectors with different fingerprints must not be compared.
     """
 
     @property
     def dim(self) -> int:
-        """The number of dimensions of the vectors."""
+        """Number of dimensions of the vectors."""
         ...
 
     @property
@@ -43,11 +42,11 @@ class Encoder(Protocol):
         ...
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """The vectors of documents, (number of documents, dim), float32, in their order."""
+        """Vectors of documents, float32 (documents, dim)."""
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, (number of queries, dim), float32, in their order."""
+        """Vectors of queries, float32 (queries, dim)."""
         ...
 
 
@@ -58,21 +57,15 @@ class PartsEncoder(Encoder, Protocol):
     def encode_documents_parts(
         self, docs: Sequence[Doc], progress: ProgressCallback = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The vectors of documents.
+        """Vectors of documents, float32 (vectors, dim); and bounds, int64 (documents + 1,).
 
-        Returns:
-            The vectors, (number of vectors, dim), float32; and where those of each document start, int64, (number of documents
-            + 1,): the rows bounds[i] to bounds[i + 1] belong to document i, at least one.
+        Document i has the rows bounds[i] to bounds[i + 1], at least one.
         """
         ...
 
 
 def encoder_in(part: Part) -> Encoder:
-    """The encoder in the field `encoder` of a part; a string names the model of a `SentenceEncoder`.
-
-    Raises:
-        ParameterError: It is neither.
-    """
+    """Return the field `encoder` of a part, an encoder or the model of a `SentenceEncoder`; else raise ParameterError."""
     encoder: Any = part.encoder  # type: ignore[attr-defined]
     if isinstance(encoder, str):
         encoder = part.params()["encoder"]
@@ -82,10 +75,9 @@ def encoder_in(part: Part) -> Encoder:
 
 
 class EncoderModel(Loaded, Protocol):
-    """The loaded model of an encoder."""
+    """The loaded model of an encoder; `dim` is the size of its vectors."""
 
     dim: int
-    """The dimensions of its vectors, before anything is done to them."""
     tokenizer: Any
 
 
@@ -104,7 +96,7 @@ class PretrainedEncoder(Pretrained[M]):
 
     @property
     def dim(self) -> int:
-        """The number of dimensions of the vectors."""
+        """Number of dimensions of the vectors."""
         return self._model.dim
 
     @property
@@ -113,16 +105,12 @@ class PretrainedEncoder(Pretrained[M]):
         return "cosine" if self.normalize else "dot"
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Offsets at which the tokens of a text begin and end, in characters, without special tokens.
-
-        Raises:
-            ParameterError: The model's tokenizer cannot tell.
-        """
+        """Start and end of each token of a text, in characters, without special tokens; ParameterError if unknown."""
         tokenizer = self._model.tokenizer
         if isinstance(tokenizer, Tokens):
             return tokenizer.spans(text)
         if not tokenizer.is_fast:
-            raise ParameterError("windows of tokens need a fast tokenizer, which this model has not; use unit='words'")
+            raise ParameterError("windows of tokens need a fast tokenizer, which this model lacks; use unit='words'")
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
         return [(start, end) for start, end in encoded["offset_mapping"] if end > start]
 
@@ -136,7 +124,7 @@ class PretrainedEncoder(Pretrained[M]):
         work: Callable[[NDArray[np.intp]], NDArray[np.float32]],
         progress: ProgressCallback,
     ) -> NDArray[np.float32]:
-        """The vectors that `work` computes for batches of texts of these lengths, scaled with `normalize`."""
+        """Vectors that `work` computes for batches of texts of these lengths, scaled with `normalize`."""
         if not len(lengths):
             return np.empty((0, self.dim), np.float32)
         vectors = self._in_batches(lengths, work, progress)
@@ -146,7 +134,7 @@ class PretrainedEncoder(Pretrained[M]):
 def document_vectors(
     encoder: Encoder, docs: Sequence[Doc], progress: ProgressCallback | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The vectors of documents by any encoder, as `PartsEncoder.encode_documents_parts` gives them."""
+    """Vectors of documents by any encoder, as `PartsEncoder.encode_documents_parts`."""
     if isinstance(encoder, PartsEncoder):
         return encoder.encode_documents_parts(docs, progress or silent)
     vectors = encoder.encode_documents(docs, progress or silent)
@@ -154,12 +142,12 @@ def document_vectors(
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to length 1; rows of zeros unchanged."""
+    """Scale rows to length 1; rows of zeros are unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
 def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[NDArray[np.int32]]:
-    """Fixed token ids of texts to calibrate with."""
+    """Fixed token ids of texts for calibration."""
     drawn = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
     return list(drawn.astype(np.int32))

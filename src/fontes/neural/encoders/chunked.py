@@ -1,4 +1,4 @@
-"""Any encoder over windows of a document: the strong simple alternative to encoders of long texts."""
+"""Encoding of documents in windows, a strong and simple alternative to encoders of long texts."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class ChunkedEncoder(Part, name="chunked_encoder"):
-    """An encoder whose documents are cut into windows that overlap.
+    """Encodes documents in overlapping windows.
 
-    A window goes through `encoder` as any document does: its prompt comes before each one, and what is beyond its `max_length`
-    is not read, so choose `window` below it. With "max", `encode_documents_parts` gives the vectors, and `document_vectors`
-    calls it.
+    Each window is encoded as a document: with the prompt of `encoder`, and cut at its `max_length`, so choose `window` below
+    it. With "max", `encode_documents_parts` returns the vectors, and `document_vectors` calls it.
 
     Args:
-        encoder: Encodes the windows, and the queries; a string is the model of a `SentenceEncoder`.
-        window: Words or tokens of a window; the last one of a document may be shorter.
+        encoder: Encodes windows and queries; a string is the model of a `SentenceEncoder`.
+        window: Words or tokens per window; the last one of a document may be shorter.
         stride: Words or tokens from the start of a window to that of the next.
-        unit: "words" (what blanks separate), or "tokens" of the encoder's own tokenizer.
-        pooling: "max": a document has one vector for each window, and the greatest of their scores. "mean": one vector, the
-            mean of those of its windows, scaled to length 1 again where theirs have it.
+        unit: "words" (separated by blanks), or "tokens" of the encoder's own tokenizer.
+        pooling: "max": a document has one vector per window, and the greatest of their scores. "mean": one vector, the mean of
+            its windows', scaled to length 1 where theirs are.
 
     Raises:
-        ParameterError: When it is used: a parameter is outside its range.
+        ParameterError: On use: a parameter is outside its range.
     """
 
     encoder: Encoder | str = field(metadata={"string": "sentence_encoder"})
@@ -54,12 +53,12 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     @property
     def dim(self) -> int:
-        """The number of dimensions of the vectors."""
+        """Number of dimensions of the vectors."""
         return self._encoder.dim
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits: those of the encoder, and the windows."""
+        """32 hexadecimal digits: of the encoder and the windows."""
         self.check()
         return hexadecimal("ChunkedEncoder", self._encoder.fingerprint, self.window, self.stride, self.unit, self.pooling)
 
@@ -69,26 +68,26 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return self._encoder.similarity
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """One vector per document, float32 (number of documents, dim).
-
-        Raises:
-            ParameterError: With pooling="max".
-        """
+        """Vectors of documents, float32 (documents, dim); ParameterError with pooling="max"."""
         if self.pooling == "max":
-            raise ParameterError(
-                "with pooling='max' a document has several vectors: use encode_documents_parts, or pooling='mean'"
-            )
+            problem = "with pooling='max' a document has several vectors: use encode_documents_parts, or pooling='mean'"
+            raise ParameterError(problem)
         return self.encode_documents_parts(docs, progress)[0]
 
     def encode_documents_parts(
         self, docs: Sequence[Doc], progress: ProgressCallback = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The vectors of documents and where those of each start, as `PartsEncoder` has them; with "mean" one each."""
+        """Vectors of documents and their bounds, as in `PartsEncoder`; with "mean" one per document."""
         self.check()
         windows = [self.windows(text_of(doc)) for doc in docs]
         bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
         parts = [Doc(f"{number}", text) for texts in windows for number, text in enumerate(texts)]
-        vectors = self._encoder.encode_documents(parts, _of_documents(progress, bounds))
+        documents, total = len(docs), max(1, int(bounds[-1]))
+
+        def report(done: Progress) -> None:  # counts documents where the encoder counts windows
+            progress(replace(done, done=done.done * documents // total, total=documents, part=done.fraction))
+
+        vectors = self._encoder.encode_documents(parts, report)
         if self.pooling == "max" or not docs:
             return vectors, bounds
         means: NDArray[np.float32] = np.add.reduceat(vectors, bounds[:-1], axis=0)
@@ -97,26 +96,22 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     @property
     def length(self) -> int:
-        """Tokens that the encoder reads of a window at most.
-
-        Raises:
-            AttributeError: The encoder does not tell.
-        """
+        """Maximum number of tokens read of a window; AttributeError if the encoder does not tell."""
         return int(self._encoder.length)  # type: ignore[attr-defined]
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """Number of tokens of each document's longest window, including special tokens and the prompt."""
+        """Number of tokens of each document's longest window, special tokens and prompt included."""
         windows = [self.windows(text_of(doc)) for doc in docs]
         bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
         lengths = self._encoder.document_lengths([Doc("", text) for texts in windows for text in texts])  # type: ignore[attr-defined]
         return [max(lengths[first:end]) for first, end in pairwise(bounds)]
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, float32 (number of queries, dim)."""
+        """Vectors of queries, float32 (queries, dim)."""
         return self._encoder.encode_queries(texts)
 
     def windows(self, text: str) -> list[str]:
-        """The windows of a text; at least one."""
+        """Windows of a text, at least one."""
         self.check()
         spans = [match.span() for match in WORD.finditer(text)] if self.unit == "words" else self._tokens(text)
         starts = range(0, max(1, len(spans) - self.window + self.stride), self.stride)
@@ -126,23 +121,12 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
     def _tokens(self, text: str) -> list[tuple[int, int]]:
         spans: Callable[[str], list[tuple[int, int]]] | None = getattr(self._encoder, "spans", None)
         if spans is None:
-            raise ParameterError(f"{type(self._encoder).__name__} does not tell its tokens; use unit='words'")
+            raise ParameterError(f"{type(self._encoder).__name__} does not report its tokens; use unit='words'")
         return spans(text)
 
     def check(self) -> None:
         check_fields(self)
         if self.window < 1 or not 1 <= self.stride <= self.window:
-            raise ParameterError(
-                f"window must be 1 or more, and stride 1 to window, so that no gap is left; not {self.window}, {self.stride}"
-            )
+            rule = "window must be 1 or more, and stride from 1 to window, to leave no gaps"
+            raise ParameterError(f"{rule}; not {self.window}, {self.stride}")
         super().check()
-
-
-def _of_documents(progress: ProgressCallback, bounds: NDArray[np.int64]) -> ProgressCallback:
-    """`progress` counting documents, where the encoder counts windows."""
-    documents, windows = len(bounds) - 1, max(1, int(bounds[-1]))
-
-    def report(done: Progress) -> None:
-        progress(replace(done, done=done.done * documents // windows, total=documents, part=done.fraction))
-
-    return report

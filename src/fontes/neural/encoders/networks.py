@@ -1,6 +1,6 @@
-"""Models of transformers whose forward pass is that of `installed`: mixed in before the model's own class, so that whoever
-calls the model (an encoder here, sentence-transformers while it trains) gets it, and its weights keep their names.
+"""Transformers models with attention that supports batches of any lengths, mixed in before the model's own class.
 
+Every caller of the model, including sentence-transformers in training, gets this forward pass, and weights keep their names.
 Imports torch and transformers: import it inside functions only.
 """
 
@@ -22,9 +22,9 @@ from ...core.errors import ParameterError
 
 
 class MaskedAttention(nn.Module, ABC):
-    """The query, key and value projections of a layer, with another attention, and a mask by position that is set beforehand.
+    """A layer's query, key and value projections with another attention, and a mask by position.
 
-    The mask is set from outside since the models of transformers make a quadratic one of what they are given.
+    The mask is set on the layer, since models of transformers expand the one they are passed to a quadratic one.
     """
 
     mask: Tensor
@@ -37,7 +37,7 @@ class MaskedAttention(nn.Module, ABC):
 
     @abstractmethod
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        """The contexts, (batch, heads, positions, d); `mask` is bool (batch, positions)."""
+        """Return the contexts, (batch, heads, positions, d); `mask` is bool (batch, positions)."""
 
     def forward(self, hidden: Tensor, *_: Any, **__: Any) -> tuple[Tensor, None]:
         batch, length, _width = hidden.shape
@@ -50,11 +50,11 @@ class MaskedAttention(nn.Module, ABC):
 
 
 class NystromAttention(MaskedAttention):
-    """Nyströmformer's attention (Xiong et al., AAAI 2021) over any number of positions, its weights those of `attention`.
+    """Nyströmformer's attention (Xiong et al., AAAI 2021) over any number of positions, with the weights of `attention`.
 
-    softmax(q k') is approximated through landmarks, the means of segments of the positions. Here a text's segments are its own:
-    equal where its length is a multiple of the number of landmarks (then this is the attention of transformers, on one text),
-    else differing by one position; padding is in none of them. A text that is no longer than the landmarks gets full attention.
+    softmax(q k') is approximated through landmarks, the means of segments of the positions. Each text has segments of its own
+    without padding: equal ones where its length is a multiple of the number of landmarks (as in transformers for a single
+    text), else differing by one position. A text no longer than the landmarks gets full attention.
     """
 
     def __init__(self, attention: Any, landmarks: int) -> None:
@@ -83,7 +83,7 @@ class NystromAttention(MaskedAttention):
 
 
 def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
-    """Replace each `self` of the attention of `module` that has the projections; return how many were replaced."""
+    """Replace each `self` attention of `module` that has the projections; return their number."""
     replaced = 0
     for parent in list(module.modules()):
         inner = getattr(parent, "self", None)
@@ -105,7 +105,7 @@ def _softmax(scores: Tensor, absent: Tensor | None = None) -> Tensor:
 
 
 def _segments(mask: Tensor, landmarks: int) -> Tensor:
-    """The matrices that take the means of segments, float32 (batch, 1, landmarks, positions); no text is shorter than them."""
+    """Matrices that average segments, float32 (batch, 1, landmarks, positions); each text has at least `landmarks` tokens."""
     lengths = mask.sum(dim=1)
     edges = torch.arange(landmarks + 1, device=mask.device) * lengths[:, None] // landmarks
     positions = torch.arange(mask.shape[1], device=mask.device)
@@ -115,7 +115,7 @@ def _segments(mask: Tensor, landmarks: int) -> Tensor:
 
 
 def _inverse(matrix: Tensor, steps: int = 6) -> Tensor:
-    """The pseudoinverse by the iteration of Razavi et al. (2014), started as Xiong et al. start it for a single text."""
+    """Pseudoinverse by the iteration of Razavi et al. (2014), initialized as in Xiong et al. for a single text."""
     identity = torch.eye(matrix.shape[-1], device=matrix.device)
     inverse = matrix.transpose(-1, -2) / matrix.sum(dim=-2).amax(dim=(-2, -1))[:, None, None, None]
     for _ in range(steps):
@@ -129,12 +129,12 @@ EPSILON = 1e-10  # keeps the denominator above zero; the greatest feature of a q
 
 
 def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
-    """omega, float32 (features, dim): rows of N(0, I), made orthogonal within blocks of `dim` rows, their lengths random."""
+    """omega, float32 (features, dim): rows of N(0, I), orthogonal within blocks of `dim` rows, of random lengths."""
     generator = torch.Generator().manual_seed(seed)
     blocks = []
     for start in range(0, features, dim):
         q, r = torch.linalg.qr(torch.randn(dim, dim, generator=generator))
-        q = q * r.diagonal().sign()  # without these signs the directions are not uniform (Mezzadri 2007)
+        q = q * r.diagonal().sign()  # makes the directions uniform (Mezzadri 2007)
         blocks.append(q.T[: min(dim, features - start)])
     lengths = torch.linalg.vector_norm(torch.randn(features, dim, generator=generator), dim=1, keepdim=True)
     omega: Tensor = torch.cat(blocks) * lengths
@@ -142,17 +142,10 @@ def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
 
 
 def favor(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, omega: Tensor) -> Tensor:
-    """softmax(q k' / sqrt(d)) v, approximately, in linear time.
+    """Approximate softmax(q k' / sqrt(d)) v in linear time, in the dtype of `value`.
 
-    Args:
-        query: (batch, heads, positions, d).
-        key: Likewise.
-        value: Likewise.
-        mask: bool, (batch, positions): the positions that are attended to.
-        omega: The random features, float32, (features, d).
-
-    Returns:
-        (batch, heads, positions, d), in the dtype of `value`.
+    `query`, `key`, `value` and the result are (batch, heads, positions, d). `mask`, bool (batch, positions), selects the
+    positions to attend to. `omega` are the random features, float32 (features, d).
     """
     kind = value.dtype
     query, key, value = query.float(), key.float(), value.float()
@@ -160,7 +153,7 @@ def favor(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, omega: Tensor
     absent = ~mask[:, None, :, None]
     queries = _logarithms(query * scale, omega)
     keys = _logarithms(key * scale, omega).masked_fill(absent, float("-inf"))
-    # What is taken off cancels out in the quotient: by position for queries, by head for keys.
+    # The subtracted maxima cancel out in the quotient: by position for queries, by head for keys.
     queries = torch.exp(queries - queries.amax(dim=-1, keepdim=True)) + EPSILON
     keys = torch.exp(keys - keys.amax(dim=(-2, -1), keepdim=True)) + EPSILON
     keys = keys.masked_fill(absent, 0.0)
@@ -170,11 +163,11 @@ def favor(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, omega: Tensor
 
 
 class FavorAttention(MaskedAttention):
-    """The self-attention of a BERT-shaped layer, with its weights, by FAVOR+."""
+    """Self-attention of a BERT-shaped layer, with its weights, by FAVOR+."""
 
     def __init__(self, attention: Any, features: int = FEATURES, seed: int = 0) -> None:
         super().__init__(attention)
-        self.omega = orthogonal_features(features, self.dim, seed)  # no buffer: it stays in float32
+        self.omega = orthogonal_features(features, self.dim, seed)  # not a buffer, so that it stays in float32
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         with torch.autocast(query.device.type, enabled=False):  # exponentials need full precision, in training too
@@ -182,24 +175,20 @@ class FavorAttention(MaskedAttention):
 
 
 def _logarithms(x: Tensor, omega: Tensor) -> Tensor:
-    """The logarithms of phi, without the factor 1 / sqrt(m), which cancels out too."""
+    """Logarithms of phi without the factor 1 / sqrt(m), which cancels out too."""
     return x @ omega.T - x.square().sum(dim=-1, keepdim=True) / 2
 
 
-FILE = "fontes.json"  # in the folder of a model that transformers alone would run in another way: {"attention", "features"}
+FILE = "fontes.json"  # {"attention", "features"} of a model that transformers alone would run differently
 
 
 class Network:
-    """Base of the architectures; texts of different groups are computed separately.
-
-    Attributes:
-        declared: Attention that the file beside the model's configuration declares.
-    """
+    """Base of the architectures; computes texts of different groups separately. `declared` is the content of FILE."""
 
     declared: dict[str, Any]
 
     def setup(self, limit: int | None) -> int | None:
-        """Adapt the model, once; `limit` and the result are the maximum number of tokens of a text."""
+        """Adapt the model; `limit` and the result are the maximum number of tokens of a text."""
         return limit
 
     def group(self, length: int) -> int:
@@ -207,7 +196,7 @@ class Network:
         return 0
 
     def padded(self, length: int) -> int:
-        """The padded length of texts of up to `length` tokens."""
+        """Padded length of texts of up to `length` tokens."""
         return length
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
@@ -215,7 +204,7 @@ class Network:
         return {"input_ids": ids, "attention_mask": mask}
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any) -> BaseModelOutput:
-        """The last hidden states, (texts, positions, width), for the positions of `input_ids`, padding on the right."""
+        """Last hidden states, (texts, positions, width), of `input_ids`, which are padded on the right."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         lengths = mask.sum(dim=1).clamp(min=1).tolist()
         groups: dict[int, list[int]] = {}
@@ -225,7 +214,7 @@ class Network:
         parts = []
         for rows in groups.values():
             width = self.padded(max(lengths[row] for row in rows))
-            aligned = {name: value for name, value in more.items() if _like(value, input_ids)}
+            aligned = {name: v for name, v in more.items() if isinstance(v, Tensor) and v.shape == input_ids.shape}
             other = {name: value for name, value in more.items() if name not in aligned}
             of_rows = {name: _wide(value[rows], width) for name, value in aligned.items()}
             inputs = self.inputs(_wide(input_ids[rows], width, self._padding), _wide(mask[rows], width))
@@ -236,7 +225,7 @@ class Network:
         return BaseModelOutput(last_hidden_state=hidden)
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **settings: Any) -> None:
-        """Save the model as transformers does, and its attention beside it."""
+        """Save the model as transformers does, and its attention in FILE."""
         cast(Any, super()).save_pretrained(save_directory, *arguments, **settings)
         Path(save_directory, FILE).write_text(json.dumps(self.declared, indent=2) + "\n", encoding="utf-8")
 
@@ -246,7 +235,7 @@ class Network:
 
 
 class Longformer(Network):
-    """Padded to the attention window; the first token attends to all and all to it, as in its authors' classification."""
+    """Padded to the attention window; the first token has global attention, as in its authors' classification."""
 
     def padded(self, length: int) -> int:
         window = cast(Any, self).config.attention_window
@@ -259,15 +248,15 @@ class Longformer(Network):
 
 
 class Replaced(Network):
-    """A model whose attention was replaced; the attention layers get the mask, not the model."""
+    """A model with replaced attention; its attention layers get the mask instead of the model."""
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         set_mask(cast(nn.Module, self), mask.bool())
-        return super().inputs(ids, torch.ones_like(mask))  # and not None: without a mask transformers warns of padding
+        return super().inputs(ids, torch.ones_like(mask))  # not None: without a mask transformers warns of padding
 
 
 class Nystromformer(Replaced):
-    """Nyström attention, whose cost is linear; transformers' defaults, 64 landmarks for 64 positions, are full attention."""
+    """Nyström attention in linear time; transformers' defaults, 64 landmarks for 64 positions, are full attention."""
 
     def setup(self, limit: int | None) -> int | None:
         landmarks = cast(Any, self).config.num_landmarks
@@ -289,15 +278,10 @@ class Performer(Replaced):
 
 
 class Reformer(Network):
-    """Padded to its chunks; buckets by the padded length, hashes from a fixed seed, so that a text has one vector.
+    """Padded to its chunks; buckets by the padded length and hashes from a fixed seed give a text one vector only."""
 
-    Attributes:
-        chunk: Divisor of padded lengths.
-        shortest: Texts up to this length get full attention.
-    """
-
-    chunk: int
-    shortest: int
+    chunk: int  # padded lengths are multiples of it
+    shortest: int  # texts up to this length get full attention
 
     def setup(self, limit: int | None) -> int | None:
         config = cast(Any, self).config
@@ -311,7 +295,7 @@ class Reformer(Network):
             elif isinstance(part, reformer.AxialPositionEmbeddings):
                 mix(part, AnyLength)
             elif isinstance(part, reformer.ReformerEncoder):
-                mix(part, Remembered)
+                mix(part, KeptActivations)
         if config.axial_pos_embds:
             most = math.prod(config.axial_pos_shape)
             limit = min(limit or most, most)
@@ -344,17 +328,17 @@ class FixedHashes:
 
 
 class AnyLength:
-    """Axial positions of texts of any length, in training too; those of transformers have one length."""
+    """Axial positions for texts of any length, in training too; transformers' have one length."""
 
     def train(self, mode: bool = True) -> Any:
         return cast(Any, super()).train(False)
 
 
-class Remembered:
-    """Reformer's layers, whose hidden states are remembered for the backward pass.
+class KeptActivations:
+    """Reformer's layers with activations kept for the backward pass.
 
-    As transformers has them they are computed again, by random seeds that no seed fixes and of which a layer has one alone,
-    so that the dropout of two passes before a backward pass would not be undone, nor that of cached gradients repeated.
+    transformers recomputes them from one random seed per layer, so that two forward passes before a backward pass, as with
+    cached gradients, would not repeat their dropout.
     """
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: Any) -> Any:
@@ -377,7 +361,7 @@ ARCHITECTURES: dict[str, type[Network]] = {
 
 
 def install(module: Any, name: str, declared: dict[str, Any], limit: int | None) -> int | None:
-    """Make `module` the architecture called `name`, if it is one of ARCHITECTURES; return its limit."""
+    """Turn `module` into the architecture `name`, if it is one of ARCHITECTURES; return its limit."""
     architecture = ARCHITECTURES.get(name)
     if architecture is None:
         return limit
@@ -393,7 +377,7 @@ def mix(module: nn.Module, mixin: type) -> None:
 
 
 def buckets(length: int, config: Any) -> int | list[int]:
-    """The number of buckets for texts of `length` positions, which transformers sets by the first text."""
+    """Number of buckets for texts of `length` positions, which transformers derives from the first text."""
     power = (2 * (length // config.lsh_attn_chunk_length)).bit_length() - 1
     most = 2 * max(int((config.max_position_embeddings // config.lsh_attn_chunk_length) ** 0.5), config.lsh_attn_chunk_length)
     if power < 1:
@@ -401,12 +385,8 @@ def buckets(length: int, config: Any) -> int | list[int]:
     return 2**power if 2**power <= most else [2 ** (power // 2), 2 ** (power - power // 2)]
 
 
-def _like(value: Any, ids: Tensor) -> bool:
-    return isinstance(value, Tensor) and value.shape == ids.shape
-
-
 def _wide(values: Tensor, width: int, filling: int = 0) -> Tensor:
-    """Rows (texts, positions, …) cut or filled up to `width` positions."""
+    """Cut or pad rows (texts, positions, …) to `width` positions."""
     missing = width - values.shape[1]
     if missing <= 0:
         return values[:, :width]

@@ -1,4 +1,4 @@
-"""From token vectors to the vector of a text: pooling, projections and normalization of sentence-transformers' settings.
+"""Pooling, projections and normalization of token vectors by the settings of sentence-transformers.
 
 Imports torch: import it inside functions only.
 """
@@ -27,12 +27,9 @@ DIRECTIONS = {"module_input_name": "sentence_embedding", "module_output_name": "
 
 
 def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
-    """One vector per text, (texts, width times modes), from its token vectors.
+    """One vector per text, (texts, width times modes), from token vectors, float32 (texts, positions, width).
 
-    Args:
-        hidden: The token vectors, float32 (texts, positions, width).
-        mask: 1 at tokens and 0 at padding, which is on the right.
-        modes: Of POOLINGS.
+    `mask` is 1 at tokens and 0 at padding, which is on the right; `modes` are keys of POOLINGS.
     """
     return torch.cat([POOLINGS[mode](hidden, mask.unsqueeze(-1).to(hidden.dtype)) for mode in modes], dim=-1)
 
@@ -61,7 +58,7 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "weightedmean": _weighted_mean,
     "lasttoken": _last,
 }
-OLDER = {  # the names of its settings until sentence-transformers 5
+OLDER = {  # names of settings before sentence-transformers 5
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
@@ -72,7 +69,7 @@ OLDER = {  # the names of its settings until sentence-transformers 5
 
 
 def modes(folder: Path) -> tuple[str, ...] | None:
-    """Pooling of a module Pooling, by its folder; None if it is not one of POOLINGS."""
+    """Modes of a Pooling module, by its folder; None for one that is not supported."""
     settings = read_json(folder / "config.json")
     named = settings.pop("pooling_mode", None) or [mode for name, mode in OLDER.items() if settings.get(name)]
     names = (named,) if isinstance(named, str) else tuple(named)
@@ -83,7 +80,7 @@ def modes(folder: Path) -> tuple[str, ...] | None:
 
 
 def step(kind: str, folder: Path) -> Step | None:
-    """Function of a module Dense or Normalize, by its folder; None if it is another or does anything else."""
+    """Function of a Dense or Normalize module, by its folder; None for one that is not supported."""
     settings: dict[str, Any] = read_json(folder / "config.json", {})
     if any(settings.pop(name, usual) not in (usual, None) for name, usual in DIRECTIONS.items()):
         return None

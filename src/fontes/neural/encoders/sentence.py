@@ -1,4 +1,4 @@
-"""Encoders of sentence-transformers, with its modules, prompts and settings, but run faster."""
+"""Sentence encoders with the modules, prompts and settings of sentence-transformers, but run faster."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from .pooling import Step
 
 
-# Allowed settings of a whole model, besides versions and the similarity of its vectors.
+# Settings of a whole model that `PlainModel` supports, besides versions and the similarity of its vectors.
 SETTINGS = {"__version__", "similarity_fn_name", "prompts", "default_prompt_name", "model_type", "truncate_dim"}
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Modules of a model: its transformer, pooling, projections, and prompts."""
+    """A model's transformer, pooling, projections and prompts."""
 
     transformer: Plain
     network: Any
@@ -42,13 +42,7 @@ class _Parts:
 
 
 class PlainModel:
-    """A model of sentence-transformers, ready to run, with equal vectors.
-
-    Args:
-        parts: The modules, as `of` read them.
-        precision: Of its transformer; what follows it runs in float32.
-        where: The device.
-    """
+    """A model of sentence-transformers run from its files, with equal vectors; only its transformer uses `precision`."""
 
     def __init__(self, parts: _Parts, precision: str, where: str) -> None:
         self._parts, self.tokenizer, self.length = parts, parts.transformer.tokens, parts.transformer.length
@@ -62,33 +56,23 @@ class PlainModel:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainModel | None:
-        """The model of a folder; None if its files need what is not implemented here.
-
-        Args:
-            folder: Of the whole model.
-            max_length: Maximum number of tokens read of a text; None: the model's.
-            precision: Of its transformer.
-            where: The device.
-        """
+        """Load the model of a folder; None if its files need what is not implemented here."""
         from ..models.bert import if_plain
 
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(parts, precision, where)
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[TokenIds]:
-        """The token ids of each text after the prompt."""
         return self.tokenizer.encoded([prompt + text for text in texts])
 
     def lengths(self, inputs: Sequence[TokenIds], prompt: str) -> list[int]:
-        """Number of tokens of each text."""
         return [len(one.ids) for one in inputs]
 
     def whole_lengths(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens of whole texts."""
         return self.tokenizer.lengths(texts)
 
     def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> NDArray[np.float32]:
-        """The vectors of texts as one batch, float32 (number of texts, dim)."""
+        """Vectors of one batch, float32 (texts, dim)."""
         from .pooling import pooled
 
         torch = library("torch", "SentenceEncoder")
@@ -111,10 +95,8 @@ def _parts(folder: Path, max_length: int | None) -> _Parts | None:
     kinds = [path[-1] for path, _ in modules]
     inside = all(not place.is_absolute() and ".." not in place.parts for _, place in modules)
     theirs = all(path[0] == "sentence_transformers" for path, _ in modules)
-    named = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" and kinds[:2] == [
-        "Transformer",
-        "Pooling",
-    ]
+    named = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer"
+    named = named and kinds[:2] == ["Transformer", "Pooling"]
     if not (usual and inside and theirs and named):
         return None
     (_, first), (_, second), *others = modules
@@ -137,23 +119,23 @@ QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # names of prom
 
 @dataclass(frozen=True)
 class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sentence_encoder"):
-    """An encoder of sentence-transformers: its pooling, projections, normalization and prompts are the model's own.
+    """An encoder of sentence-transformers with its own pooling, projections, normalization and prompts.
 
-    The transformer runs in `precision`; pooling and what follows it in float32. A BERT, RoBERTa or XLM-RoBERTa with usual
-    settings runs from its files alone, others by sentence-transformers' code. A Nyströmformer runs with real Nyström attention,
-    as in `TransformerEncoder`, and not with the full attention of its configuration. A model that was trained here says in
-    `fontes.json` that it runs as a `TransformerEncoder` does. A model whose first module is no transformer over text (static
+    The transformer runs in `precision`, everything after it in float32. A BERT, RoBERTa or XLM-RoBERTa with usual settings runs
+    from its files alone, others by the code of sentence-transformers. A Nyströmformer runs with Nyström attention, as in
+    `TransformerEncoder`, not with the full attention of its configuration. A model trained with Fontes declares in
+    `fontes.json` that it runs as a `TransformerEncoder` does. A model whose first module is not a transformer over text (static
     embeddings, a router) runs through sentence-transformers' own `encode` in float32.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).
-        query_prompt: Text before each query. None: the model's prompt for queries, where it names one.
-        document_prompt: Text before each document. None: the model's prompt for documents.
-        max_length: Tokens that are read of a text, special ones included. None: as the model says.
+        query_prompt: Text before each query. None: the model's prompt for queries, if any.
+        document_prompt: Text before each document. None: the model's prompt for documents, if any.
+        max_length: Maximum number of tokens read of a text, special tokens included. None: the model's.
 
     Raises:
-        InputError: When it is used: the model is not there.
-        ParameterError: When it is used: a parameter is outside its range.
+        InputError: On use: the model is missing.
+        ParameterError: On use: a parameter is outside its range.
     """
 
     kind = "sentence encoder"
@@ -169,17 +151,17 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
         return self._model.length
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """The vectors of documents (title, a space, text), float32 (number of documents, dim), in their order."""
+        """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([text_of(doc) for doc in docs], self.document_prompt, DOCUMENT, progress)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, float32 (number of queries, dim), in their order."""
+        """Vectors of queries, float32 (queries, dim)."""
         return self._encode(texts, self.query_prompt, QUERY, silent)
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """Number of tokens of whole documents, including special tokens and the prompt.
+        """Number of tokens of each untruncated document, special tokens and prompt included.
 
-        Of a model without a transformer over text, which has no limit, its characters.
+        For a model without a transformer over text, which has no limit, the number of characters.
         """
         model: Any = self._model
         before = own_prompt(model, DOCUMENT) if self.document_prompt is None else self.document_prompt
@@ -207,7 +189,7 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
 
 
 class SentenceModel:
-    """A model of sentence-transformers, run by its own code; supports more models than `PlainModel`."""
+    """A model of sentence-transformers run by its own code; supports more models than `PlainModel`."""
 
     def __init__(self, name: str, folder: Path, max_length: int | None, precision: str, where: str) -> None:
         self.model, self.transformer = sentence_transformer(name, folder, max_length, where)
@@ -224,22 +206,21 @@ class SentenceModel:
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[str]:
-        """The texts unchanged."""
         return list(map(encodable, texts))
 
     def lengths(self, texts: Sequence[str], prompt: str) -> list[int]:
-        """The tokens of each text; in a model without a transformer its characters."""
+        """Number of tokens of each text; of characters for a model without a transformer."""
         if self.transformer is None:
             return list(map(len, texts))
         length = self.length if self.length < ENDLESS else None
         return list(map(len, token_ids(self.tokenizer, [prompt + text for text in texts], length)))
 
     def whole_lengths(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of texts that are not cut; in a model without a transformer their characters."""
+        """Number of tokens of each untruncated text; of characters for a model without a transformer."""
         return list(map(len, texts if self.transformer is None else token_ids(self.tokenizer, texts)))
 
     def vectors(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
-        """The vectors of texts as one batch, float32 (number of texts, dim)."""
+        """Vectors of one batch, float32 (texts, dim)."""
         torch = library("torch", "SentenceEncoder")
         if self.transformer is None:
             encode = getattr(self.model, f"encode_{task}", self.model.encode)
@@ -259,17 +240,9 @@ class SentenceModel:
 
 
 def sentence_transformer(name: str, folder: Path, max_length: int | None, where: str) -> tuple[Any, Any]:
-    """A model of sentence-transformers, whose attention is what its folder says; and the transformer in it, None if none.
+    """Load a model of sentence-transformers, with the attention its folder declares; return it and its transformer, if any.
 
-    Args:
-        name: Its name in errors.
-        folder: Its folder.
-        max_length: Maximum number of tokens read of a text; None: the model's.
-        where: The device.
-
-    Raises:
-        InputError: It cannot be read.
-        ParameterError: It has fewer positions.
+    Raises InputError if it cannot be read, and ParameterError if `max_length` exceeds its positions.
     """
     library("torch", "SentenceEncoder")
     sentence_transformers = library("sentence_transformers", "SentenceEncoder")
@@ -280,9 +253,9 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
         if max_length is not None:
             raise ParameterError(f"the model {name} is no transformer over text and takes no max_length")
         return model, None
-    # Of what it has not said itself it runs as sentence-transformers does, but for Nyströmformer, which there takes no mask.
-    said = declared(folder) or ({} if transformer.config.model_type == "nystromformer" else None)
-    limit = position_limit(transformer) if said is None else installed(transformer, **said)
+    # Without a declaration it runs as in sentence-transformers, except a Nyströmformer, which ignores the mask there.
+    declaration = declared(folder) or ({} if transformer.config.model_type == "nystromformer" else None)
+    limit = position_limit(transformer) if declaration is None else installed(transformer, **declaration)
     if max_length is not None:
         if limit is not None and max_length > limit:
             raise ParameterError(f"max_length is {max_length}, but {name} has positions for {limit} tokens only")
@@ -291,7 +264,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
 
 
 def own_prompt(model: Any, names: tuple[str, ...]) -> str:
-    """A model's own prompt: the first non-empty one of `names`, or its default."""
+    """A model's prompt: the first non-empty one of `names`, or its default."""
     prompts: dict[str, str | None] = model.prompts or {}
     named = [prompts[name] or "" for name in names if name in prompts]
     return next(filter(None, named), "") if named else prompts.get(model.default_prompt_name or "") or ""

@@ -1,4 +1,4 @@
-"""Encoders as models of sentence-transformers, to be trained: what is saved is run by `SentenceEncoder` alone."""
+"""Encoders as models of sentence-transformers, for training; `SentenceEncoder` runs the saved model."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from .transformer import TransformerEncoder, read_length
 
 
 def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
-    """A SentenceTransformer in float32 on the CPU, whose vectors are those of an encoder.
+    """Return a SentenceTransformer in float32 on the CPU with the same vectors as an encoder.
 
-    It consists of modules of sentence-transformers: the transformer, which runs as the encoder runs it, in training too; the
-    pooling; and the scaling to length 1. Its prompts "query" and "document" are the encoder's. `SentenceEncoder` gives the
-    same vectors from the folder that `save_pretrained` writes; so does sentence-transformers itself, unless the file
-    `fontes.json` is there: then it knows nothing of the model's attention.
+    Its modules are those of sentence-transformers: the transformer, which runs as in the encoder, in training too; the pooling;
+    and the scaling to length 1. Its prompts "query" and "document" are the encoder's. `SentenceEncoder` gives the same vectors
+    from a folder written by `save_pretrained`; so does sentence-transformers, unless the folder has `fontes.json`, which
+    declares an attention that it does not know.
 
     Args:
         encoder: A SentenceEncoder or a TransformerEncoder.
-        dropout: Of all layers; None: as the model says.
+        dropout: Dropout of all layers; None: the model's.
 
     Raises:
-        InputError: The model is not there or cannot be read.
-        ParameterError: It is another encoder, gives vectors that are not scaled, or has not as many positions as `max_length`.
+        InputError: The model is missing or cannot be read.
+        ParameterError: Another encoder, one without normalization, or fewer positions than `max_length`.
     """
     if isinstance(encoder, ChunkedEncoder):
-        raise ParameterError("windows have nothing to learn: train the encoder inside, and put the result into chunked_encoder")
+        raise ParameterError("windows cannot be trained: train the encoder inside, and use the result in chunked_encoder")
     if not isinstance(encoder, (SentenceEncoder, TransformerEncoder)):
-        raise ParameterError(f"{encoder!r} cannot be trained; give sentence_encoder(…), transformer_encoder(…) or a model")
+        raise ParameterError(f"{encoder!r} cannot be trained; use sentence_encoder(…), transformer_encoder(…) or a model")
     if not encoder.normalize:
-        raise ParameterError("vectors are compared by their cosine in training: leave normalize=False out")
+        raise ParameterError("training compares vectors by their cosine: leave normalize=False out")
     encoder.check()
     model = _of_sentences(encoder) if isinstance(encoder, SentenceEncoder) else _of_transformer(encoder)
     if getattr(model.tokenizer, "padding_side", "right") != "right":

@@ -1,4 +1,4 @@
-"""Encoders out of any model of transformers: BERT, mBERT, Longformer, Nyströmformer, Reformer, Performer."""
+"""Encoders from any model of transformers: BERT, mBERT, Longformer, Nyströmformer, Reformer, Performer."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ MAX_TOKENS = 2048  # maximum number of tokens read of a text without max_length
 class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transformer_encoder"):
     """An encoder from any encoder model of transformers, with pooled token vectors.
 
-    Nyströmformer runs with real Nyström attention, whatever its configuration says; Longformer with global attention on its
-    first token; Reformer hashes from a fixed seed. With any of them a text has the same vector alone and in a batch (to
-    rounding).
+    Nyströmformer runs with Nyström attention, whatever its configuration says; Longformer with global attention on its first
+    token; Reformer with hashes from a fixed seed. With any of them a text has the same vector alone and in a batch, up to
+    rounding.
 
     Args:
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
-        max_length: Tokens that are read of a text, special ones included, up to the model's positions. None: up to 2,048, as
-            far as the model has positions and its tokenizer's own limit (`model_max_length`) allows.
+        max_length: Maximum number of tokens read of a text, special tokens included, up to the model's positions. None: 2,048,
+            within the model's positions and its tokenizer's own limit (`model_max_length`).
         query_prompt: Text before each query, as the model was trained.
         document_prompt: Text before each document.
         attention: "model" (its own), or "favor+": the Performer's, in linear time, for a BERT-shaped model.
         features: Random features of FAVOR+; its error shrinks as they grow.
 
     Raises:
-        InputError: When it is used: the model is not there.
-        ParameterError: When it is used: a parameter is outside its range, or `max_length` is more than the model's positions.
+        InputError: On use: the model is missing.
+        ParameterError: On use: a parameter is outside its range, or `max_length` exceeds the model's positions.
     """
 
     kind = "encoder"
@@ -60,16 +60,16 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         return self._model.length(self.max_length)
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """The vectors of documents (title, a space, text), float32 (number of documents, dim), in their order."""
+        """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([self.document_prompt + text_of(doc) for doc in docs], progress)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, float32 (number of queries, dim), in their order."""
+        """Vectors of queries, float32 (queries, dim)."""
         return self._encode([self.query_prompt + text for text in texts], silent)
 
     def _encode(self, texts: Sequence[str], progress: ProgressCallback) -> NDArray[np.float32]:
         model = self._model
-        # A text without any token, with a tokenizer that adds none: the padding token stands for it.
+        # The padding token stands for a text without tokens.
         ids = [one or [model.padding] for one in token_ids(model.tokenizer, texts, model.length(self.max_length))]
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -80,15 +80,15 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
     @property
     def _model(self) -> TransformerModel:
         model = super()._model
-        model.length(self.max_length)  # a length beyond the positions is an error before anything is computed
+        model.length(self.max_length)  # raises for a length beyond the positions before anything is computed
         return model
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """Number of tokens of whole documents, including special tokens and the prompt."""
+        """Number of tokens of each untruncated document, special tokens and prompt included."""
         return list(map(len, token_ids(self._model.tokenizer, [self.document_prompt + text_of(doc) for doc in docs])))
 
     def _settings(self) -> dict[str, Any]:
-        """Random features count with FAVOR+ alone, and the tokenizer's limit where it is what cuts texts."""
+        """Parameters of the fingerprint: features with FAVOR+ only, and the tokenizer's limit where it applies."""
         settings = super()._settings()
         if self.max_length is None:
             settings["max_length"] = MAX_TOKENS
@@ -120,25 +120,18 @@ class TransformerModel:
         self.dim = int(self.vectors(self.prepared.module, sample[:1], "mean").shape[1])
 
     def length(self, max_length: int | None) -> int:
-        """Maximum number of tokens read of a text.
-
-        Args:
-            max_length: As in `TransformerEncoder`.
-
-        Raises:
-            ParameterError: It is more than the model has positions for.
-        """
+        """Maximum number of tokens read of a text; see `read_length`."""
         return read_length(self.name, max_length, self.limit, self.tokenizer.model_max_length)
 
     def vectors(self, module: Any, ids: list[list[int]], pooling: str) -> NDArray[np.float32]:
-        """The pooled vectors of texts, float32 (number of texts, dim)."""
+        """Pooled vectors of texts, float32 (texts, dim)."""
         torch = library("torch", "TransformerEncoder")
         with torch.inference_mode():
             pooled: NDArray[np.float32] = self.pooled(module, ids, pooling).cpu().numpy()
         return pooled
 
     def pooled(self, module: Any, ids: list[list[int]], pooling: str) -> Any:
-        """The vectors as a float32 tensor."""
+        """Pooled vectors as a float32 tensor."""
         from .pooling import pooled
 
         tokens, mask = padded(ids, self.padding, next(module.parameters()).device)
@@ -147,16 +140,9 @@ class TransformerModel:
 
 
 def read_length(name: str, max_length: int | None, positions: int | None, tokenizer: int | None) -> int:
-    """Number of tokens read of a text: `max_length`, or MAX_TOKENS within the limits of positions and tokenizer.
+    """Number of tokens read of a text: `max_length`, or MAX_TOKENS within the limits of positions and tokenizer, if any.
 
-    Args:
-        name: The model's.
-        max_length: The chosen length; None: none was chosen.
-        positions: The model's; None: no limit.
-        tokenizer: The limit of its tokenizer; None: no limit.
-
-    Raises:
-        ParameterError: `max_length` is more than the positions.
+    Raises ParameterError if `max_length` exceeds the positions of the model `name`.
     """
     if max_length is None:
         return min(MAX_TOKENS, positions or MAX_TOKENS, tokenizer or MAX_TOKENS)
@@ -166,6 +152,6 @@ def read_length(name: str, max_length: int | None, positions: int | None, tokeni
 
 
 def tokenizer_limit(folder: Path) -> int:
-    """Number of tokens to which the tokenizer of a model's folder cuts texts."""
+    """Number of tokens to which the tokenizer of a model's folder truncates texts."""
     limit = read_json(folder / "tokenizer_config.json", {}).get("model_max_length")
     return int(limit) if isinstance(limit, (int, float)) and limit >= 1 else architectures.ENDLESS

@@ -39,17 +39,17 @@ SENTENCE_CONFIG = "config_sentence_transformers.json"
 
 @dataclass(frozen=True)
 class TokenSettings:
-    """The way from texts to tokens, and which of these get vectors.
+    """Tokenization of queries and documents, and the tokens that get vectors.
 
     Args:
-        form: "colbert", "pylate" or "encoder" (a model that was not made for late interaction).
-        query_length: Tokens of a query, its three special ones included: longer ones are cut, shorter ones filled up.
-        document_length: Greatest number of tokens of a document, its three special ones included.
-        query_marker: The token after the first one of a query; "" for none.
-        document_marker: The token after the first one of a document; "" for none.
-        expand: Whether queries are filled up with [MASK] to query_length, each of which gets a vector.
-        attend: Whether the other tokens attend to these.
-        skip: Tokens of documents that get no vector: single characters or words.
+        form: "colbert", "pylate" or "encoder" (a model not trained for late interaction).
+        query_length: Tokens per query, special tokens included; longer queries are truncated.
+        document_length: Maximum number of tokens of a document, special tokens included.
+        query_marker: Token inserted after the first one of a query; "" for none.
+        document_marker: Token inserted after the first one of a document; "" for none.
+        expand: Whether queries are padded with [MASK] to query_length; each [MASK] gets a vector.
+        attend: Whether the other tokens attend to these [MASK] tokens.
+        skip: Characters and words whose tokens get no vector in documents.
     """
 
     form: str
@@ -62,11 +62,7 @@ class TokenSettings:
     skip: tuple[str, ...]
 
     def with_(self, **changes: Any) -> TokenSettings:
-        """A copy with those of the changes that are not None.
-
-        Raises:
-            ParameterError: For lengths that hold no text.
-        """
+        """Return a copy with those of `changes` that are not None; raise ParameterError for lengths below 4."""
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
         for name in ("query_length", "document_length"):
             if (length := getattr(changed, name)) < 4:
@@ -79,9 +75,9 @@ class ColBERTCheckpoint:
     """A checkpoint on disk, before its weights are loaded.
 
     Args:
-        backbone: The folder of the transformer.
-        dense: The folders of its projections; none in ColBERT's form, whose projection is among the backbone's weights.
-        settings: The way from texts to tokens.
+        backbone: Folder of the transformer.
+        dense: Folders of the projection layers; empty for HF_ColBERT, whose projection is part of the backbone's weights.
+        settings: Its tokenization.
     """
 
     backbone: Path
@@ -90,11 +86,7 @@ class ColBERTCheckpoint:
 
     @classmethod
     def of(cls, folder: Path) -> ColBERTCheckpoint:
-        """The checkpoint of a folder.
-
-        Raises:
-            InputError: A file cannot be read.
-        """
+        """Read the configuration of a folder."""
         if (folder / "modules.json").is_file():
             modules = modules_of(folder)
             backbone = next((path for kind, path in modules if kind.endswith("Transformer")), None)
@@ -111,14 +103,14 @@ class ColBERTCheckpoint:
         return cls(backbone, (), _encoder(backbone))
 
     def projections(self) -> list[Any]:
-        """The projections, as torch modules in the order in which they are applied."""
+        """Load the projections as torch modules, in order of application."""
         if self.settings.form == "colbert":
             return [_linear(tensors(self.backbone, ("linear.weight",), "the projection of ColBERT"), self.backbone)]
         return [_dense(folder) for folder in self.dense]
 
 
 def _colbert(folder: Path) -> TokenSettings:
-    # The defaults are those of ColBERT's settings.py; a checkpoint of its first version has no metadata.
+    # Defaults of ColBERT's settings.py; a checkpoint of version 1 has no metadata.
     setting = partial(_setting, read_json(folder / METADATA, {}))
     return TokenSettings(
         "colbert",
@@ -152,7 +144,7 @@ def _setting(settings: dict[str, Any], name: str, default: Any) -> Any:
 
 
 def _encoder(backbone: Path) -> TokenSettings:
-    """A model that knows no markers and no [MASK] after a query gets neither."""
+    """Settings of a plain encoder: no markers and no query expansion."""
     config = read_json(backbone / "sentence_bert_config.json", {})
     longest = read_json(backbone / "config.json").get("max_position_embeddings") or 512
     length = config.get("max_seq_length") or min(longest, 512)
@@ -160,7 +152,7 @@ def _encoder(backbone: Path) -> TokenSettings:
 
 
 def _dense(folder: Path) -> Any:
-    """A layer of sentence-transformers or PyLate: linear, perhaps with a bias, an activation of torch, a residual."""
+    """Load a Dense layer of sentence-transformers or PyLate: linear, optional bias, activation, optional residual."""
     torch = library("torch", "a ColBERT model")
     config = read_json(folder / "config.json")
     weights = tensors(folder, ("linear.weight",), "the projection of ColBERT", ("linear.bias", "residual.weight"))
@@ -169,22 +161,20 @@ def _dense(folder: Path) -> Any:
     if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
         raise InputError(f"{folder}: its activation function {name} is none of torch.nn")
     layer = torch.nn.Sequential(_linear(weights, folder), activation())
-    return _residual(layer, weights, folder) if config.get("use_residual") else layer
-
-
-def _residual(layer: Any, weights: dict[str, Any], folder: Path) -> Any:
-    torch = library("torch", "a ColBERT model")
-    beside = torch.nn.Identity()
+    layer = torch.nn.Sequential(_linear(weights, folder), activation())
+    if not config.get("use_residual"):
+        return layer
+    skip = torch.nn.Identity()
     if "residual.weight" in weights:
-        beside = _linear({"linear.weight": weights["residual.weight"]}, folder)
+        skip = _linear({"linear.weight": weights["residual.weight"]}, folder)
 
     class Residual(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
-            self.layer, self.beside = layer, beside
+            self.layer, self.skip = layer, skip
 
         def forward(self, vectors: Any) -> Any:
-            return self.layer(vectors) + self.beside(vectors)
+            return self.layer(vectors) + self.skip(vectors)
 
     return Residual()
 
@@ -201,31 +191,31 @@ def _linear(weights: dict[str, Any], folder: Path) -> Any:
     return layer
 
 
-SEED = 20200425  # of the projection that a plain encoder gets where `dim` is given
+SEED = 20200425  # of the random projection of a plain encoder with `dim`
 SAMPLE = "A late interaction model keeps one vector for each token of a document and of a query. "
 
 
 @dataclass(frozen=True)
 class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
-    """A late-interaction model (Khattab and Zaharia, SIGIR 2020): one vector of unit length for each token.
+    """A late-interaction model (Khattab and Zaharia, SIGIR 2020): one vector of unit length per token.
 
-    Nothing is loaded before texts are encoded.
+    The model is loaded when the first text is encoded.
 
     Args:
-        name_or_path: A checkpoint of ColBERT v1 or v2 (HF_ColBERT: BERT with `linear.weight`, and artifact.metadata), one of
-            PyLate or sentence-transformers (a transformer and Dense layers), or any encoder of transformers; a folder or a name
-            on the Hugging Face hub.
-        dim: The dimensions of the vectors. None: as the checkpoint has them. An encoder without a projection keeps its own;
-            with a dim it gets a random orthonormal projection, the same each time, which is no trained model.
-        query_length: Tokens of a query, longer ones are cut. None for this and what follows: as the checkpoint says.
-        document_length: Tokens of a document at most.
-        expand: Whether queries are filled up to query_length with [MASK], each of which gets a vector and counts.
-        attend: Whether the tokens of a query attend to these.
+        name_or_path: A folder or a name on the Hugging Face hub: a checkpoint of ColBERT v1 or v2 (HF_ColBERT: BERT with
+            `linear.weight`, and artifact.metadata), of PyLate or sentence-transformers (a transformer and Dense layers), or any
+            encoder of transformers.
+        dim: Dimensions of the vectors; None for the checkpoint's. An encoder without a projection keeps its own size; with a
+            `dim` it gets a random orthonormal projection, the same each time, which is not a trained model.
+        query_length: Tokens per query; longer queries are truncated. None for this and the following: the checkpoint's setting.
+        document_length: Maximum number of tokens per document.
+        expand: Whether queries are padded to query_length with [MASK]; each [MASK] gets a vector and counts.
+        attend: Whether the other tokens of a query attend to these [MASK] tokens.
         skip: Characters and words whose tokens get no vector in documents; () keeps all.
 
     Raises:
-        InputError: When it is used: the checkpoint is not there or cannot be read.
-        ParameterError: When it is used: the checkpoint does not have this dim.
+        InputError: On use: the checkpoint is missing or cannot be read.
+        ParameterError: On use: the checkpoint's vectors do not have `dim` dimensions.
     """
 
     kind = "ColBERT model"
@@ -239,7 +229,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
     @property
     def settings(self) -> TokenSettings:
-        """The checkpoint's settings, with the parameters that were given."""
+        """The checkpoint's settings, overridden by this model's parameters."""
         return self._checkpoint.settings.with_(
             query_length=self.query_length,
             document_length=self.document_length,
@@ -250,22 +240,22 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
     @property
     def length(self) -> int:
-        """Greatest number of tokens that are read of a document, special ones included."""
+        """Maximum number of tokens read of a document, special tokens included."""
         return self.settings.document_length
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, special ones included."""
+        """Number of tokens of each untruncated document, special tokens included."""
         return list(map(self._model.whole_length, map(text_of, docs)))
 
     @property
     def width(self) -> int:
-        """The dimensions of the vectors. Loads the model."""
+        """Dimensions of the vectors. Loads the model."""
         return int(self._model.width)
 
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """The token vectors of each query, (tokens, dim), float32, of unit length.
+        """Token vectors of each query, float32 (tokens, dim), of unit length.
 
-        On a CPU each query is encoded by itself, so that its vectors do not depend on the others.
+        On a CPU each query is encoded by itself, so that its vectors do not depend on the batch.
         """
         if not texts:
             return []
@@ -282,11 +272,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     def encode_documents(
         self, docs: Sequence[Doc], progress: ProgressCallback = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The token vectors of documents; what else is in a batch changes them by rounding alone.
+        """Token vectors of documents; the composition of batches changes them by rounding only.
 
         Returns:
-            The vectors, (tokens, dim), float32, of unit length, one for each token that is not skipped; and where those of each
-            document start, int64, (documents + 1,): the rows bounds[i] to bounds[i + 1] are those of document i.
+            Vectors of unit length, float32 (tokens, dim), one for each token that is not skipped; and bounds, int64
+            (documents + 1,): document i has the rows bounds[i] to bounds[i + 1].
         """
         bounds = np.zeros(len(docs) + 1, dtype=np.int64)
         if not docs:
@@ -302,12 +292,12 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return np.concatenate(vectors), bounds
 
     def query_tokens(self, text: str) -> list[str]:
-        """The tokens of a query, in the order of its vectors."""
+        """Tokens of a query, in the order of its vectors."""
         model = self._model
         return [str(token) for token in model.tokenizer.convert_ids_to_tokens(model.filled(model.query_ids(text)))]
 
     def document_tokens(self, doc: Doc) -> list[str]:
-        """The tokens of a document that have vectors, in their order."""
+        """Tokens of a document that have vectors, in order."""
         model = self._model
         ids = [token for token in model.document_ids(text_of(doc)) if token not in model.skipped]
         return [str(token) for token in model.tokenizer.convert_ids_to_tokens(ids)]
@@ -337,11 +327,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
 
 def colbert_in(part: Part) -> ColBERT:
-    """The model in the field `colbert` of a part, where a string is a checkpoint.
-
-    Raises:
-        ParameterError: It is neither.
-    """
+    """Return the field `colbert` of a part, a ColBERT or the name of a checkpoint; raise ParameterError for anything else."""
     colbert = part.params()["colbert"]
     if not isinstance(colbert, ColBERT):
         raise ParameterError(f"{part.name}: colbert is a ColBERT, or the name of a checkpoint, not {colbert!r}")
@@ -371,32 +357,32 @@ class ColBERTModel:
         )
 
     def query_ids(self, text: str) -> list[int]:
-        """The tokens of a query, before it is filled up."""
+        """Token ids of a query before padding."""
         return self._ids(text, self.settings.query_length, self.query_marker)
 
     def document_ids(self, text: str) -> list[int]:
-        """The tokens of a document, those without a vector included."""
+        """Token ids of a document, skipped tokens included."""
         return self._ids(text, self.settings.document_length, self.document_marker)
 
     def whole_length(self, text: str) -> int:
-        """The tokens of a document that is not cut."""
+        """Number of tokens of an untruncated document."""
         (ids,) = token_ids(self.tokenizer, [text])
         return len(ids) + (self.document_marker is not None)
 
     def filled(self, ids: list[int]) -> list[int]:
-        """The tokens of a query that get vectors."""
+        """Token ids of a query padded with [MASK]: those that get vectors."""
         return ids + [self.fill] * (self.settings.query_length - len(ids)) if self.settings.expand else ids
 
     def queries(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
-        """The vectors of queries of one batch."""
+        """Vectors of a batch of queries."""
         filled = [self.filled(one) for one in ids]
-        # Filling tokens have vectors, but are attended to only where the checkpoint was trained so.
+        # Padding tokens have vectors, but are attended to only where the checkpoint was trained so.
         attended = filled if self.settings.attend else ids
         vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
         return [vectors[i, : len(one)] for i, one in enumerate(filled)]
 
     def documents(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
-        """The vectors of documents of one batch."""
+        """Vectors of a batch of documents."""
         vectors = _vectors(self.prepared.module, ids, self.fill)
         masks = [np.array([token not in self.skipped for token in one], dtype=bool) for one in ids]
         return [vectors[i, : len(mask)][mask] for i, mask in enumerate(masks)]
@@ -432,7 +418,7 @@ class ColBERTModel:
 
 
 def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> NDArray[np.float32]:
-    """Token vectors of unit length, (texts, longest, dim); for `attended` see `padded`."""
+    """Token vectors of unit length, float32 (texts, longest, dim); `attended` as for `padded`."""
     torch = library("torch", "a ColBERT model")
     tokens, mask = padded(ids, fill, next(module.parameters()).device, attended=attended)
     with torch.inference_mode():
@@ -448,7 +434,7 @@ def _flat(module: Any, ids: list[list[int]], fill: int) -> Any:
 
 def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     torch, transformers = library("torch", "a ColBERT model"), library("transformers", "a ColBERT model")
-    # The projection is none of the weights that transformers knows.
+    # transformers does not know the projection's weights and would report them.
     with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
         backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
     hidden = int(backbone.config.hidden_size)

@@ -1,4 +1,4 @@
-"""Making the token vectors of an index: encoded, compressed, measured, and put in their place in one step."""
+"""Encoding of token vectors into an index: encode, compress, measure recall, and commit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ...index.segment import Segment
     from ...index.state import State
 
-QUERIES = 32  # that recall is measured with, unless topics are given
+QUERIES = 32  # queries for measuring recall, unless topics are given
 DEPTHS = (10, 100, 1000)  # at which recall is measured
 
 
@@ -64,26 +64,26 @@ def encode_late(
     progress: ProgressCallback = silent,
     ray: bool | str | None = None,
 ) -> dict[str, Any]:
-    """Store the documents' token vectors with the index, for `index.late(colbert)`, and measure what the search finds.
+    """Store the documents' token vectors with the index, for `index.late(colbert)`, and measure the recall of its search.
 
-    Only documents that have none are encoded. Those that were added since the last time get the centroids and the buckets that
-    are there, which fit them less well the more the collection changes; `overwrite` fits them again. An encoding that was
-    interrupted resumes. Until it is done the vectors are on disk whole, in float16 (float32 for nbits=32).
+    Only documents without token vectors are encoded. They get the centroids and buckets of the earlier documents, which fit
+    less well the more the collection changes; `overwrite` fits them anew. An interrupted encoding resumes. Until the end the
+    whole vectors are on disk, in float16 (float32 for nbits=32).
 
     Args:
         index: The index.
-        colbert: The model. Where its precision is "auto", it is that in which the vectors of other documents were made.
-        nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
-            None: those of the other documents, or 4.
-        centroids: Their number; by default four times the square root of the number of tokens, as a power of two.
+        colbert: The model. A precision of "auto" becomes that of the vectors already stored.
+        nbits: Bits per dimension of the residuals: 1, 2 or 4; or 16 or 32, which store whole vectors as float16 or float32.
+            None: as the stored vectors, or 4.
+        centroids: Number of centroids; default: four times the square root of the number of tokens, as a power of two.
         topics: Queries to measure recall with; default: the first sentences of 32 documents.
-        overwrite: Whether stored token vectors are made again.
-        progress: Is called as documents are encoded.
-        ray: Encode on a cluster: True or an address, as `index.encode` takes it. The rest is done here.
+        overwrite: Whether stored token vectors are replaced.
+        progress: Called as documents are encoded.
+        ray: Encode on a cluster: True or an address, as in `index.encode`. Everything else runs here.
 
     Returns:
-        As `JoinedTokens.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
-        of the exhaustive search over whole vectors `index.late(colbert)` found when the centroids were fitted.
+        `JoinedTokens.info()`; its `recall` is the share of the exhaustive search's best 10, 100 and 1,000 documents that
+        `index.late(colbert)` found when the centroids were fitted.
 
     Raises:
         FontesError: Another process encodes with the same model, or the disk is full.
@@ -97,21 +97,20 @@ def encode_late(
     widths = [nbits] if nbits else _widths(reader, colbert.fingerprint) or [FITTING]
     with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
-            work = _Work(reader, colbert, bits, centroids, topics, overwrite)
             with contextlib.ExitStack() as stack:
-                work.run(stack, progress, actors)
+                _LateEncoding(reader, colbert, bits, centroids, topics, overwrite).run(stack, progress, actors)
     reader.vectors.forget(TOKENS)
     return stored(reader, colbert, widths[0]).info()
 
 
 def _widths(state: State, fingerprint: str) -> list[int]:
-    """Bits in which some documents have token vectors of a model, most bits first."""
+    """Numbers of bits in which some documents have token vectors of a model, most bits first."""
     folders = [leaf.segment.folder for leaf in state.leaves]
     return [bits for bits in WIDTHS if any((folder / TOKENS.name_of(fingerprint, bits)).is_dir() for folder in folders)]
 
 
-class _Work:
-    """The making of the token vectors of one width."""
+class _LateEncoding:
+    """Encoding of an index's token vectors in one number of bits."""
 
     def __init__(
         self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
@@ -122,7 +121,7 @@ class _Work:
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
     def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: RemoteEncoder | None) -> None:
-        """Encode the segments that lack vectors, fit missing centroids, compress, and put all in place."""
+        """Encode segments without vectors, fit missing centroids, compress, and commit."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
         try:
@@ -145,7 +144,7 @@ class _Work:
     def _encoded(
         self, numbers: Sequence[int], progress: ProgressCallback, actors: RemoteEncoder | None
     ) -> dict[int, Embeddings]:
-        """Whole token vectors of segments; stored ones are used again."""
+        """Whole token vectors of segments; stored ones are reused."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}
         if self._nbits != 32 and not self._overwrite:
@@ -156,12 +155,12 @@ class _Work:
         lacking = [number in numbers and number not in whole for number in range(len(leaves))]
         for number, report in in_turn(leaves, lacking, progress):
             if lacking[number]:
-                make = self._making(actors is not None)
+                make = self._encode_job(actors is not None)
                 whole[number] = encode_segment(leaves[number].segment, make, self._overwrite, report, actors)
         return whole
 
     def _remove_whole(self) -> None:
-        """Remove whole vectors once compressed, also those of a killed process, unless others need them."""
+        """Remove whole vectors after compression, also those of a killed process, unless stored vectors need them."""
         name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
@@ -170,30 +169,30 @@ class _Work:
                     if (vectors := whole_vectors(segment, self._colbert.fingerprint, 16)) is not None:
                         shutil.rmtree(vectors.folder, ignore_errors=True)
 
-    def _making(self, travels: bool) -> Callable[[Segment], VectorEncoding]:
+    def _encode_job(self, remote: bool) -> Callable[[Segment], VectorEncoding]:
         colbert = self._colbert
         own = colbert if self._overwrite else in_precision(colbert, self._precision())
-        own = settled(own) if travels else own
+        own = settled(own) if remote else own
         dtype = "float32" if self._nbits == 32 else "float16"
         job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(own))
         return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
-        """The precision in which other documents were encoded; None if that is not known."""
+        """Precision of the stored vectors of other documents; None if unknown."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
-        """Write token vectors in drafts, which are then renamed one by one."""
+        """Write token vectors to the drafts and commit these one by one."""
         leaves = self._index.leaves
         for draft in drafts.values():
-            for left in draft.iterdir():  # by a process that was killed
-                left.unlink()
-        there = [TokenVectors(folder) for number, folder in enumerate(self._folders) if number not in drafts]
-        for part in there:
+            for leftover in draft.iterdir():  # of a killed process
+                leftover.unlink()
+        existing = [TokenVectors(folder) for number, folder in enumerate(self._folders) if number not in drafts]
+        for part in existing:
             part.check_dim(self._colbert.width)
         twin = None
-        if there:
-            codec, recall = there[0].codec, there[0].meta["recall"]
+        if existing:
+            codec, recall = existing[0].codec, existing[0].meta["recall"]
         else:
             everything = JoinedEmbeddings([SegmentEmbeddings(leaf, whole[number]) for number, leaf in enumerate(leaves)])
             count = self._centroids or centroids_for(len(everything))
@@ -204,7 +203,7 @@ class _Work:
             recall = {}
         for number, draft in drafts.items():
             self._write(draft, codec, whole[number], None if twin is None else twin.parts[number], recall)
-        if not there:
+        if not existing:
             parts = [TokenVectors(drafts[number]) for number in range(len(leaves))]
             recall = _recall(self._index, self._colbert, JoinedTokens(leaves, parts), everything, self._topics)
             for part in parts:
@@ -231,7 +230,7 @@ class _Work:
         seal(draft, KIND, {**facts, "recall": recall})
 
     def _twin(self, count: int) -> JoinedTokens | None:
-        """Those of the same model in other bits with as many centroids, which need not be found again."""
+        """Vectors of the same model in other bits with as many centroids, whose assignment can be reused."""
         for bits in reversed(_widths(self._index, self._colbert.fingerprint)):
             with contextlib.suppress(IndexFormatError, ParameterError):
                 if len((vectors := stored(self._index, self._colbert, bits)).codec.centroids) == count:
@@ -240,7 +239,7 @@ class _Work:
 
 
 def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in their order; a unit vector if there are none."""
+    """Vectors drawn with a fixed seed, in order; a unit vector if there are none."""
     if not len(whole):
         return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
@@ -264,7 +263,7 @@ def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin:
 
 
 def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
-    """The share of the exhaustive search's best k that the search finds, for each k below the size of the collection."""
+    """Recall against the exhaustive search at each depth below the size of the collection."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]
     if not texts or not depths:
@@ -285,7 +284,7 @@ def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: Joined
 
 
 def _first_sentences(index: State) -> list[str]:
-    """The first sentences of documents drawn with a fixed seed, without their titles."""
+    """First sentences of documents drawn with a fixed seed."""
     ids, order = index.ids, np.random.default_rng(SEED).permutation(len(index))
     texts: list[str] = []
     for doc in index.docs(ids.take(order[: 4 * QUERIES])):

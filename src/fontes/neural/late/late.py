@@ -1,4 +1,4 @@
-"""Late interaction end to end: MaxSim over the token vectors that are stored with an index."""
+"""Late interaction: MaxSim over the token vectors stored with an index."""
 
 from __future__ import annotations
 
@@ -35,29 +35,27 @@ ALGORITHMS = ("centroids", "exhaustive")
 class Late(Stage[Topics, Run], name="late"):
     """Late interaction over the token vectors that `encode_late` stored with the index.
 
-    The score of a document is the sum, over the tokens of the query, of the greatest similarity that one of the document's
-    tokens has to it (Khattab and Zaharia, SIGIR 2020), computed on the vectors as they are stored. A topic without text has no
-    results.
+    The score of a document is the sum, over the query's tokens, of the greatest similarity of one of the document's tokens
+    (Khattab and Zaharia, SIGIR 2020), computed on the stored vectors. A topic without text has no results.
 
     Args:
-        index: The index that holds the token vectors.
+        index: The index with the token vectors.
         colbert: The model; a string is a checkpoint of `ColBERT`.
-        algorithm: "centroids": documents are found by their tokens' centroids, and those that look best get the exact score
-            (PLAID; Santhanam et al., CIKM 2022); it is approximate, and `encode_late` has measured what it finds. "exhaustive":
-            every document gets its score.
-        k: How many documents a topic gets at most.
-        nprobe: How many centroids each token of a query looks into. None for this and the two that follow: 2, 0.45 and
+        algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) selects documents by their tokens' centroids and rescores
+            the best; it is approximate, and `encode_late` has measured its recall. "exhaustive" scores every document.
+        k: Maximum number of documents per topic.
+        nprobe: Number of centroids probed for each token of a query. None for this and the two that follow: 2, 0.45 and
             1,024 for k up to 10; else 4, 0.4 and 4 k, at least 4,096.
         threshold: In the first round centroids less similar than this to all tokens of the query do not count.
-        candidates: How many documents are left after the first round; a quarter of them gets the exact score. A collection of
-            no more than a quarter of that is searched exhaustively.
-        nbits: Which of several stored vectors. None: those with most bits.
-        threads: How many threads search; they do not change the run. None: as many as the machine has.
-        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
-            before the search. None: nothing.
+        candidates: Number of documents left after the first round; a quarter of them is rescored. A collection of no more than
+            this quarter is searched exhaustively.
+        nbits: Bits per dimension of the stored vectors to use. None: the most.
+        threads: Number of threads that search, without effect on the run. None: all processors.
+        where: Condition on the documents' metadata, such as "year >= 2020 and lang in ('cs', 'en')"; other documents are left
+            out before the search. None: no condition.
 
     Raises:
-        ParameterError: When it is called: the index holds no token vectors of this model, or a parameter is outside its range.
+        ParameterError: When called: the index has no token vectors of this model, or a parameter is outside its range.
     """
 
     depth_field = "k"
@@ -85,12 +83,12 @@ class Late(Stage[Topics, Run], name="late"):
         store = self._stored()
         queries = self._colbert.encode_queries([topic.text for topic in topics.values() if topic.text.strip()])
         if actors is None:
-            return self.found(topics, queries, progress)
-        run = actors.run(self, "found", (topics, queries), progress)
+            return self.ranked(topics, queries, progress)
+        run = actors.run(self, "ranked", (topics, queries), progress)
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 
-    def found(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: ProgressCallback = silent) -> Run:
-        """The best documents for each topic, whose `queries` are the token vectors of the topics that have a text."""
+    def ranked(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: ProgressCallback = silent) -> Run:
+        """Return the best documents of each topic; `queries` has the token vectors of each topic with text."""
         store = self._stored()
         numbers = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings, start = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics), time.perf_counter()
@@ -111,15 +109,15 @@ class Late(Stage[Topics, Run], name="late"):
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
     def prepare(self, progress: ProgressCallback) -> None:
-        """Encode the documents' tokens if the index has no token vectors of this model: in 4 bits by default."""
+        """Encode the documents' tokens, in 4 bits by default, if the index has no token vectors of this model."""
         self.check()
         try:
             self._stored()
-        except ParameterError:  # there are none
+        except ParameterError:  # no vectors yet
             encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
-        """Only the exhaustive search is sure to find the same with a smaller k."""
+        """Cut to `k`; an approximate search can only be cut where its effort stays the same."""
         same = self.algorithm == "exhaustive" or k >= self.k or self._effort(k) == self._effort(self.k)
         return super().cut(k) if same else None
 
@@ -128,15 +126,15 @@ class Late(Stage[Topics, Run], name="late"):
         return super()._is_cut and self.with_(k=DEPTH).cut(self.k) == self
 
     def key(self) -> str | None:
-        """The stage and its model with all parameters, since some change queries alone."""
+        """Identity of the stage and its model with all parameters, since some change queries only."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
     def recall(self) -> dict[str, Any]:
-        """The share of the exhaustive search's best 10, 100 and 1,000 documents that is found, as `encode_late` measured it."""
+        """Recall against the exhaustive search at depths 10, 100 and 1,000, as `encode_late` measured it."""
         return dict(self._stored().meta["recall"])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """The score of the document, token by token of the query. It adds up to the score in the run."""
+        """Explain a document's score token by token of the query; the parts add up to the score."""
         self.check()
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
@@ -174,19 +172,15 @@ class Late(Stage[Topics, Run], name="late"):
 
     def check(self) -> None:
         check_fields(self)
-        filter_of(self.index, self.where)  # which says what is wrong with it
-        self._colbert  # noqa: B018  # which says where it is none
+        filter_of(self.index, self.where)  # raises for a wrong condition
+        self._colbert  # noqa: B018  # raises for anything but a ColBERT
         super().check()
 
 
 def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32]) -> Explanation:
-    """The best token of the document for each token of the query, and their similarity; they add up to the score.
+    """Explain MaxSim: the document's best token for each token of the query, and their similarity.
 
-    Args:
-        colbert: The model.
-        text: The query.
-        doc: The document.
-        vectors: The token vectors of the document, (tokens, dim), float32.
+    `vectors` are the document's token vectors, float32 (tokens, dim).
     """
     (query,) = colbert.encode_queries([text])
     best_of_query, similarities = best_tokens(query, vectors)

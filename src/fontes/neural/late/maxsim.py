@@ -1,9 +1,8 @@
-"""MaxSim: for each token of a query the best similarity among a document's tokens, summed; compiled.
+"""MaxSim: the sum, over a query's tokens, of the best similarity of a document's tokens; compiled.
 
-Each similarity is a float32 sum over the dimensions in their order, each product added with one rounding (a fused operation,
-which processors have had since 2013), and the sum over the query's tokens is a float64 one in their order, rounded to float32
-once. So a score depends on the query and the document alone: not on what else is scored beside it, nor on threads, nor on the
-processor.
+A similarity is a float32 sum over the dimensions in order, each product added with one rounding (fused multiply-add). The sum
+over the query's tokens is a float64 one in order, rounded to float32 once. A score therefore depends on the query and the
+document only, not on the batch, threads or processor.
 """
 
 from __future__ import annotations
@@ -17,25 +16,20 @@ from ...core.errors import ParameterError
 from ...storage.compiled import compiled
 from ..llvm import cgutils, intrinsic, ir, types
 
-LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
-ROWS = 6  # of a document that are multiplied at a time: the sums of 6 times 16 fit into any processor's registers
+LANES = 16  # queries are padded to a multiple of it: 16 float32 fill a vector register
+ROWS = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into any processor's registers
 
 
 def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-    """The score of each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3).
-
-    Other threads run meanwhile.
+    """Score of each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3). Releases the GIL.
 
     Args:
-        query: One row a token, float32, (tokens, dim).
-        vectors: The token vectors of the documents end to end, float32, (all tokens, dim).
-        bounds: Document i has the rows bounds[i]:bounds[i+1]; one without a row gets -inf.
+        query: float32 (tokens, dim).
+        vectors: Concatenated token vectors of the documents, float32 (all tokens, dim).
+        bounds: Document i has the rows bounds[i]:bounds[i+1]; a document without rows gets -inf.
 
     Returns:
-        One score a document, float32.
-
-    Raises:
-        ParameterError: Query and documents have vectors of different dimensions.
+        float32 (documents,).
     """
     scores = np.empty(len(bounds) - 1, dtype=np.float32)
     vectors = _checked(query, vectors)
@@ -44,7 +38,7 @@ def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDA
 
 
 def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The place of the document's best token for each token of the query, and their similarity; the first of equals."""
+    """Place of the document's best token for each token of the query (the first of equals), and their similarity."""
     columns, vectors = padded(query), _checked(query, vectors)
     tokens_of_best, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
     _best_tokens(columns, vectors, tokens_of_best, best)
@@ -63,14 +57,11 @@ def interaction(
 
     Args:
         similarities: Of all centroids with the query's tokens, (centroids, padded tokens), as `padded` pads.
-        tokens: The number of tokens of the query.
-        codes: The centroid of each token of all documents.
+        tokens: Number of tokens of the query.
+        codes: Centroid of each token of all documents.
         bounds: Document d has codes[bounds[d]:bounds[d+1]].
-        docs: The documents to score.
+        docs: Documents to score.
         least: Tokens whose centroid is less similar than this to every token of the query are skipped.
-
-    Returns:
-        One score for each of `docs`, float32.
     """
     near = similarities[:, :tokens].max(axis=1) >= least
     scores = np.empty(len(docs), dtype=np.float32)
@@ -79,7 +70,7 @@ def interaction(
 
 
 def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vectors of a query as columns, (dim, tokens), with columns of zeros up to a multiple of 16."""
+    """Vectors of a query as columns, (dim, tokens), padded with columns of zeros to a multiple of 16."""
     columns = np.zeros((query.shape[1], -(-len(query) // LANES) * LANES), dtype=np.float32)
     columns[:, : len(query)] = query.T
     return columns
@@ -126,7 +117,7 @@ def _best_tokens(query: Any, vectors: Any, tokens_of_best: Any, best: Any) -> No
 
 
 def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
-    """The similarities of 16 tokens of the query, from `column` on, with ROWS rows from `first`; beyond `last` the last again.
+    """Similarities of 16 tokens of the query from `column` on with ROWS rows from `first` on (past `last`, row `last`).
 
     Numba's own loops would load and store the sums at each dimension; here they stay in registers.
     """

@@ -1,4 +1,4 @@
-"""Token vectors in few bits: the nearest of a set of centroids, and the residual to it in 1, 2 or 4 bits a dimension."""
+"""Compression of token vectors: the nearest centroid, and the residual in 1, 2 or 4 bits per dimension."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from ...storage.arrays import Arrays, write_array
 from ...storage.compiled import compiled
 
 NBITS = (1, 2, 4)
-FITTING = 4  # where nobody says how many: of the best 10 by whole vectors one in fifty is lost
-WHOLE = (16, 32)  # bits of vectors that are kept whole
-ITERATIONS = 4  # of k-means, as ColBERTv2
-ROUNDS = 200  # of fitting buckets, at most
-SAMPLE = 64  # vectors a centroid that k-means looks at
-HELD_OUT = 0.05  # of the sample, for the buckets of the residuals, as ColBERTv2
-ROWS = 1 << 13  # vectors that are looked at together
-SIMILARITIES = 1 << 25  # with centroids that are in memory at a time
+FITTING = 4  # default bits: of the best 10 by whole vectors one in fifty is lost
+WHOLE = (16, 32)  # bits of uncompressed vectors
+ITERATIONS = 4  # of k-means, as in ColBERTv2
+ROUNDS = 200  # maximum rounds of fitting buckets
+SAMPLE = 64  # vectors per centroid in k-means
+HELD_OUT = 0.05  # share of the sample for fitting buckets, as in ColBERTv2
+ROWS = 1 << 13  # vectors processed at a time
+SIMILARITIES = 1 << 25  # similarities with centroids in memory at a time
 SEED = 20220710
 
 
 @dataclass(frozen=True)
 class Codec:
-    """Turns unit vectors into codes and packed residuals, and back (Santhanam et al., NAACL 2022, section 3.3).
+    """Codec of unit vectors: centroid numbers and packed residuals (Santhanam et al., NAACL 2022, section 3.3).
 
-    One vector takes 4 bytes for its centroid and dim · nbits / 8 for its residual.
+    A vector takes 4 bytes for its centroid and dim · nbits / 8 for its residual.
 
     Args:
-        centroids: float32, (centroids, dim), of unit length.
-        cutoffs: The 2^nbits - 1 bounds between the buckets of a residual, float32.
-        weights: The value that stands for each bucket, float32.
+        centroids: Of unit length, float32 (centroids, dim).
+        cutoffs: Boundaries between the buckets of a residual, float32 (2^nbits - 1,).
+        weights: Value of each bucket, float32 (2^nbits,).
     """
 
     centroids: NDArray[np.float32]
@@ -44,7 +44,7 @@ class Codec:
 
     @property
     def nbits(self) -> int:
-        """Bits a dimension; 0 for one that only finds centroids."""
+        """Bits per dimension; 0 without residuals."""
         return len(self.weights).bit_length() - 1
 
     @property
@@ -54,10 +54,7 @@ class Codec:
 
     @classmethod
     def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
-        """The codec of these centroids, with the buckets of least squared error for a part of a sample's residuals.
-
-        nbits 0 makes one without buckets, for vectors that are kept whole.
-        """
+        """Fit buckets of least squared error to the residuals of a held-out part of the sample; none for nbits 0."""
         order = np.random.default_rng(SEED).permutation(len(sample))
         held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
         residuals = held_out - centroids[nearest(centroids, held_out)]
@@ -65,12 +62,12 @@ class Codec:
         return cls(centroids, cutoffs, weights)
 
     def compress(self, vectors: NDArray[np.float32], codes: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """The residuals of vectors to their centroids: (vectors, dim · nbits / 8) bytes, the first dimension lowest."""
+        """Pack the residuals of vectors: uint8 (vectors, dim · nbits / 8), the first dimension in the lowest bits."""
         per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
         for first in range(0, len(vectors), ROWS):
             rows = slice(first, first + ROWS)
-            # As torch.bucketize: a value on a bound belongs to the bucket below it.
+            # As torch.bucketize: a value on a boundary belongs to the bucket below it.
             residuals = vectors[rows] - self.centroids[codes[rows]]
             buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
         shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
@@ -78,7 +75,7 @@ class Codec:
         return packed
 
     def decompress(self, codes: NDArray[np.integer[Any]], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """The vectors, about: centroid plus residual, of unit length. (vectors, dim), float32."""
+        """Approximate vectors of unit length, float32 (vectors, dim): centroid plus residual."""
         vectors = np.empty((len(codes), self.centroids.shape[1]), dtype=np.float32)
         _decompress(self.centroids, self.weights, self.nbits, codes, packed, vectors)
         return vectors
@@ -89,11 +86,7 @@ class Codec:
 
     @classmethod
     def load(cls, arrays: Arrays, count: int, dim: int, nbits: int) -> Codec:
-        """The codec that `save` wrote: `count` centroids of `dim` dimensions.
-
-        Raises:
-            IndexFormatError: A file is missing or damaged.
-        """
+        """Load `count` centroids of `dim` dimensions, and their buckets; raise IndexFormatError for damaged files."""
         options = 1 << nbits
         return cls(
             arrays.array("centroids", "<f4", count, dim),
@@ -103,10 +96,10 @@ class Codec:
 
 
 def fit_buckets(values: NDArray[np.floating[Any]], count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The bounds between `count` buckets, and the value of each, by which the squared error of `values` is least.
+    """Boundaries between `count` buckets, and the value of each, with the least squared error of `values`.
 
-    Lloyd's algorithm (IEEE Transactions on Information Theory, 1982) from buckets of equally many values, which ColBERTv2 has:
-    its four bits lose three times as much.
+    Lloyd's algorithm (IEEE Transactions on Information Theory, 1982), starting from buckets of equal size, which ColBERTv2
+    uses: their four bits lose three times as much.
     """
     values = np.sort(values, axis=None).astype(np.float64)
     sums = np.concatenate([[0], np.cumsum(values)])
@@ -128,14 +121,14 @@ def check_nbits(nbits: int) -> None:
 
 
 def centroids_for(tokens: float) -> int:
-    """The number of centroids for so many tokens: four times their square root, as a power of two."""
+    """Number of centroids for a number of tokens: four times its square root, as a power of two."""
     return int(2 ** max(0, round(math.log2(4 * math.sqrt(max(1.0, tokens))))))
 
 
 def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """`count` centroids of unit length, or as many as there are vectors, by spherical k-means: four rounds, a fixed seed.
+    """Centroids of unit length by spherical k-means with a fixed seed; at most as many as vectors.
 
-    A centroid that loses all its vectors stays where it is.
+    A centroid that loses all its vectors stays in place.
     """
     drawn = np.random.default_rng(SEED).choice(len(vectors), min(count, len(vectors)), replace=False)
     centroids = vectors[np.sort(drawn)].copy()
@@ -149,7 +142,7 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
 
 
 def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int32]:
-    """The centroid with the greatest dot product for each vector."""
+    """Number of the centroid with the greatest dot product for each vector."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
     step = max(1, min(ROWS, SIMILARITIES // len(centroids)))
@@ -168,7 +161,7 @@ def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
 @compiled()
 def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
     per_byte, mask = 8 // nbits, (1 << nbits) - 1
-    values = np.empty((per_byte, 256), dtype=np.float32)  # of each dimension in a byte, by the byte
+    values = np.empty((per_byte, 256), dtype=np.float32)  # value of each dimension in a byte, by byte
     for byte in range(256):
         for r in range(per_byte):
             values[r, byte] = weights[(byte >> (r * nbits)) & mask]
@@ -186,7 +179,7 @@ def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: An
 
 @compiled()
 def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, vectors: Any) -> None:
-    """Centroid plus residual where a byte holds two dimensions: a third of the time of the loop for any number."""
+    """Centroid plus residual for two dimensions per byte: three times as fast as the general loop."""
     dim = vectors.shape[1]
     for i in range(len(codes)):
         centroid, bytes_of, vector = centroids[codes[i]], packed[i], vectors[i]
@@ -197,12 +190,12 @@ def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, ve
             vector[dim - 1] = centroid[dim - 1] + low[bytes_of[dim // 2]]
 
 
-@compiled(error_model="numpy")  # Python's looks at each division
+@compiled(error_model="numpy")  # without a check at each division
 def _to_unit(vectors: Any) -> None:
     dim = vectors.shape[1]
     for i in range(len(vectors)):
         vector = vectors[i]
-        a = b = c = d = np.float32(0)  # four sums, as a single one would wait for each addition
+        a = b = c = d = np.float32(0)  # four independent sums, since each addition waits for the one before
         for j in range(0, dim - dim % 4, 4):
             a += vector[j] * vector[j]
             b += vector[j + 1] * vector[j + 1]

@@ -1,4 +1,4 @@
-"""Token vectors in an index: opened, joined over its segments, their candidates, their scores."""
+"""Token vectors in an index: files of a segment, joined segments, candidates and scores."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ...index.segment import Segment
     from ...index.state import State
 
-SCORED = 1 << 12  # tokens of documents scored at a time by a thread
+SCORED = 1 << 12  # document tokens scored at a time by a thread
 ROWS = 1 << 16  # vectors compressed or copied at a time
-LOOKED_UP = 1 << 16  # documents whose centroids are worth a thread
+LOOKED_UP = 1 << 16  # document tokens that are worth a thread in centroid interaction
 TOGETHER = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits per dimension, the most exact first
@@ -41,20 +41,19 @@ KIND = ArtifactKind("fontes-late", 1, "token vectors", REMEDY)
 
 
 class TokenVectors:
-    """The token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
+    """Token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
+
+    Raises IndexFormatError if a file is missing or damaged.
 
     Attributes:
         folder: Their folder.
-        meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
+        meta: Their metadata: model, fingerprint, nbits, counts, and the measured recall.
         nbits: Bits per dimension.
         documents: Number of documents.
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
-        residuals: uint8, a row for each token; None if the vectors are kept whole.
-
-    Raises:
-        IndexFormatError: A file is missing or damaged.
+        residuals: uint8, a row for each token; None for whole vectors.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +87,7 @@ class TokenVectors:
         return len(self.codes)
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The stored token vectors of these documents, concatenated, and the start of each document's."""
+        """Stored token vectors of these documents, concatenated, and the start of each document's."""
         rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
@@ -103,16 +102,12 @@ class TokenVectors:
         return there
 
     def check(self, deep: bool = False) -> None:
-        """Read every file.
-
-        Raises:
-            IndexFormatError: A file is damaged.
-        """
+        """Read every file; raise IndexFormatError for a damaged one."""
         self._artifact.check()
 
     @property
     def bytes(self) -> int:
-        """The bytes of all files, those of the whole vectors too."""
+        """Bytes of all files, those of whole vectors included."""
         return self._artifact.bytes + (0 if self._whole is None else int(self._whole.info()["bytes"]))
 
     def check_fits(self, documents: int, other: TokenVectors) -> None:
@@ -129,26 +124,25 @@ class TokenVectors:
 
     @property
     def fit(self) -> list[str]:
-        """Key of the centroids and buckets, which differs between fits."""
+        """Digests of centroids and buckets, which differ between fits."""
         return fit_of(self._artifact.files)
 
 
 class JoinedTokens:
-    """The token vectors of the living documents of a reader by one ColBERT, in as many bits.
+    """Token vectors of the live documents of several segments by one ColBERT, in the same number of bits.
+
+    Raises IndexFormatError if the parts belong to other documents or differ in kind.
 
     Args:
         leaves: The segments.
-        parts: The token vectors of each segment's documents, deleted ones too; they have the same centroids and buckets.
-        facts: What is known of them where there are no segments: colbert, fingerprint, nbits.
+        parts: Token vectors of each segment's documents, deleted ones included, with the same centroids and buckets.
+        facts: colbert, fingerprint and nbits for an index without segments.
 
     Attributes:
-        parts: The same.
+        parts: As above.
         nbits: Bits per dimension.
         bounds: int64: document i has bounds[i + 1] - bounds[i] tokens.
-        meta: Model, fingerprint, nbits, counts, the recall that was measured, and a digest of the vectors and of what lives.
-
-    Raises:
-        IndexFormatError: They are of other documents, or of different kinds.
+        meta: Model, fingerprint, nbits, counts, the measured recall, and a digest of the vectors and live documents.
     """
 
     def __init__(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any] | None = None) -> None:
@@ -177,7 +171,7 @@ class JoinedTokens:
         return self.parts[0].codec
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The stored token vectors of these documents, concatenated, and the start of each document's."""
+        """Stored token vectors of these documents, concatenated, and the start of each document's."""
         bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
         for number, here, leaf_docs in located(self._leaves, docs):
@@ -197,12 +191,12 @@ class JoinedTokens:
         count: int,
         allowed: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.int64]:
-        """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
+        """Documents that are worth an exact score (PLAID; Santhanam et al., CIKM 2022).
 
         Those with a token in one of the `nprobe` centroids nearest to a token of the query; of these the best `count` by
-        centroid interaction over the centroids that come as near as `threshold` to the query; of these the best quarter by
-        centroid interaction over all. All documents, where they are no more than would be left. Where only some are `allowed`,
-        more centroids are looked into until there are enough of them.
+        centroid interaction over the centroids at least as similar as `threshold` to the query; of these the best quarter by
+        centroid interaction over all. A collection no larger than this quarter is returned whole. With `allowed`, more
+        centroids are probed until there are enough allowed documents.
         """
         self.check_queries([query])
         total = self.documents if allowed is None else int(np.count_nonzero(allowed))
@@ -229,7 +223,7 @@ class JoinedTokens:
                 part.check_dim(query.shape[1])
 
     def _with_centroids(self, centroids: NDArray[np.intp], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """The documents with a token in one of these centroids, ascending."""
+        """Documents with a token in one of these centroids, ascending."""
         there = np.zeros(self.documents, dtype=bool)
         for leaf, part in zip(self._leaves, self.parts, strict=True):
             own = part.documents_with(centroids)
@@ -270,14 +264,14 @@ class JoinedTokens:
 
 
 def fit_of(files: FileTable) -> list[str]:
-    """The digests of centroids and buckets in a table of files."""
+    """Digests of centroids and buckets in a table of files."""
     return [str(files[f"{name}.npy"]["sha256"]) for name in ("centroids", "cutoffs", "weights") if f"{name}.npy" in files]
 
 
 def effort(k: int) -> tuple[int, float, int]:
-    """(nprobe, threshold, candidates) for the best k documents: as PLAID chooses them for the next larger k.
+    """(nprobe, threshold, candidates) for the best k documents: PLAID's choice for the next larger k.
 
-    With PLAID's own a twentieth of the best 10, and a tenth of the best 100, would be passed over.
+    With PLAID's own choice a twentieth of the best 10 and a tenth of the best 100 would be missed.
     """
     if k <= 10:
         return 2, 0.45, 1024
@@ -285,7 +279,7 @@ def effort(k: int) -> tuple[int, float, int]:
 
 
 def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """MaxSim of each query with each of these documents, (queries, documents). `store` has `bounds` and `vectors(docs)`."""
+    """MaxSim of each query with each document, (queries, documents); `store` has `bounds` and `vectors(docs)`."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
     edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED)
 
@@ -299,41 +293,34 @@ def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[
 
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
-    """The indices in `docs` of the best k in the one order; documents without a token are none."""
+    """Indices in `docs` of the best k in the order of runs, without documents that have no token."""
     there = np.flatnonzero(scores > -np.inf)
     return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
 
 
 def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
-    """The token vectors that `encode_late` stored; of several the ones with most bits.
+    """Token vectors that `encode_late` stored, of several the ones with most bits.
 
-    Raises:
-        ParameterError: There are none of this model, or some documents have none.
-        IndexFormatError: They are damaged.
-        FontesError: Another process has removed a segment meanwhile.
+    Raises ParameterError if there are none of this model or some documents have none, IndexFormatError if they are damaged,
+    and FontesError if another process has removed a segment meanwhile.
     """
     return index.state.vectors.of(TOKENS, colbert, nbits)
 
 
 class WholeVectors:
-    """Token vectors that are kept whole, as `scores_of` reads them."""
+    """Whole token vectors in the form that `scores_of` reads."""
 
     def __init__(self, whole: JoinedEmbeddings) -> None:
         self._whole = whole
         self.bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """As `TokenVectors.vectors`."""
         rows, bounds = rows_of(self.bounds, docs)
         return self._whole.decoded(rows), bounds
 
 
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
-    """The uncompressed token vectors of a model in 16 or 32 bits; None if missing.
-
-    Raises:
-        IndexFormatError: They are damaged.
-    """
+    """Uncompressed token vectors of a model in 16 or 32 bits, None if missing; IndexFormatError if damaged."""
     folder = VECTORS.folders(segment).get(VECTORS.name_of(fingerprint, "float32" if nbits == 32 else "float16"))
     return None if folder is None else Embeddings(folder)
 
@@ -370,7 +357,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
         return JoinedTokens(leaves, parts, facts)
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path) -> None:
-        """Write what compressing the living documents with the same codec would."""
+        """Write the result of compressing the live documents with the same codec."""
         joined, first = self.join(leaves, parts, {}), parts[0]
         rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]
         folder = segment / first.folder.name
@@ -397,7 +384,7 @@ TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
 
 
 def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
-    """Write for each centroid the documents with a token there, in ascending order."""
+    """Write the documents with a token in each centroid, ascending."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
     pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
@@ -407,7 +394,7 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
 
 
 def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
-    """Edges that divide documents, given their numbers of tokens, into parts of about `most` tokens."""
+    """Edges that divide documents, by their numbers of tokens, into parts of about `most` tokens."""
     ends = np.cumsum(tokens)
     inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
     edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()

@@ -1,1 +1,1 @@
-"""Models: found, loaded, made ready in a precision and a device, and run in batches."""
+"""Pretrained models: files, precision, device and batches."""

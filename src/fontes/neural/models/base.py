@@ -23,14 +23,14 @@ from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, fingerprint, loaded, located
 
 NAMELESS = {"leading": True}
-"""The metadata of a `name_or_path` that has a default, so that texts write it without its name: `mono_t5("owner/model")`."""
+"""Metadata of a `name_or_path` with a default, so that texts omit its name: `mono_t5("owner/model")`."""
 
 
 class Loaded(Protocol):
     """A loaded model with its tokenizer and whatever else it needs to run."""
 
     prepared: Prepared
-    """Its network on its device in its precision: what `compute.prepared` gave."""
+    """Its network on its device in its precision: the result of `compute.prepared`."""
 
 
 M = TypeVar("M", bound=Loaded)
@@ -40,10 +40,10 @@ M = TypeVar("M", bound=Loaded)
 class Pretrained(Part, Generic[M]):
     """A part with a pretrained model, which is loaded on first use and kept as long as the part.
 
-    Parts of the same settings share one model. Without any, the last models are kept up to `hub.KEPT` bytes.
+    Parts with the same settings share one model. Unused models are kept up to `hub.KEPT` bytes.
 
-    A subclass is a frozen dataclass with fields for its own parameters. It sets `kind`, says in `_load` what is made of the
-    model's folder, and runs `_model` over its texts with `_in_batches`:
+    A subclass is a frozen dataclass with fields for its own parameters. It sets `kind`, loads the model of a folder in `_load`,
+    and runs `_model` over its texts with `_in_batches`:
 
         class T5:
             def __init__(self, folder: Path, precision: str, device: str) -> None:
@@ -58,31 +58,31 @@ class Pretrained(Part, Generic[M]):
             def _load(self, folder: Path, device: str) -> T5:
                 return T5(folder, self.precision, device)
 
-    What every such part has is said here: the model's place, `fingerprint`, `key`, `chosen_precision`, batches, and `check`,
-    which reads what a field's metadata says of it: `{"least": 1}` for a whole number from 1 up, `{"choices": ("a", "b")}` for
-    one of some words; None is allowed where it is the default. A subclass that checks more calls `super().check()`. The
-    fields below, save the first, are given by keyword.
+    The base has the model's folder, `fingerprint`, `key`, `chosen_precision`, batches, and `check`, which reads a field's
+    metadata: `{"least": 1}` for a whole number from 1 up, `{"choices": ("a", "b")}` for one of some words; None is allowed
+    where it is the default. A subclass with more checks calls `super().check()`. The fields below, except the first, are
+    passed by keyword.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
-        batch_size: How many texts of the greatest length are computed at once; of shorter ones more, with the same number of
-            tokens. None: what is quick on the device.
-        precision: "float32", "bfloat16", "float16", or "auto": the quickest here that agrees with float32.
-        device: "cpu", "cuda", …; None takes a GPU if there is one.
+        batch_size: Number of texts of the greatest length per batch; shorter texts fill batches up to the same number of
+            tokens. None: a fast size for the device.
+        precision: "float32", "bfloat16", "float16", or "auto": the fastest here that agrees with float32.
+        device: "cpu", "cuda", …; None uses a GPU if there is one.
     """
 
     kind: ClassVar[str] = "model"
     """Name of the model in errors: "sentence encoder", "cross-encoder", …"""
     owner: ClassVar[str] = ""
-    """Whose a name on the hub without an owner may be: "sentence-transformers" for `all-MiniLM-L6-v2`."""
+    """Default owner of a name on the hub: "sentence-transformers" for `all-MiniLM-L6-v2`."""
     task: ClassVar[str] = "encoding"
     """Task of a `Progress` of its batches."""
     unit: ClassVar[str] = "documents"
     """Unit of a `Progress` of its batches."""
     cpu_tokens: ClassVar[int | None] = None
-    """The tokens of a batch on a CPU where no `batch_size` says it; None: as many for each of its threads as encoders get."""
+    """Tokens of a batch on a CPU without `batch_size`; None: the default of encoders."""
     cuda_tokens: ClassVar[int | None] = None
-    """The tokens of a batch on a GPU; None: as many as encoders get."""
+    """Tokens of a batch on a GPU without `batch_size`; None: the default of encoders."""
 
     name_or_path: str | Path
     batch_size: int | None = field(default=None, repr=False, kw_only=True, metadata={"least": 1})
@@ -91,24 +91,20 @@ class Pretrained(Part, Generic[M]):
 
     @abstractmethod
     def _load(self, folder: Path, device: str) -> M:
-        """The model of a folder, ready to run on a device in `self.precision`."""
+        """Load the model of a folder, ready to run on a device in `self.precision`."""
 
     def _loaded_with(self) -> tuple[Any, ...]:
-        """Further values, besides folder, precision and device, that the loaded model depends on."""
+        """Values, besides folder, precision and device, on which the loaded model depends."""
         return ()
 
     def _settings(self) -> dict[str, Any]:
-        """The parameters that belong to the fingerprint; by default all that change results."""
-        beside = ("name_or_path", "precision", "index")
-        return {one.name: getattr(self, one.name) for one in fields(type(self)) if one.repr and one.name not in beside}
+        """Parameters that are part of the fingerprint; by default all that change results."""
+        excluded = ("name_or_path", "precision", "index")
+        return {one.name: getattr(self, one.name) for one in fields(type(self)) if one.repr and one.name not in excluded}
 
     @property
     def folder(self) -> Path:
-        """The model's folder on this machine; downloads a missing model.
-
-        Raises:
-            InputError: There is no such model, or it is no such model.
-        """
+        """The model's folder on this machine; downloads a missing model. Raises InputError if there is no such model."""
         return located(self.name_or_path, self.kind, self.owner)
 
     @property
@@ -118,13 +114,13 @@ class Pretrained(Part, Generic[M]):
         return hexadecimal(type(self).__name__, fingerprint(self.folder), self._settings())
 
     def key(self) -> str | None:
-        """The class, the fingerprint, and all parameters that change results, except the model's path."""
+        """Class, fingerprint, and all parameters that change results, except the model's path."""
         shown = {name: value for name, value in self.shown().items() if name != "name_or_path"}
         return f"{type(self).__module__}.{type(self).__qualname__}({self.fingerprint}, {shown})"
 
     @property
     def chosen_precision(self) -> str:
-        """The model's precision and the result of the calibration. Loads the model."""
+        """The model's precision and the result of its calibration. Loads the model."""
         return str(self._model.prepared.precision)
 
     def check(self) -> None:
@@ -139,23 +135,17 @@ class Pretrained(Part, Generic[M]):
 
     @property
     def _model(self) -> M:
-        """The model, loaded once for all parts of the same settings, and kept as long as one of them."""
+        """The model, shared by all parts with the same settings."""
         self.check()
         folder, where = self.folder, device(self.device)
         key = (type(self), folder, fingerprint(folder), self._loaded_with(), self.precision, where)
-        model = vars(self)["_held"] = loaded(key, lambda: self._load(folder, where))
+        model = vars(self)["_loaded_model"] = loaded(key, lambda: self._load(folder, where))
         return model
 
     def _in_batches(
         self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: ProgressCallback = silent
     ) -> NDArray[Any]:
-        """The results of `work` on batches of items of like length, in the order of the items; see `compute.in_batches`.
-
-        Args:
-            lengths: Number of tokens of each item.
-            work: Function from the numbers of a batch's items to an array with a row or value for each.
-            progress: Called after each batch.
-        """
+        """Results of `work` on batches of items of similar length, in the order of the items; see `compute.in_batches`."""
         where = self._model.prepared.device
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)
         tokens = batch_tokens(tokens or (self.cpu_tokens if where == "cpu" else self.cuda_tokens), where)
@@ -163,7 +153,7 @@ class Pretrained(Part, Generic[M]):
 
 
 def check_fields(part: Part) -> None:
-    """Raise ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
+    """Raise ParameterError for a parameter that violates its field's metadata; see `Pretrained`."""
     for one in fields(type(part)):
         value = getattr(part, one.name)
         if value is None and one.default is None:
@@ -175,18 +165,14 @@ def check_fields(part: Part) -> None:
 
 
 def hexadecimal(*values: object) -> str:
-    """32 hexadecimal digits (BLAKE2b) of plain values, such as a fingerprint is made of."""
+    """32 hexadecimal digits (BLAKE2b) of plain values, for fingerprints."""
     return hashlib.blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str], length: int | None = None, *, special: bool = True) -> list[list[int]]:
-    """The token ids of each text.
+    """Token ids of each text by a tokenizer of transformers; characters without a UTF-8 form are replaced.
 
-    Args:
-        tokenizer: Of transformers.
-        texts: The texts; characters without a UTF-8 form are replaced.
-        length: Maximum number of tokens, including special tokens; None: no limit.
-        special: Whether to add special tokens.
+    `length` is the maximum number of tokens, special ones included (None: no limit); `special` adds special tokens.
     """
     if not texts:
         return []

@@ -1,4 +1,4 @@
-"""BERT, and RoBERTa, which is BERT with other positions: the networks as inference needs them, without transformers.
+"""BERT and RoBERTa (BERT with other positions) for inference, without transformers.
 
 Imports torch: import it inside functions only.
 """
@@ -20,9 +20,9 @@ from torch.nn import functional
 from .hub import library, read_json
 from .tokens import Tokens, tokens
 
-PREFIXES = ("bert.", "roberta.")  # prefix of weights saved with a head
-POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # models whose positions start after that of padding
-# Settings of configurations that this network implements; missing ones have these values.
+PREFIXES = ("bert.", "roberta.")  # of weights saved with a head
+POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # whether positions start after that of padding
+# Only these values of a configuration are implemented; a missing setting has its value.
 PLAIN = {
     "hidden_act": "gelu",
     "position_embedding_type": "absolute",
@@ -32,7 +32,7 @@ PLAIN = {
     "auto_map": None,
 }
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# The names of transformers' weights.
+# Names of our weights, and of transformers'.
 EMBEDDINGS = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
 LAYER = {
     "attended": "attention.output.dense",
@@ -45,7 +45,7 @@ LAYER = {
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a network, by the names of transformers' configurations."""
+    """Sizes of a network, by the names of transformers' configurations."""
 
     model_type: str
     vocab_size: int
@@ -60,7 +60,7 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape | None:
-        """The settings of a configuration; None if it asks for more than this network has."""
+        """Read the sizes from a configuration; None if it needs more than this network implements."""
         if config.get("model_type") not in POSITIONS or any(config.get(name, plain) != plain for name, plain in PLAIN.items()):
             return None
         try:
@@ -75,15 +75,15 @@ class Shape:
 
     @property
     def first_position(self) -> int:
-        """The number of a text's first position."""
+        """Number of a text's first position."""
         return self.pad_token_id + 1 if POSITIONS[self.model_type] else 0
 
 
 class Unset:
-    """A module whose weights are not initialized, since they are read; initializing loads torch's compiler."""
+    """A module without initialization of its weights, which are read from a file; initializing loads torch's compiler."""
 
     def reset_parameters(self) -> None:
-        """Leave the weights unchanged."""
+        pass
 
 
 class Embedding(Unset, nn.Embedding):
@@ -91,26 +91,20 @@ class Embedding(Unset, nn.Embedding):
 
 
 class Norm(Unset, nn.LayerNorm):
-    """Rows brought to mean 0 and variance 1, scaled and shifted."""
+    """Layer normalization."""
 
 
 class Linear(Unset, nn.Linear):
-    """A linear layer with what follows it: GELU, or the sum with a residual.
+    """A linear layer followed by GELU or the sum with a residual.
 
-    In bfloat16 on a CPU its weights are packed once into the processor's blocks (oneDNN), and what follows is computed in the
-    same pass; with torch's own layer they are packed anew each time.
+    In bfloat16 on a CPU its weights are packed once into the processor's blocks (oneDNN) and the following operation is fused;
+    torch's own layer packs them each time.
     """
 
     _packed: Tensor | None = None
 
     def forward(self, inputs: Tensor, gelu: bool = False, residual: Tensor | None = None) -> Tensor:
-        """The outputs, (rows, width).
-
-        Args:
-            inputs: Rows, (rows, width of the inputs).
-            gelu: Whether GELU is applied to them.
-            residual: Vectors to add; None: none.
-        """
+        """Outputs, (rows, width), of inputs (rows, input width), with GELU or a residual of the outputs' shape."""
         if inputs.dtype == torch.bfloat16 and not inputs.is_cuda and (packed := self._blocks()) is not None:
             linear: Any = torch.ops.mkldnn._linear_pointwise
             if residual is not None:
@@ -131,12 +125,12 @@ class Linear(Unset, nn.Linear):
         return self._packed
 
     def _apply(self, *arguments: Any, **settings: Any) -> Any:
-        self._packed = None  # the weights change their type or device
+        self._packed = None  # the weights change their dtype or device
         return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
 class Layer(nn.Module):
-    """One layer: self-attention and a feed-forward network, each with a residual and a normalization after it."""
+    """A layer: self-attention and a feed-forward network, each followed by a residual sum and a normalization."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -148,7 +142,7 @@ class Layer(nn.Module):
         self.second_norm = Norm(width, shape.layer_norm_eps)
 
     def forward(self, hidden: Tensor, texts: int, mask: Tensor | None) -> Tensor:
-        """The next hidden states, (texts × positions, width)."""
+        """Next hidden states, (texts × positions, width)."""
         rows, width = hidden.shape
         parts = self.qkv(hidden).view(texts, rows // texts, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -159,11 +153,7 @@ class Layer(nn.Module):
 
 
 class Bert(nn.Module):
-    """The network without a head.
-
-    Args:
-        shape: Its sizes.
-    """
+    """The network without a head."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -175,16 +165,16 @@ class Bert(nn.Module):
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
-        """The last hidden states, (texts, positions, width).
+        """Last hidden states, (texts, positions, width).
 
         Args:
-            ids: The token ids, int64, (texts, positions), padding on the right.
+            ids: Token ids, int64 (texts, positions), padded on the right.
             mask: 1 at tokens and 0 at padding.
-            types: To which of two texts a token belongs, 0 or 1; None: all to the first.
+            types: 0 or 1, the text to which a token belongs; None: all 0.
         """
         texts, length = ids.shape
         positions = torch.arange(length, device=ids.device).expand(texts, length)
-        if POSITIONS[self.shape.model_type]:  # a padding token within a text has no position, and takes none
+        if POSITIONS[self.shape.model_type]:  # a padding token within a text has no position
             counted = ids != self.shape.pad_token_id
             positions = counted.cumsum(1) * counted + self.shape.pad_token_id
         embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(positions)
@@ -196,12 +186,7 @@ class Bert(nn.Module):
 
 
 class ClassifierNetwork(nn.Module):
-    """The network with a head: one value per label for each text or pair of texts.
-
-    Args:
-        shape: The sizes of the network.
-        labels: The labels.
-    """
+    """The network with a head: one value per label for each text or pair of texts."""
 
     def __init__(self, shape: Shape, labels: int) -> None:
         super().__init__()
@@ -209,29 +194,20 @@ class ClassifierNetwork(nn.Module):
         self.dense, self.out = Linear(shape.hidden_size, shape.hidden_size), Linear(shape.hidden_size, labels)
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
-        """The values, (texts, labels); see `Bert.forward` for what it takes."""
+        """Values, (texts, labels); arguments as in `Bert.forward`."""
         first = self.bert(ids, mask, types)[:, 0].contiguous()
         values: Tensor = self.out(torch.tanh(self.dense(first)))
         return values
 
 
 def encoder(file: Path, shape: Shape) -> Bert:
-    """The network with the weights of a file, in float32.
-
-    Args:
-        file: Of safetensors, which is mapped into memory.
-        shape: The sizes of the network.
-
-    Raises:
-        KeyError: A weight is not there.
-        RuntimeError: One is of another shape.
-    """
+    """Load the network from a file of safetensors, in float32; KeyError or RuntimeError if its weights do not fit."""
     network: Bert = _loaded(lambda: Bert(shape), _body(_stored(file), shape))
     return network
 
 
 def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
-    """As `encoder`, with the head of a model for sequence classification, which has so many labels."""
+    """Load the network with the head of a model for sequence classification; see `encoder`."""
     stored = _stored(file)
     names = ("classifier.dense", "classifier.out_proj") if POSITIONS[shape.model_type] else ("pooler.dense", "classifier")
     body = {f"bert.{name}": tensor for name, tensor in _body(stored, shape).items()}
@@ -245,7 +221,7 @@ def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
 
 
 def _loaded(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
-    """A network whose weights are these, not copies of them."""
+    """Build a network around these weights, without copying them."""
     with torch.device("meta"):
         network = make()
     network.load_state_dict(weights, assign=True)
@@ -253,7 +229,7 @@ def _loaded(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
 
 
 def _stored(file: Path) -> dict[str, Tensor]:
-    """The tensors of a file in float32, by their names without those of the whole model and of older versions."""
+    """Tensors of a file in float32, their names without prefixes and in the current form."""
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(file).items():
         for prefix in PREFIXES:
@@ -265,7 +241,7 @@ def _stored(file: Path) -> dict[str, Tensor]:
 
 
 def _body(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
-    """The weights of `Bert`, by its names, from those of transformers'."""
+    """Rename transformers' weights to the names of `Bert`."""
     weights = {f"{own}.weight": stored[f"embeddings.{name}.weight"] for own, name in EMBEDDINGS.items()}
     weights |= {f"norm.{part}": stored[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")}
     for number in range(shape.num_hidden_layers):
@@ -281,22 +257,14 @@ T = TypeVar("T")
 logger = logging.getLogger("fontes.neural")
 
 WEIGHTS = "model.safetensors"
-BESIDE = ("fontes.json", "adapter_config.json")  # files that say that a model is to be run in another way
-# What `sentence_bert_config.json` may say besides length and case.
+BESIDE = ("fontes.json", "adapter_config.json")  # files of models that run differently
+# Output and its name in `sentence_bert_config.json` by task.
 SETTINGS = {"feature-extraction": ("last_hidden_state", "token_embeddings"), "sequence-classification": ("logits", "scores")}
 
 
 @dataclass(frozen=True)
 class Plain:
-    """The parts of a transformer over text.
-
-    Args:
-        shape: The sizes of its network.
-        weights: The file of its weights.
-        tokens: Its tokenizer.
-        length: Maximum number of tokens read of a text.
-        config: Its configuration.
-    """
+    """A supported transformer: sizes, file of weights, tokenizer, maximum number of tokens of a text, and configuration."""
 
     shape: Shape
     weights: Path
@@ -306,14 +274,13 @@ class Plain:
 
 
 def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
-    """The transformer of a folder, only its tokenizer loaded; None if its files need what is not implemented here.
+    """Read the transformer of a folder without its weights; None if its files need what is not implemented here.
 
     Args:
-        folder: Of the transformer, which may be that of a module.
-        task: Its task: one of SETTINGS.
-        length: Tokens to which texts are cut; None: as the model says.
+        folder: Folder of the transformer, which may be a module's.
+        task: A key of SETTINGS.
+        length: Maximum number of tokens of a text; None: the model's.
     """
-
     if not (folder / WEIGHTS).is_file() or any((folder / name).exists() for name in BESIDE):
         return None
     config = read_json(folder / "config.json")
@@ -330,7 +297,7 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
 
 def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """Result of `read` on a model's folder; None if it fails, since the library itself then names the problem."""
+    """Return `read()`; None if it fails, since sentence-transformers then reports the problem itself."""
     library("torch", "running a model")
     try:
         return read()
@@ -340,7 +307,7 @@ def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
 
 
 def _understood(settings: Mapping[str, Any], task: str) -> bool:
-    """Whether these settings of sentence-transformers' Transformer equal its defaults."""
+    """Whether settings of sentence-transformers' Transformer equal its defaults."""
     output, name = SETTINGS[task]
     usual = {
         **{name: settings.get(name) for name in ("max_seq_length", "do_lower_case")},

@@ -1,4 +1,4 @@
-"""Running a model fast: its precision, chosen by a short calibration, and batches by tokens of texts of similar length."""
+"""Running models: precision chosen by a short calibration, and batches of texts of similar length."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from .hub import library
 logger = logging.getLogger("fontes.neural")
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; of a CPU, for each thread
-AGREEMENT = 0.999  # the least cosine with float32 that a quicker precision must keep
-GAIN = 1.1  # how much quicker it must be
+TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; on a CPU per thread
+AGREEMENT = 0.999  # minimum cosine with float32 of a faster precision
+GAIN = 1.1  # minimum speedup of a faster precision
 ROUNDS = 3  # timings of each precision; the least counts
 ENOUGH = 3.0  # seconds of timing after which no further round begins
 
-_NOTES = Notes("precision.json")  # what was chosen on this machine
+_NOTES = Notes("precision.json")  # choices on this machine
 
 
 @dataclass(frozen=True)
 class ComputePrecision:
-    """A precision that was chosen, and why.
+    """A precision, and how it was chosen.
 
     Args:
         name: "float32", "bfloat16" or "float16".
-        seconds: Time of the sample with each precision that was tried; empty if the precision was named.
-        agreement: The least cosine between its outputs and those of float32.
+        seconds: Time of the sample in each precision; empty if the precision was set.
+        agreement: Least cosine between its outputs and those of float32.
     """
 
     name: str
@@ -56,13 +56,7 @@ class ComputePrecision:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A module on its device in its precision, and how that precision was chosen.
-
-    Args:
-        module: A torch.nn.Module in eval mode.
-        precision: The precision of its weights.
-        device: Its device.
-    """
+    """A torch.nn.Module in eval mode, the precision of its weights, and its device."""
 
     module: Any
     precision: ComputePrecision
@@ -72,20 +66,18 @@ class Prepared:
 def prepared(
     module: Any, outputs: Callable[[Any], Any], *, precision: str = "auto", device: str = "cpu", cache: bool = True
 ) -> Prepared:
-    """`module` ready to run: in eval mode, on `device`, in `precision`.
-
-    The choice is logged, and is in the result.
+    """Prepare a module to run: in eval mode, on `device`, in `precision`. Logs the choice.
 
     Args:
-        module: A torch.nn.Module, with float32 weights; it is changed in place.
-        outputs: Runs a small, typical sample through a module (its argument) and gives the result as a tensor: one row an item,
-            or one score an item; called within torch.inference_mode.
-        precision: "float32", "bfloat16", "float16", or "auto": the quickest on the sample that keeps a cosine of 0.999 with
-            float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that compute in it
-            (AVX512-BF16, AMX), both 16-bit ones on a GPU.
-        device: The device that it will run on.
-        cache: Whether the choice is kept for this machine, in `precision.json` of the user's caches, by processor, torch's
-            version, threads, device and the shape of the model.
+        module: A torch.nn.Module with float32 weights; changed in place.
+        outputs: Function that runs a small, typical sample through a module and returns a tensor with one row or score per
+            item; called within torch.inference_mode.
+        precision: "float32", "bfloat16", "float16", or "auto": the fastest on the sample that keeps a cosine of 0.999 with
+            float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that support it
+            (AVX512-BF16, AMX), both 16-bit precisions on a GPU.
+        device: Device to run on.
+        cache: Whether the choice is kept in `precision.json` of the user's caches, by processor, torch's version, threads,
+            device and shape of the model.
 
     Raises:
         ParameterError: The precision is unknown.
@@ -111,25 +103,25 @@ def in_batches(
     task: str = "encoding",
     unit: str = "documents",
 ) -> NDArray[Any]:
-    """The results of `work` on batches of items of like length, in the order of the items.
+    """Run `work` on batches of items of similar length; return the results in the order of the items.
 
-    Where memory runs out, the batch is halved, as are the ones that follow, and the log says so.
+    When memory runs out, this and the following batches are halved, and a warning is logged.
 
     Args:
         lengths: Number of tokens of each item.
-        tokens: Of a batch, padding included: items times the longest of them; an item above it is a batch by itself.
-        work: Takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
-            each (results of differing shape: an array of dtype object).
-        progress: Is called after each batch; its `part` is that of all tokens.
+        tokens: Tokens of a batch, padding included: items times the longest of them. A longer item is a batch by itself.
+        work: Function from the numbers of a batch's items, longest first, to an array with one row or value for each (dtype
+            object for results of different shapes).
+        progress: Called after each batch; its `part` is that of all tokens.
         task: Name of the work, for the progress.
-        unit: Name of the items there.
+        unit: Name of the items, for the progress.
 
     Raises:
         ParameterError: `tokens` is below 1.
-        FontesError: Memory does not do for a single item.
+        FontesError: A single item does not fit into memory.
     """
     if tokens < 1:
-        raise ParameterError(f"a batch has one token at least, not {tokens}")
+        raise ParameterError(f"a batch has at least one token, not {tokens}")
     size = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
     order = np.argsort(-size, kind="stable")
     all_tokens, done, done_tokens, start = int(size.sum()), 0, 0, time.perf_counter()
@@ -165,9 +157,9 @@ def set_dropout(module: Any, share: float) -> None:
 
 
 def as_objects(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays as the items of one, for results of differing shape in `in_batches`."""
+    """Array of dtype object with arrays as items, for results of different shapes in `in_batches`."""
     objects = np.empty(len(arrays), dtype=object)
-    for i, array in enumerate(arrays):  # at once, arrays of one shape would become one array
+    for i, array in enumerate(arrays):  # one by one: arrays of equal shapes would become one array
         objects[i] = array
     return objects
 
@@ -179,7 +171,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def batch_tokens(tokens: int | None, device: str) -> int:
-    """The tokens of a batch: `tokens`, or where that is None what is quick for encoders on the device."""
+    """Tokens of a batch: `tokens`, or for None a number that is fast for encoders on the device."""
     if tokens is not None:
         return tokens
     return TOKENS["cuda"] if device != "cpu" else TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
@@ -193,14 +185,14 @@ def padded(
     length: int | None = None,
     attended: Sequence[int] | None = None,
 ) -> tuple[Any, Any]:
-    """Token ids of a batch as two tensors, int64, (texts, length): the ids filled up, and a mask of 1 and 0.
+    """Token ids of a batch and their mask of 1 and 0, tensors of int64 (texts, length).
 
     Args:
         ids: The token ids of each text.
-        padding: The token that the shorter ones are filled up with.
+        padding: The token id of padding.
         device: Device of the tensors.
-        length: To which they are filled up; None: the greatest of their lengths.
-        attended: To how many tokens of each text the mask is 1; None: to all but the padding.
+        length: Length to pad to; None: the greatest.
+        attended: Number of tokens of each text whose mask is 1; None: all but padding.
     """
     torch = library("torch", "running a model")
     tokens = np.full((len(ids), max(map(len, ids)) if length is None else length), padding, np.int64)
@@ -212,33 +204,28 @@ def padded(
 
 
 def candidates(device: str) -> list[str]:
-    """The precisions worth a try on a device, besides float32."""
+    """Precisions worth trying on a device, besides float32."""
     torch = library("torch", "running a model")
     if device.startswith("cuda"):
         return ["float16", "bfloat16"] if torch.cuda.is_bf16_supported() else ["float16"]
     if device != "cpu":
         return ["float16"]
-    flags = processor_features()
-    return ["bfloat16"] if flags & {"avx512_bf16", "amx_bf16", "bf16"} else []
+    return ["bfloat16"] if processor_features() & {"avx512_bf16", "amx_bf16", "bf16"} else []
 
 
 def _less(batch: NDArray[np.intp], size: NDArray[np.int64], error: BaseException) -> int:
-    """Half of the tokens of a batch that memory did not do for."""
+    """Half the tokens of a batch that did not fit into memory."""
     longest = int(size[batch[0]])
     if len(batch) == 1:
         raise FontesError(
-            f"memory does not do for one text of {longest} tokens: set a smaller max_length, or use a device with more memory"
+            f"one text of {longest} tokens does not fit into memory: set a smaller max_length, or use a device with more memory"
         ) from error
     half = len(batch) // 2
-    logger.warning("out of memory with %d texts of up to %d tokens; going on with %d at a time", len(batch), longest, half)
-    if torch_cuda := _cuda():
-        torch_cuda.empty_cache()
-    return half * longest
-
-
-def _cuda() -> Any:
+    logger.warning("out of memory with %d texts of up to %d tokens; continuing with %d at a time", len(batch), longest, half)
     torch = library("torch", "running a model")
-    return torch.cuda if torch.cuda.is_available() else None
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return half * longest
 
 
 def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
@@ -255,7 +242,7 @@ def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool
 
 
 def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], device: str) -> ComputePrecision:
-    """The quickest precision that agrees with float32."""
+    """Choose the fastest precision that agrees with float32."""
     torch = library("torch", "running a model")
     modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
     results = {name: _timed(outputs, one, device)[0] for name, one in modules.items()}  # also warms up
@@ -266,18 +253,18 @@ def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], de
 
 
 def quickest(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
-    """Of some precisions the quickest, which is float32 where no other gains enough; and the seconds of each.
+    """The fastest of some precisions, and the seconds of each; float32 unless another gains enough.
 
-    The rounds alternate, so that other work on the machine hits all.
+    Rounds alternate between precisions, so that other work on the machine affects all of them.
 
     Args:
         names: The precisions, "float32" among them.
-        timed: Does the work in a precision and gives the seconds that it took.
+        timed: Function that does the work in a precision and returns its seconds.
     """
     seconds = dict.fromkeys(names, float("inf"))
-    begun = time.perf_counter()
+    start = time.perf_counter()
     for turn in range(ROUNDS):
-        if turn and time.perf_counter() - begun > ENOUGH:
+        if turn and time.perf_counter() - start > ENOUGH:
             break
         for name in names:
             seconds[name] = min(seconds[name], timed(name))
@@ -289,12 +276,12 @@ def _timed(outputs: Callable[[Any], Any], module: Any, device: str) -> tuple[NDA
     torch = library("torch", "running a model")
     start = time.perf_counter()
     with torch.inference_mode():
-        result = outputs(module).float().cpu().numpy()  # to the CPU: waits for the GPU
+        result = outputs(module).float().cpu().numpy()  # copying to the CPU waits for the GPU
     return result.astype(np.float64), time.perf_counter() - start
 
 
 def agreement(expected: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The least cosine of the rows of two results; for scores, one an item, the correlation of the two lists."""
+    """Least cosine between the rows of two results; for one score per item, the correlation of the two lists."""
     if not np.isfinite(other).all():
         return -1.0
     if expected.ndim == 1 or expected.shape[-1] == 1:

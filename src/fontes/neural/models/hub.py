@@ -1,4 +1,4 @@
-"""Finding models: a folder, the hub's cache, or the hub; what a model is made of; and where it runs."""
+"""Model files: finding, downloading, fingerprinting and loading them, and the device of models."""
 
 from __future__ import annotations
 
@@ -25,64 +25,60 @@ from ...storage.caches import Notes
 
 T = TypeVar("T")
 
-PATIENCE = 3.0  # seconds to wait for the hub's answer before it counts as unreachable
+PATIENCE = 3.0  # seconds to wait for the hub's answer
 PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
-# Files beside a model that do not change what it computes: other formats of the same weights, and traces of its training.
+# Other formats of the same weights and traces of training, which do not change what a model computes.
 IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
-IGNORED_FILES = (
+IGNORED_FILES = [
     "training_args.bin",
     "optimizer.bin",
     "scheduler.bin",
     "trainer_state.json",
     "training.json",
     "data_config.json",
-)
+]
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
 
-# How every model is read: from its folder, and without running Python files that may lie there.
+# Models are read from their folders without running Python files in them.
 NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 
-LARGE = 1 << 20  # bytes of a file whose digest is noted
+LARGE = 1 << 20  # bytes of a file whose digest is stored
 
-_NOTES = Notes("models.json")  # of models' files: size, times, digest
-KEPT = 2 << 30  # bytes of models that no part uses; the last one is kept whatever its size
-LEAST = 1 << 24  # bytes that each counts at least, a tokenizer too
-_recent: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()  # what was used last, and its size
+_NOTES = Notes("models.json")  # sizes, times and digests of model files
+KEPT = 2 << 30  # bytes of unused models kept in memory; the last one is kept whatever its size
+LEAST = 1 << 24  # bytes that each model counts at least, a tokenizer too
+_recent: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()  # models used last, with their sizes
 _in_use: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _lock = threading.RLock()
 
 
 def library(name: str, purpose: str, extra: str = "neural") -> Any:
-    """The module `name`, which the extra brings.
-
-    Raises:
-        MissingExtraError: It is not installed; the message says that `purpose` needs it.
-    """
+    """Import the module `name`; raise MissingExtraError, naming `purpose` and the extra, where it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
         if error.name and error.name.partition(".")[0] != package:
-            raise  # it is there, and what it needs itself is broken: that is the message to see
+            raise  # installed, but one of its own dependencies is broken
         raise MissingExtraError.of(PACKAGES.get(package, package), extra, purpose) from None
 
 
 def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
-    """The local folder of a model.
+    """Return the local folder of a model, which is downloaded if needed.
 
-    A name is looked for in the hub's cache first, without a look at the network; what is not there is downloaded, unless
-    HF_HUB_OFFLINE is set or the hub does not answer within three seconds (or HF_HUB_ETAG_TIMEOUT, where that is set).
+    A name is looked up in the hub's cache first, without network access. A missing model is downloaded, unless HF_HUB_OFFLINE
+    is set or the hub does not answer within three seconds (or HF_HUB_ETAG_TIMEOUT).
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
-        kind: Its name in errors: "model", "sentence encoder", "cross-encoder", …
-        owner: Whose a name without an owner may be: with "sentence-transformers", `all-MiniLM-L6-v2` is found too.
+        kind: Noun for errors: "model", "sentence encoder", "cross-encoder", …
+        owner: Default owner of a name without one: with "sentence-transformers", `all-MiniLM-L6-v2` is found too.
 
     Raises:
-        InputError: The folder is not there or is no model; the name is in no cache and the hub cannot be reached; or the hub
-            refuses.
+        InputError: The folder is missing or not a model; the name is not cached and the hub cannot be reached; or the hub
+            refuses access.
     """
     place = os.fspath(name_or_path)
     folder = Path(place).expanduser()
@@ -102,12 +98,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
 
 
 def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
-    """The local folder of a model; None if it is not on this machine. Nothing is downloaded.
-
-    Args:
-        name_or_path: A folder, or a name on the Hugging Face hub.
-        owner: Whose a name without an owner may be.
-    """
+    """Return the local folder of a model as `located`, without a download; None if it is not on this machine."""
     place = os.fspath(name_or_path)
     folder = Path(place).expanduser()
     if folder.is_dir():
@@ -116,11 +107,10 @@ def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | Non
 
 
 def fingerprint(folder: str | os.PathLike[str]) -> str:
-    """32 hexadecimal digits of the content of a model's weights, configurations and vocabularies (BLAKE2b).
+    """Digest of a model's weights, configurations and vocabularies: 32 hexadecimal digits (BLAKE2b).
 
-    Weights in `*.bin` do not count where the same folder has `*.safetensors`, which is what is loaded. Files that are
-    unchanged in path, size and times are read once a process; large ones once a machine: their digests are noted in the
-    user's caches.
+    `*.bin` weights are ignored beside `*.safetensors`, which are loaded instead. Files unchanged in path, size and times are
+    read once per process, large ones once per machine: their digests are stored in the user's caches.
     """
     root = Path(folder)
     digest = hashlib.blake2b(digest_size=16)
@@ -134,11 +124,7 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
 
 
 def device(name: str | None = None) -> str:
-    """Device of models: `name`, or "cuda" where torch finds a GPU, else "cpu".
-
-    Raises:
-        ParameterError: torch finds no such device here.
-    """
+    """Device of models: `name`, or for None "cuda" with a GPU, else "cpu"; raises ParameterError for an unknown device."""
     torch = library("torch", "running a model")
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -154,10 +140,9 @@ def device(name: str | None = None) -> str:
 
 
 def loaded(key: Hashable, load: Callable[[], T]) -> T:
-    """Result of `load`, which runs once for each `key` as long as the result is used.
+    """Return the result of `load` for `key`, cached while it is in use.
 
-    Results that nobody holds are kept, the last used ones first, up to `KEPT` bytes. Two threads that ask at once wait
-    for one load.
+    Unused results are kept up to `KEPT` bytes, the most recent first. Concurrent callers wait for one load.
     """
     with _lock:
         result: T
@@ -170,7 +155,7 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
         _recent[key] = result, _size(result)
         while sum(size for _, size in _recent.values()) > KEPT and len(_recent) > 1:
             _recent.popitem(last=False)
-        with suppress(TypeError):  # what has no weak references has no weights
+        with suppress(TypeError):  # objects without weak references, which have no weights
             _in_use[key] = result
         return result
 
@@ -191,10 +176,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Keep transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
-
-    sentence-transformers, which tells the same in its own log, is kept from it too.
-    """
+    """Silence reports of transformers and sentence-transformers on weights that a model lacks, such as a new head's."""
     transformers = library("transformers", "reading a model").utils.logging
     sentences = logging.getLogger("sentence_transformers")
     levels = transformers.get_verbosity(), sentences.level
@@ -210,10 +192,9 @@ def without_warnings() -> Iterator[None]:
 
 @contextmanager
 def readable(failed: str) -> Iterator[None]:
-    """Make an InputError, which begins with `failed`, of the exceptions that libraries raise for a damaged model.
+    """Turn the exceptions that libraries raise for a damaged model into an InputError that begins with `failed`.
 
-    Within it there is the call into the library and nothing else. A KeyError or AttributeError is nobody's answer to a
-    damaged file but a mistake in a program, and stays what it is.
+    Put only the call into the library inside. KeyError and AttributeError are programming errors and pass through.
     """
     safetensors = library("safetensors", "reading a model")
     # tokenizers has no errors of its own and raises Exception.
@@ -229,11 +210,7 @@ def readable(failed: str) -> Iterator[None]:
 
 
 def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
-    """An encoder with a decoder, such as T5, in float32, and its tokenizer.
-
-    Raises:
-        InputError: The folder holds no such model, or it cannot be read.
-    """
+    """Load an encoder-decoder such as T5, in float32, and its tokenizer; raise InputError if the folder has none."""
     transformers = library("transformers", f"a {kind}")
     library("torch", f"a {kind}")
     broken = f"{folder} cannot be loaded as a {kind}"
@@ -248,11 +225,7 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
 
 
 def read_json(path: Path, default: Any = None) -> Any:
-    """Content of a file of settings; `default` where that is not None and there is no such file.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Read a JSON file of settings; return `default`, if not None, where it is missing. Raises InputError."""
     if default is not None and not path.is_file():
         return default
     try:
@@ -262,40 +235,33 @@ def read_json(path: Path, default: Any = None) -> Any:
 
 
 def modules_of(folder: Path) -> list[tuple[str, Path]]:
-    """Class name and folder of each module that a folder's modules.json lists.
-
-    Raises:
-        InputError: The file cannot be read, or names a module outside of the folder.
-    """
+    """Class name and folder of each module in a folder's modules.json; raises InputError for a broken or unsafe file."""
     modules = read_json(folder / "modules.json")
     return [(module["type"].rpartition(".")[2], inside(folder, module["path"])) for module in modules]
 
 
 def inside(folder: Path, path: str) -> Path:
-    """A path that the files of a model name. Raises InputError if it leads out of the model's folder."""
+    """Join a path from a model's files to its folder; raise InputError if it leads outside."""
     if path and not is_plain(path):
         raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
     return folder / path
 
 
 def tokenizer_in(folder: Path, failed: str) -> Any:
-    """The tokenizer of a folder as transformers reads it. Raises InputError, which begins with `failed`."""
+    """Load the tokenizer of a folder with transformers; raise InputError, which begins with `failed`."""
     transformers = library("transformers", "reading a model")
     with readable(failed), quiet():
         return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
 
 
 def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[str] = ()) -> dict[str, Any]:
-    """Tensors of a folder's weights: *.safetensors, else pytorch_model*.bin.
+    """Read tensors from a folder's weights: *.safetensors, else pytorch_model*.bin.
 
     Args:
         folder: The folder.
-        needed: Their names.
-        purpose: Their name in the error.
-        others: Names of more, where they are there.
-
-    Raises:
-        InputError: One that is needed is not there.
+        needed: Names of required tensors; one that is missing raises InputError.
+        purpose: Their description in the error.
+        others: Names of optional tensors.
     """
     torch, safetensors = library("torch", purpose), library("safetensors", purpose)
     by_name: dict[str, Any] = {}
@@ -312,7 +278,7 @@ def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[
 
 
 def _switched_on(variable: str) -> bool:
-    # The hub's library looks at its variables once, when it is imported.
+    # The hub's library reads its variables once, on import.
     return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
 
 
@@ -328,12 +294,12 @@ def _is_model(folder: Path) -> bool:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files that make the model, each named by its path below `folder`."""
+    """Files that make up the model."""
     parts = []
     for path in folder.rglob("*"):
-        above = path.relative_to(folder).parts[:-1]
-        beside = any(part in IGNORED_FOLDERS or part.startswith("checkpoint-") for part in above)
-        if not beside and path.suffix in (*WEIGHTS, *SETTINGS) and path.name not in IGNORED_FILES and path.is_file():
+        parents = path.relative_to(folder).parts[:-1]
+        ignored = any(part in IGNORED_FOLDERS or part.startswith("checkpoint-") for part in parents)
+        if not ignored and path.suffix in (*WEIGHTS, *SETTINGS) and path.name not in IGNORED_FILES and path.is_file():
             parts.append(path)
     safe = {path.parent for path in parts if path.suffix == ".safetensors"}
     return [path for path in parts if path.suffix != ".bin" or path.parent not in safe]
@@ -341,7 +307,7 @@ def model_files(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=4096)
 def _content(path: Path, size: int, times: tuple[int, ...]) -> str:
-    """The digest of a file of this size, which was changed last at these times; its number among the files is one of them."""
+    """Digest of a file; size and times are part of the cache key."""
     noted = _NOTES.get(str(path)) if size >= LARGE else None
     if isinstance(noted, list) and noted[:-1] == [size, *times] and isinstance(noted[-1], str):
         return noted[-1]
@@ -353,12 +319,12 @@ def _content(path: Path, size: int, times: tuple[int, ...]) -> str:
 
 
 def _names(place: str, owner: str) -> list[str]:
-    """Pattern of a model's name on the hub."""
+    """Candidate names of a model on the hub."""
     return [place] if "/" in place or not owner else [place, f"{owner}/{place}"]
 
 
 def _cached(name: str) -> Path | None:
-    """The folder of the hub's cache with a whole copy of this model."""
+    """Folder of a complete copy of this model in the hub's cache; None if there is none."""
     hub = library("huggingface_hub", f"the model {name}")
     try:
         folder = Path(hub.snapshot_download(name, local_files_only=True))
@@ -372,18 +338,15 @@ def _downloaded(name: str, kind: str) -> Path:
     seconds = float(os.environ.get("HF_HUB_ETAG_TIMEOUT") or PATIENCE)
     try:
         files = _listed(name, seconds)
-        # Weights in two formats would be downloaded twice.
+        # Skip *.bin weights, which duplicate *.safetensors.
         twice = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
         return Path(hub.snapshot_download(name, ignore_patterns=[*UNUSED, *twice], etag_timeout=seconds))
     except hub.errors.GatedRepoError:
-        raise InputError(
-            f"the {kind} {name} is given out on request only: ask at {hub.constants.ENDPOINT}/{name}, then `hf auth login`"
-        ) from None
+        place = f"{hub.constants.ENDPOINT}/{name}"
+        raise InputError(f"the {kind} {name} is gated: request access at {place}, then `hf auth login`") from None
     except (hub.errors.RepositoryNotFoundError, hub.errors.HFValidationError):
-        raise InputError(
-            f"there is no {kind} {name}: neither a folder nor a name on {hub.constants.ENDPOINT} "
-            "(if it is private there, `hf auth login`)"
-        ) from None
+        where = f"neither a folder nor a name on {hub.constants.ENDPOINT} (if it is private, `hf auth login`)"
+        raise InputError(f"there is no {kind} {name}: {where}") from None
     except _UnreachableError as error:
         host = urlsplit(hub.constants.ENDPOINT).hostname
         raise InputError(_absent(kind, name, f"{host} cannot be reached ({error})", "try again with a network")) from error
@@ -392,7 +355,7 @@ def _downloaded(name: str, kind: str) -> Path:
 
 
 def _listed(name: str, seconds: float) -> list[str]:
-    """The names of a model's files on the hub, which is asked in a thread: to look up a host alone may take many seconds."""
+    """List a model's files on the hub, in a thread, since looking up a host may take many seconds."""
     hub = library("huggingface_hub", f"the model {name}")
     answers: queue.Queue[Any] = queue.Queue()
 
@@ -409,7 +372,7 @@ def _listed(name: str, seconds: float) -> list[str]:
         raise _UnreachableError(f"no answer in {seconds:g} s; HF_HUB_ETAG_TIMEOUT sets how long to wait") from None
     if isinstance(answer, (hub.errors.HfHubHTTPError, hub.errors.HFValidationError)):
         raise answer
-    if isinstance(answer, Exception):  # of which library, differs between the versions of the hub's
+    if isinstance(answer, Exception):  # its class depends on the version of the hub's library
         raise _UnreachableError(_first_line(answer)) from answer
     names: list[str] = answer
     return names
@@ -423,8 +386,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _absent(kind: str, name: str, reason: str, other: str) -> str:
+def _absent(kind: str, name: str, reason: str, alternative: str) -> str:
     return (
-        f"the {kind} {name} is not on this machine and {reason}: run `hf download {name}` where there is a network and copy "
-        f"its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or {other}"
+        f"the {kind} {name} is not on this machine and {reason}: run `hf download {name}` on a machine with network access and "
+        f"copy its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or {alternative}"
     )

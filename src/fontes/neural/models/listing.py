@@ -1,4 +1,4 @@
-"""Models on this machine, and those that stages and recipes load by default."""
+"""Models on this machine, and default models of stages and recipes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ...core.errors import InputError
 from .hub import at_hand, library, located, model_files, read_json
 
 LICENSE = re.compile(r"^license:\s*(.+)$", re.MULTILINE)
-MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in a text of a pipeline
-CARD = 100_000  # characters of a model card to look for its licence in
+MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in the text of a pipeline
+CARD = 100_000  # characters of a model card searched for its licence
 
 
 @dataclass(frozen=True)
-class FoundModel:
+class LocalModel:
     """A model on this machine.
 
     Args:
         name: Its name on the hub, or its folder.
-        architecture: The class that config.json names, or the last module of modules.json; "" if neither does.
+        architecture: The class in config.json, or the last module of modules.json; "" if there is neither.
         size: Bytes of its weights and settings.
-        licence: As its model card states; "" if it does not.
+        licence: From its model card; "" if not stated.
         folder: Its folder.
     """
 
@@ -36,7 +36,7 @@ class FoundModel:
 
 @dataclass(frozen=True)
 class DefaultModel:
-    """A model that is loaded unless the user names another.
+    """A model that is loaded by default.
 
     Args:
         user: Name of the stage or recipe.
@@ -51,7 +51,7 @@ class DefaultModel:
     folder: Path | None
 
 
-def cached_models() -> list[FoundModel]:
+def cached_models() -> list[LocalModel]:
     """Return the models in the hub's cache, by name."""
     hub = library("huggingface_hub", "listing models")
     try:
@@ -62,20 +62,16 @@ def cached_models() -> list[FoundModel]:
     return [described(name, folder) for name in names if (folder := at_hand(name)) is not None]
 
 
-def model_in(name_or_path: str) -> FoundModel:
-    """Return the model of a folder or of a name in the hub's cache.
-
-    Raises:
-        InputError: It is not on this machine, or is no model.
-    """
+def model_in(name_or_path: str) -> LocalModel:
+    """Return the model of a folder or of a name in the hub's cache; raise InputError if it is not on this machine."""
     folder = located(name_or_path) if Path(name_or_path).expanduser().exists() else at_hand(name_or_path)
     if folder is None:
         raise InputError(f"the model {name_or_path} is not on this machine: it is neither a folder nor in the hub's cache")
     return described(name_or_path, folder)
 
 
-def described(name: str, folder: Path) -> FoundModel:
-    """Return the facts about the model in a folder."""
+def described(name: str, folder: Path) -> LocalModel:
+    """Describe the model of a folder."""
     architectures = read_json(folder / "config.json", {}).get("architectures") or []
     modules = read_json(folder / "modules.json", [])
     last = modules[-1]["type"].rpartition(".")[2] if modules else ""
@@ -85,15 +81,11 @@ def described(name: str, folder: Path) -> FoundModel:
     match = LICENSE.search(front)
     kind = " + ".join(filter(None, [(architectures or [""])[0], last]))
     licence = match[1].strip() if match else "see LICENSE" if (folder / "LICENSE").is_file() else ""
-    return FoundModel(name, kind, sum(path.stat().st_size for path in model_files(folder)), licence, folder)
+    return LocalModel(name, kind, sum(path.stat().st_size for path in model_files(folder)), licence, folder)
 
 
 def default_models(users: Mapping[str, type]) -> Iterator[DefaultModel]:
-    """Yield the models that parameters name by default.
-
-    Args:
-        users: Dataclasses, such as stages, by name.
-    """
+    """Yield the models that the parameters of dataclasses, such as stages, name by default."""
     for user, kind in users.items():
         for parameter in fields(kind):
             if isinstance(parameter.default, str) and (match := MODEL.search(parameter.default)):

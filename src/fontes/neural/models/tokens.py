@@ -1,4 +1,4 @@
-"""Tokenizers as inference needs them: read out of `tokenizer.json` by the library tokenizers alone, where that does."""
+"""Tokenizers, read from `tokenizer.json` by the library tokenizers where possible, else by transformers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 FILE = "tokenizer.json"
-# The classes of transformers that take the file as it is, and those that make of its vocabulary a tokenizer of their own.
+# Classes of transformers that use the file unchanged, and those that build a tokenizer of their own from its vocabulary.
 AS_WRITTEN = ("PreTrainedTokenizerFast", "TokenizersBackend")
 BERT = ("BertTokenizer", "BertTokenizerFast")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
-OWN = {"bert": BERT[0], "xlm-roberta": XLM_ROBERTA[0]}  # that of a model whose settings name none
+OWN = {"bert": BERT[0], "xlm-roberta": XLM_ROBERTA[0]}  # default class by type of model
 METASPACE = {
     "type": "Sequence",
     "pretokenizers": [
@@ -36,24 +36,19 @@ SPECIAL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "bo
 
 @dataclass(frozen=True)
 class TokenIds:
-    """The tokens of a text, or of two.
-
-    Args:
-        ids: Their numbers.
-        types: To which of the two texts each belongs, 0 or 1; None if the model is not told.
-    """
+    """Token ids of a text or pair of texts, and for each 0 or 1, the text it belongs to; None if the model has no types."""
 
     ids: list[int]
     types: list[int] | None
 
 
 class Tokens:
-    """A tokenizer that always cuts to one length, so that threads may share it.
+    """A tokenizer that always truncates to one length, so that threads may share it.
 
     Args:
         backend: A Tokenizer of the library tokenizers, which is changed.
-        length: Tokens, special ones included, to which a text, or two texts together, are cut.
-        typed: Whether the model is told to which of two texts a token belongs.
+        length: Maximum number of tokens of a text or pair, special tokens included.
+        typed: Whether the model has token types.
     """
 
     def __init__(self, backend: Any, length: int, typed: bool) -> None:
@@ -62,37 +57,37 @@ class Tokens:
         self._backend, self._typed = backend, typed
 
     def lower(self) -> None:
-        """Lowercase texts first from now on, unless the tokenizer does so itself."""
+        """Lowercase texts from now on, unless the tokenizer does so already."""
         normalizers, own = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
         if own is None or "Lowercase" not in json.dumps(_state(own)):
             steps = [normalizers.Lowercase(), *([] if own is None else [own])]
             self._backend.normalizer = normalizers.Sequence(steps)
 
     def encoded(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[TokenIds]:
-        """The tokens of texts, or of pairs of texts; what UTF-8 cannot hold is replaced."""
+        """Token ids of texts or pairs of texts; characters without a UTF-8 form are replaced."""
         clean = [encodable(text) if isinstance(text, str) else tuple(map(encodable, text)) for text in texts]
         encodings = self._backend.encode_batch_fast(clean)
         return [TokenIds(one.ids, one.type_ids if self._typed else None) for one in encodings]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of whole texts, special ones included."""
+        """Number of tokens of each untruncated text, special tokens included."""
         special = self._backend.num_special_tokens_to_add(False)
         encodings = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
         return [special + sum(len(part.ids) for part in (one, *one.overflowing)) for one in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Offsets at which the tokens of a whole text begin and end, in characters, without special tokens."""
+        """Start and end of each token of an untruncated text, in characters, without special tokens."""
         encoding = self._backend.encode(text, add_special_tokens=False)
         return [(start, end) for part in (encoding, *encoding.overflowing) for start, end in part.offsets if end > start]
 
 
 def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
-    """The tokenizer of a folder, and the tokens to which it cuts; None if it is of a kind that is not known here.
+    """Load the tokenizer of a folder, and its length; None if it is not supported here.
 
     Args:
-        folder: Of a model.
-        shape: The sizes of the model.
-        length: Tokens to which texts are cut; None: as the settings of the tokenizer say, or as the model has positions for.
+        folder: Folder of a model.
+        shape: Sizes of the model.
+        length: Maximum number of tokens; None: the tokenizer's setting, or the number of positions.
     """
     settings: dict[str, Any] = read_json(folder / "tokenizer_config.json", {})
     known: dict[str, Any] = {**read_json(folder / "special_tokens_map.json", {}), **settings}
@@ -104,7 +99,7 @@ def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Token
     if (folder / FILE).is_file() and not settings.get("auto_map"):
         backend = library("tokenizers", "reading a model").Tokenizer.from_file(str(folder / FILE))
         backend.no_padding()
-        if _as_transformers_has_it(backend, kind, known):
+        if _is_unchanged(backend, kind, known):
             inputs = settings.get("model_input_names", ("token_type_ids",) if kind in BERT else ())
             return Tokens(backend, length, "token_type_ids" in inputs), length
     transformers = library("transformers", "reading a model")
@@ -116,14 +111,14 @@ def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Token
 
 
 def batch(encoded: Sequence[TokenIds], padding: int, device: Any) -> tuple[Any, Any, Any]:
-    """Input of a network for the tokens of texts: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
+    """Inputs of a network: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
     ids, mask = padded([one.ids for one in encoded], padding, device)
     types = [one.types for one in encoded if one.types is not None]
     return ids, mask, padded(types, 0, device)[0] if len(types) == len(encoded) else None
 
 
-def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]) -> bool:
-    """Whether the class `kind` of transformers would make this very tokenizer of its file and settings."""
+def _is_unchanged(backend: Any, kind: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the class `kind` of transformers would build this very tokenizer from its file and settings."""
     named = [settings.get(name) for name in SPECIAL]
     named += [token.get("content") for token in settings.get("added_tokens_decoder", {}).values()]
     contents = {token["content"] if isinstance(token, dict) else token for token in named if token}
@@ -134,12 +129,12 @@ def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]
         return True
     normalizer, words, pair = _state(backend.normalizer), _state(backend.pre_tokenizer), backend.encode("", "")
 
-    def mark(name: str, default: str) -> int | None:
+    def special(name: str, default: str) -> int | None:
         number: int | None = backend.token_to_id(settings.get(name, default))
         return number
 
     if kind in BERT:
-        first, last, model = mark("cls_token", "[CLS]"), mark("sep_token", "[SEP]"), backend.model
+        first, last, model = special("cls_token", "[CLS]"), special("sep_token", "[SEP]"), backend.model
         bert = {
             "type": "BertNormalizer",
             "clean_text": True,
@@ -151,14 +146,13 @@ def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]
         usual = pieces == (settings.get("unk_token", "[UNK]"), "##", 100) and words == {"type": "BertPreTokenizer"}
         return bool(usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1]))
     if kind in XLM_ROBERTA:
-        first, last = mark("bos_token", "<s>"), mark("eos_token", "</s>")
+        first, last = special("bos_token", "<s>"), special("eos_token", "</s>")
         usual = words == METASPACE and (normalizer or {"type": "Precompiled"})["type"] == "Precompiled"
         return bool(usual and pair.ids == [first, last, last, last])
     return False
 
 
 def _state(part: Any) -> Any:
-    """The settings of a part of a tokenizer; None if there is no such part."""
     return None if part is None else json.loads(part.__getstate__())
 
 
@@ -166,11 +160,7 @@ FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
 
 
 class Tokenizer:
-    """A tokenizer that neither cuts nor adds special tokens.
-
-    Args:
-        backend: A Tokenizer of the library tokenizers.
-    """
+    """A copy of a tokenizer (of the library tokenizers) that neither truncates nor adds special tokens."""
 
     def __init__(self, backend: Any) -> None:
         state = backend.to_str()
@@ -182,28 +172,29 @@ class Tokenizer:
 
     @property
     def special(self) -> int:
-        """The special tokens that a model puts around a text."""
+        """Number of special tokens that a model adds to a text."""
         return int(self._backend.num_special_tokens_to_add(False))
 
     def counts(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text, special ones left out."""
-        return [len(one.ids) for one in self._backend.encode_batch_fast(_clean(texts), add_special_tokens=False)]
+        """Number of tokens of each text, without special tokens."""
+        clean = list(map(encodable, texts))
+        return [len(one.ids) for one in self._backend.encode_batch_fast(clean, add_special_tokens=False)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Offsets at which each token of a text begins and ends, in characters."""
+        """Start and end of each token of a text, in characters."""
         spans: list[tuple[int, int]] = self._backend.encode(encodable(text), add_special_tokens=False).offsets
         return spans
 
 
 def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
-    """The tokenizer of a model, loaded once a process.
+    """Load the tokenizer of a model, once per process.
 
     Args:
-        name_or_path: The folder of a model or of a tokenizer, or a name on the Hugging Face hub.
+        name_or_path: The folder of a model or tokenizer, or a name on the Hugging Face hub.
 
     Raises:
-        InputError: It is not there or cannot be read.
-        ParameterError: It does not say where tokens begin and end.
+        InputError: It is missing or cannot be read.
+        ParameterError: It cannot report the positions of tokens.
         MissingExtraError: A library of the extra `neural` is missing.
     """
     transformers = library("transformers", "a tokenizer")
@@ -215,23 +206,18 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
         with readable(f"transformers finds no tokenizer in the model {name_or_path}"), quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
         if not tokenizer.is_fast:
-            raise ParameterError(
-                f"the tokenizer of {name_or_path} does not say where tokens begin and end; take another model's"
-            )
+            problem = "does not report the positions of tokens; use another model's"
+            raise ParameterError(f"the tokenizer of {name_or_path} {problem}")
         return Tokenizer(tokenizer.backend_tokenizer)
 
     return loaded(("tokenizer", folder, stamps), load)
 
 
 def _folder(name_or_path: str | Path) -> Path:
-    """Folder of the tokenizer; of a sentence-transformers model without one in its own folder, that of the first module."""
+    """Folder of the tokenizer; for a sentence-transformers model it may be that of the first module."""
     place = Path(name_or_path).expanduser()
     folder = place.resolve() if any((place / name).is_file() for name in FILES) else located(name_or_path, "tokenizer")
     if any((folder / name).is_file() for name in FILES):
         return folder
     modules = read_json(folder / "modules.json", [])
     return folder / str(modules[0]["path"]) if modules else folder
-
-
-def _clean(texts: Sequence[str]) -> list[str]:
-    return list(map(encodable, texts))

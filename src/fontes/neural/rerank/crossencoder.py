@@ -1,4 +1,4 @@
-"""Cross-encoders: a transformer reads query and document together and gives one score."""
+"""Cross-encoders: a transformer reads query and document together and returns one score."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ M = TypeVar("M", bound=Loaded)
 
 @dataclass(frozen=True)
 class PretrainedReranker(Pretrained[M], Reranker):
-    """The base of rerankers with a model of their own, over pairs of texts.
+    """Base of rerankers with a model over pairs of texts.
 
-    The model has `inputs(pairs)`, what it reads of each; `lengths(inputs)`, their tokens; and `logits(module, inputs)`, a
-    float32 tensor of one score each, computed in one batch.
+    The model has `inputs(pairs)`, the tokenized pairs; `lengths(inputs)`, their numbers of tokens; and `logits(module,
+    inputs)`, a float32 tensor with the score of each pair of a batch.
     """
 
     task = "reranking"
     unit = "pairs"
-    cpu_tokens = 2048  # more is slower, since pairs are long
+    cpu_tokens = 2048  # larger batches are slower, since pairs are long
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         if not pairs:
@@ -53,7 +53,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
 
 
 def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """1 / (1 + exp(-x)), worked out in float64."""
+    """1 / (1 + exp(-x)), computed in float64."""
     with np.errstate(over="ignore"):
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
 
@@ -72,13 +72,13 @@ SAMPLE_DOCUMENTS = (
     "The novel appeared in the nineteenth century, and its author is remembered for plain and lively sentences since then. ",
 )
 SAMPLE = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
-THEIRS = "sentence_transformers"
-# What the settings of a model may say, besides the versions that it was made with; its activation is not asked for.
+PACKAGE = "sentence_transformers"
+# Settings of a model that `PlainCrossEncoder` supports, besides versions; its activation is ignored.
 SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "model_type"}
 
 
 class Start(str):
-    """The name of a training's start, in place of the model that comes of it: it may lack a layer for scores."""
+    """Name of a model to train from, which may lack a layer for scores."""
 
     __slots__ = ()
 
@@ -90,17 +90,17 @@ class Start(str):
 class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], name="cross_encoder"):
     """Reranks with a cross-encoder (Nogueira and Cho, 2019), such as those of sentence-transformers.
 
-    Both forms of the score put documents in the same order, save that the sigmoids of logits above 17.4 are all 1 in float32.
-    What else is in a batch changes scores by rounding alone. The model is loaded when it is first used.
+    Both forms of the score give the same order, except that sigmoids of logits above 17.4 are all 1 in float32. The batch
+    changes scores by rounding only. The model is loaded on first use.
 
     Args:
-        name_or_path: A folder, or a name on the Hugging Face hub; a name without an owner may be of cross-encoder/.
-        max_length: Tokens of query and document together; the longer of the two is cut. None: as the model says.
-        score: "logit": what the model gives, any number; or "sigmoid": 1 / (1 + exp(-logit)), from 0 to 1. Of a model with two
-            labels the logit is the second's minus the first's, and its sigmoid the second's probability.
+        name_or_path: A folder, or a name on the Hugging Face hub; a name without an owner may belong to cross-encoder/.
+        max_length: Maximum number of tokens of query and document together; the longer one is truncated. None: the model's.
+        score: "logit", the model's output, any number; or "sigmoid", 1 / (1 + exp(-logit)), from 0 to 1. With two labels the
+            logit is the second's minus the first's, and its sigmoid the second's probability.
 
     Raises:
-        InputError: When it is used: the model is not there, or it is no cross-encoder with one or two labels.
+        InputError: On use: the model is missing, or is not a cross-encoder with one or two labels.
     """
 
     kind = "cross-encoder"
@@ -128,7 +128,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
 
 class PlainCrossEncoder:
-    """A cross-encoder whose transformer is a BERT, run from its files alone, with the same scores."""
+    """A cross-encoder based on BERT, run from its files, with the same scores as by sentence-transformers."""
 
     def __init__(self, parts: Plain, network: Any, precision: str, where: str) -> None:
         self._tokens, self._padding = parts.tokens, parts.shape.pad_token_id
@@ -137,22 +137,19 @@ class PlainCrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
-        """The model of a folder; None if its files need what is not implemented here."""
+        """Load the model of a folder; None if its files need what is not implemented here."""
         from ..models.bert import if_plain
 
         parts = if_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(*parts, precision, where)
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[TokenIds]:
-        """The tokens of each pair."""
         return self._tokens.encoded(pairs)
 
     def lengths(self, inputs: Sequence[TokenIds]) -> list[int]:
-        """The numbers of these tokens."""
         return [len(one.ids) for one in inputs]
 
     def logits(self, module: Any, inputs: Sequence[TokenIds]) -> Any:
-        """A float32 tensor of one score a pair, computed in one batch."""
         ids, mask, types = batch(inputs, self._padding, next(module.parameters()).device)
         with library("torch", "a cross-encoder").inference_mode():
             logits = module(ids, mask, types).float()
@@ -160,7 +157,7 @@ class PlainCrossEncoder:
 
 
 class CrossEncoderModel:
-    """A cross-encoder, run by sentence-transformers' own code, which knows more of them than `PlainCrossEncoder` does."""
+    """A cross-encoder run by the code of sentence-transformers; supports more models than `PlainCrossEncoder`."""
 
     def __init__(self, folder: Path, max_length: int | None, precision: str, where: str) -> None:
         model = _read(folder, max_length)
@@ -168,24 +165,20 @@ class CrossEncoderModel:
         self.prepared: Prepared = prepared(model, lambda one: self.logits(one, SAMPLE), precision=precision, device=where)
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The pairs unchanged."""
         return list(pairs)
 
     def lengths(self, inputs: Sequence[tuple[str, str]]) -> list[int]:
-        """The tokens of each pair."""
         queries, documents = map(list, zip(*inputs, strict=True))
         encoded = self.tokenizer(queries, documents, truncation="longest_first", return_token_type_ids=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
     def logits(self, module: Any, inputs: Sequence[tuple[str, str]]) -> Any:
-        """A float32 tensor of one score a pair, computed in one batch."""
         return logits_of(module, list(inputs))
 
 
 def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
-    """A float32 tensor of one score a pair by a model of sentence-transformers, computed in one batch."""
-    torch = library("torch", "a cross-encoder")
-    identity = torch.nn.Identity()
+    """Scores of a batch of pairs by a model of sentence-transformers, as a float32 tensor."""
+    identity = library("torch", "a cross-encoder").nn.Identity()
     logits = model.predict(
         pairs, batch_size=len(pairs), activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
     ).float()
@@ -196,8 +189,8 @@ def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
     from ..models.bert import classifier, plain
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
-    modules: list[Any] = read_json(folder / "modules.json", [{"path": "", "type": f"{THEIRS}.models.Transformer"}])
-    alone = len(modules) == 1 and modules[0]["path"] == "" and modules[0]["type"].startswith(f"{THEIRS}.")
+    modules: list[Any] = read_json(folder / "modules.json", [{"path": "", "type": f"{PACKAGE}.models.Transformer"}])
+    alone = len(modules) == 1 and modules[0]["path"] == "" and modules[0]["type"].startswith(f"{PACKAGE}.")
     usual = settings.keys() <= SETTINGS and not settings.get("default_prompt_name")
     if not (alone and usual and _architecture(folder).endswith("ForSequenceClassification")):
         return None
@@ -206,22 +199,22 @@ def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
 
 
 def _read(folder: Path, max_length: int | None) -> Any:
-    """The model in float32, with a length that it can read."""
+    """Load a model in float32; raise ParameterError if `max_length` exceeds its positions."""
     torch = library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
     with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():
-        # Its own activation is not asked for: the config may name any function of torch for it.
+        # Set an activation, since the config may name any function of torch for it.
         model = sentence_transformers.CrossEncoder(
             str(folder), device="cpu", max_length=max_length, activation_fn=torch.nn.Identity(), **NO_CODE
         )
     positions = getattr(model.model.config, "max_position_embeddings", None)
     if max_length is not None and positions and max_length > positions:
-        raise ParameterError(f"max_length is {max_length}, but {folder.name} reads {positions} tokens at most")
+        raise ParameterError(f"max_length is {max_length}, but {folder.name} reads at most {positions} tokens")
     return model.float()
 
 
 def is_headless(folder: Path) -> bool:
-    """Whether a model has no layer for scores, so that it would get a random one: a plain encoder."""
+    """Whether a model has no layer for scores and would get a random one: a plain encoder."""
     return _architecture(folder).endswith(("Model", "ForMaskedLM", "ForPreTraining"))
 
 
@@ -234,11 +227,11 @@ def _labels(config: Mapping[str, Any]) -> int:
 
 
 def _check_architecture(folder: Path) -> None:
-    """A plain encoder would get a random head, and random scores."""
+    """Raise InputError for a model without a layer for scores, or with more than two labels."""
     if is_headless(folder):
         raise InputError(
             f"{folder} is no cross-encoder: its architecture is {_architecture(folder)}, which has no layer for scores; "
             "take a model for sequence classification, or train one from it: fontes train cross-encoder"
         )
     if (labels := _labels(read_json(folder / "config.json", {}))) > 2:
-        raise InputError(f"{folder} gives {labels} labels a pair; a reranker has one, or two of which the second is 'relevant'")
+        raise InputError(f"{folder} has {labels} labels; a reranker has one, or two of which the second is 'relevant'")

@@ -1,4 +1,4 @@
-"""Rerankers that encode topic and document apart: by the inner product of their vectors, or by late interaction."""
+"""Rerankers that encode topic and document separately: by the inner product of vectors, or by late interaction."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..late.store import JoinedTokens, stored
 class EncoderReranker(Reranker, name="encoder_reranker"):
     """Scores the documents of a run by an encoder, which reads their text: `bm25 % 100 >> EncoderReranker(encoder)`.
 
-    The score is the inner product of the topic's and the document's vector; of a document with several, such as windows, the
-    greatest. It is that of `dense`, for documents whose vectors are not stored, such as passages and sentences of a run.
+    The score is the inner product of the topic's and the document's vector, or the greatest product for a document with several
+    vectors, such as windows. Unlike `dense`, it needs no stored vectors and also scores passages and sentences of a run.
 
     Args:
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
-        cache: As `Reranker` has it.
+        cache: As in `Reranker`.
 
     Raises:
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run has no documents, or a topic has no text.
     """
 
     encoder: Encoder | str = field(metadata={"string": "sentence_encoder"})
@@ -60,7 +60,7 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
         of_queries = encoder.encode_queries(list(queries))
         vectors, bounds = document_vectors(encoder, [Doc("", text) for text in texts], progress)
         sizes = np.diff(bounds)
-        # A row for each vector of each pair's document.
+        # One row per vector of each pair's document.
         documents = np.array([texts[text] for _, text in pairs])
         copies = sizes[documents]
         starts = np.cumsum(copies) - copies
@@ -71,7 +71,7 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
         return scores
 
 
-DOCUMENTS = 1024  # whose token vectors are in memory at a time
+DOCUMENTS = 1024  # documents whose token vectors are in memory at a time
 
 Vectors = Callable[[NDArray[np.intp]], tuple[NDArray[np.float32], NDArray[np.int64]]]
 
@@ -80,19 +80,18 @@ Vectors = Callable[[NDArray[np.intp]], tuple[NDArray[np.float32], NDArray[np.int
 class LateReranker(Reranker, name="late_reranker"):
     """Scores the documents of a run by late interaction: `bm25 % 100 >> LateReranker(colbert)`.
 
-    The score is the sum, over the tokens of the topic's text, of the greatest similarity that one of the document's tokens has
-    (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens. It does not depend on
-    the other documents and topics, except for rounding of texts encoded in batches.
+    The score is the sum, over the tokens of the topic's text, of the greatest similarity of one of the document's tokens
+    (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens, and depends on other
+    documents and topics only by rounding of texts encoded in batches.
 
     Args:
         colbert: The model; a string is a checkpoint of `ColBERT`.
-        nbits: None: token vectors that `encode_late` stored with the run's index are used, of several those with most bits;
-            if missing, texts are encoded. 0: texts are always encoded. 1, 2, 4, 16, 32: those stored ones, and no
-            others.
-        cache: As `Reranker` has it, for scores of texts that are encoded.
+        nbits: None: use token vectors that `encode_late` stored with the run's index, those with most bits; encode texts if
+            there are none. 0: always encode texts. 1, 2, 4, 16, 32: use stored token vectors with these bits only.
+        cache: As in `Reranker`, for scores of encoded texts.
 
     Raises:
-        InputError: When it is called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run has no documents, or a topic has no text.
     """
 
     colbert: ColBERT | str = field(metadata={"string": "colbert"})
@@ -111,7 +110,7 @@ class LateReranker(Reranker, name="late_reranker"):
         return self._colbert.chosen_precision
 
     def key(self) -> str | None:
-        """None if the scores depend on what is stored with the run's index."""
+        """None if the scores depend on token vectors stored with the run's index."""
         return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
@@ -137,19 +136,19 @@ class LateReranker(Reranker, name="late_reranker"):
         return scores, {**facts, "vectors": store.meta["digest"]}
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
-        """The score of a document, token by token of the query. The document is to be given, as `index.doc(id)` does."""
+        """Explain a document's score token by token of the query; needs the document, as from `index.doc(id)`."""
         if not isinstance(doc_id, Doc):
-            raise PipelineError("LateReranker explains the score of a document, not of an id: give index.doc(id)")
+            raise PipelineError("LateReranker explains the score of a document, not of an id: pass index.doc(id)")
         vectors, _ = self._colbert.encode_documents([doc_id])
         return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
     def _store(self, run: Run) -> JoinedTokens | None:
-        """The stored token vectors of the run's documents, where there are any to be used."""
+        """Stored token vectors of the run's documents, if available and wanted."""
         if self.nbits == 0:
             return None
         if not isinstance(run.documents, Index | State):
             if self.nbits is not None:
-                raise ParameterError(f"nbits={self.nbits}: the run's documents are in no index, which could hold token vectors")
+                raise ParameterError(f"nbits={self.nbits}: the run's documents belong to no index with token vectors")
             return None
         try:
             return stored(run.documents, self._colbert, self.nbits)
@@ -161,7 +160,7 @@ class LateReranker(Reranker, name="late_reranker"):
     def _scores(
         self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: ProgressCallback
     ) -> NDArray[np.float32]:
-        """The score of each pair of a text and a document; each document's token vectors are made or read once."""
+        """Score of each pair of text and document; token vectors of a document are computed or read once."""
         unique = list(dict.fromkeys(texts))
         queries = dict(zip(unique, self._colbert.encode_queries(unique), strict=True))
         scores, start, done = np.empty(len(texts), dtype=np.float32), time.perf_counter(), 0
@@ -176,7 +175,7 @@ class LateReranker(Reranker, name="late_reranker"):
 
 
 def _parts(docs: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Groups of documents in ascending order, and the pairs with one of them."""
+    """Groups of documents in ascending order, and the pairs with them."""
     used = np.unique(docs)
     order = np.argsort(docs, kind="stable")
     ends = np.searchsorted(docs[order], used, side="right")

@@ -1,4 +1,4 @@
-"""MonoT5: a T5 that says "true" or "false" when it has read query and document."""
+"""MonoT5: a T5 that answers "true" or "false" for a query and a document."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ..models.hub import library, seq2seq
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES, PretrainedReranker
 
 KIND = "T5 reranker"
-MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are kept beside a query that leaves no space
+MIN_DOCUMENT_TOKENS = 32  # tokens of the document kept beside a long query
 
 
 @dataclass(frozen=True)
 class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
-    """Reranks with a T5 that was trained to say "true" or "false" (Nogueira, Jiang, Pradeep and Lin, Findings of EMNLP 2020).
+    """Reranks with a T5 trained to answer "true" or "false" (Nogueira, Jiang, Pradeep and Lin, Findings of EMNLP 2020).
 
     The model reads "Query: … Document: … Relevant:". The score is the log-probability of "true" against "false" at the first
-    decoded position: the logarithm of the softmax over these two tokens alone, so 0 or less. What else is in a batch changes
-    scores by rounding alone. The model is loaded when it is first used. It is only run: training of T5 rerankers is not there.
+    decoded position: the logarithm of the softmax over these two tokens, at most 0. The batch changes scores by rounding only.
+    The model is loaded on first use. T5 rerankers cannot be trained with Fontes.
 
     Args:
-        max_length: Tokens of an input. Only the document is cut; a query that leaves it less than 32 tokens makes the input
-            longer than this, which T5's relative positions allow.
+        max_length: Maximum number of tokens of an input. Only the document is truncated; a query that leaves it less than 32
+            tokens makes the input longer, which T5's relative positions allow.
         tokens: The two words, such as ("yes", "no") for mMARCO's mT5.
 
     Raises:
-        InputError: When it is used: the model is not there, is no T5, or the words are not one token each in its vocabulary.
+        InputError: On use: the model is missing, is not a T5, or a word is not a single token of its vocabulary.
     """
 
     kind = KIND
@@ -67,7 +67,7 @@ class MonoT5Model:
         self.prepared: Prepared = prepared(model, lambda one: self.logits(one, sample), precision=precision, device=where)
 
     def inputs(self, pairs: Sequence[tuple[str, str]], max_length: int) -> list[list[int]]:
-        """The tokens of "Query: … Document: … Relevant:", the document cut where they are too many."""
+        """Token ids of "Query: … Document: … Relevant:", with the document truncated."""
         heads = {query: self._ids([f"Query: {query.strip()} Document:"])[0] for query in dict.fromkeys(q for q, _ in pairs)}
         (tail,) = self._ids(["Relevant:"])
         end = [] if self.tokenizer.eos_token_id is None else [self.tokenizer.eos_token_id]
@@ -80,11 +80,10 @@ class MonoT5Model:
         return inputs
 
     def lengths(self, inputs: list[list[int]]) -> list[int]:
-        """The numbers of these tokens."""
         return list(map(len, inputs))
 
     def logits(self, module: Any, inputs: list[list[int]]) -> Any:
-        """The log-probability of the first word of each input, float32, computed in one batch."""
+        """Log-probability of the first word for each input of a batch, float32."""
         torch = library("torch", "a T5 reranker")
         ids, mask = padded(inputs, self.pad, next(module.parameters()).device)
         start = torch.full((len(inputs), 1), self.start, device=ids.device)
@@ -96,7 +95,7 @@ class MonoT5Model:
         return token_ids(self.tokenizer, texts, special=False)
 
     def _token(self, word: str, folder: Path) -> int:
-        """The one token of a word at the start of a text, as ▁true."""
+        """Token id of a word at the start of a text, as ▁true; raises InputError for several tokens."""
         (ids,) = self._ids([word])
         if len(ids) != 1 or ids[0] == self.tokenizer.unk_token_id:
             raise InputError(

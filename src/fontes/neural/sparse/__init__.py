@@ -1,4 +1,4 @@
-"""Learned sparse retrieval: texts become weighted terms by a model, which lexical search runs over."""
+"""Learned sparse retrieval: models weigh the terms of texts, and lexical search runs over the weights."""
 
 from .splade import SparseEncoder, Splade, SpladeRetriever
 

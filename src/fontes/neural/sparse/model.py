@@ -1,6 +1,6 @@
-"""Learned sparse models: checkpoints of SparseEncoder and of masked language models, and the network that weighs tokens.
+"""Learned sparse models: checkpoints of SparseEncoder and masked language models, and the network that weighs tokens.
 
-A model without modules.json is pooled as SPLADE v2 is, by the greatest log(1 + relu(logit)); sentence-transformers does so too.
+A model without modules.json is pooled as SPLADE v2, by the greatest log(1 + relu(logit)), as in sentence-transformers.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..models.base import token_ids
 from ..models.compute import padded, prepared
 from ..models.hub import NO_CODE, inside, library, modules_of, read_json, readable, tensors, tokenizer_in, without_warnings
 
-USE = "a SPLADE model"  # for what libraries are needed
-LOGITS = 1 << 23  # of a masked language model that are in memory at a time, unless its head is not a layer of its own
-CLOSE = 1e-3  # how far logits may be apart that are computed in two ways
+USE = "a SPLADE model"  # purpose of libraries in errors
+LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a layer of its own
+CLOSE = 1e-3  # tolerance between logits computed in two ways
 WEIGHT = np.dtype([("term", "<i4"), ("weight", "<f4")])
-"""A token's number in the model's vocabulary, and its weight."""
+"""Number of a token in the model's vocabulary, and its weight."""
 
 
 class SpladeModel:
-    """A checkpoint with its weights, ready to run.
+    """A loaded checkpoint.
 
     Attributes:
         vocabulary: The tokens by number.
-        limit: Tokens of a text that the model has positions for.
-        length: Tokens of a text that are read by default.
+        limit: Number of the model's positions.
+        length: Default maximum number of tokens of a text.
     """
 
     def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, where: str) -> None:
@@ -50,11 +50,10 @@ class SpladeModel:
         self.prepared = prepared(network, lambda one: self._pooled(one, sample), precision=precision, device=where)
 
     def ids(self, texts: Sequence[str], length: int) -> list[list[int]]:
-        """The token ids of each text."""
         return token_ids(self.tokenizer, texts, length)
 
     def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
-        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
+        """Tokens of each text with weights above 0, dtype WEIGHT, by ascending number; at most `terms` per text."""
         torch = library("torch", USE)
         with torch.inference_mode():
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
@@ -66,7 +65,7 @@ class SpladeModel:
 
 
 class Static:
-    """Weights that queries get without a transformer, one for each token (sentence-transformers' static embedding)."""
+    """Query weights by token without a transformer (static embedding of sentence-transformers)."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._tokenizer = _tokenizer(folder, name)
@@ -75,7 +74,7 @@ class Static:
         self._length = int(min(self._tokenizer.model_max_length, ENDLESS))
 
     def weights(self, text: str, terms: int | None) -> NDArray[Any]:
-        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
+        """Tokens of the text with weights above 0, dtype WEIGHT, by ascending number; at most `terms`."""
         (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
         row = np.zeros_like(self._weights)
         row[ids] = self._weights[ids]
@@ -83,7 +82,7 @@ class Static:
 
 
 def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
-    """The weights above 0 of a row, or the greatest `terms` of them; of equal ones those of lower numbers."""
+    """The weights above 0 of a row, or the greatest `terms` of them; ties prefer lower numbers."""
     numbers = np.flatnonzero(row > 0)
     if terms is not None and len(numbers) > terms:
         numbers = np.sort(numbers[np.argsort(-row[numbers], kind="stable")[:terms]])
@@ -93,7 +92,7 @@ def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
 
 
 def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
-    """The masked language model of a folder, in float32, and its tokenizer."""
+    """Load a masked language model, in float32, and its tokenizer."""
     transformers = library("transformers", USE)
     library("torch", USE)
     headless = f"{name} is no masked language model, whose head SPLADE needs: "
@@ -113,7 +112,7 @@ def _tokenizer(folder: Path, name: str) -> Any:
 
 
 def _vocabulary(tokenizer: Any, size: int) -> list[str]:
-    """The tokens by number; a number without a token, as padded vocabularies have, is called [number]."""
+    """The tokens by number; a number without a token, as in padded vocabularies, becomes "[number]"."""
     tokens = [f"[{number}]" for number in range(size)]
     for token, number in tokenizer.get_vocab().items():
         if number < size:
@@ -122,13 +121,13 @@ def _vocabulary(tokenizer: Any, size: int) -> list[str]:
 
 
 def _network(module: Any, pooling: str, logarithms: int) -> Any:
-    """The network from token ids and a mask, (texts, length), to weights, float32 (texts, tokens of the vocabulary).
+    """Network from token ids and a mask, (texts, length), to weights, float32 (texts, vocabulary).
 
-    The logits of a batch would be many times as large as anything else. So the last layer of the head is taken out of the
-    model, and its columns are computed some at a time; a model whose last layer it is not stays whole.
+    The logits of a batch would be many times as large as anything else, so the last layer of the head is detached from the
+    model and its columns are computed in parts. A model without such a layer stays whole.
     """
     torch = library("torch", USE)
-    head = _taken_out(module)
+    head = _detached_head(module)
 
     class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
@@ -137,11 +136,11 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
 
         def forward(self, tokens: Any, mask: Any) -> Any:
             hidden = self.body(input_ids=tokens, attention_mask=mask).logits
-            inside = mask.bool()
+            attended = mask.bool()
             if pooling == "max":
-                hidden = torch.where(inside[:, :, None], hidden, hidden[:, :1])  # of which the first is there already
+                hidden = torch.where(attended[:, :, None], hidden, hidden[:, :1])  # padding repeats the first position
             if self.head is None:
-                return _pooled(hidden.permute(2, 0, 1), hidden.new_zeros(1, 1).float(), inside, pooling, logarithms).T
+                return _pooled(hidden.permute(2, 0, 1), hidden.new_zeros(1, 1).float(), attended, pooling, logarithms).T
             texts, positions, _ = hidden.shape
             columns = hidden.reshape(texts * positions, -1).T.contiguous()
             step = max(64, LOGITS // (texts * positions))
@@ -150,14 +149,14 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
                 part = slice(first, first + step)
                 logits = (self.head.weight[part] @ columns).view(-1, texts, positions)
                 bias = logits.new_zeros(1, 1).float() if self.head.bias is None else self.head.bias[part, None].float()
-                parts.append(_pooled(logits, bias, inside, pooling, logarithms))
+                parts.append(_pooled(logits, bias, attended, pooling, logarithms))
             return torch.cat(parts).T
 
     return TermNetwork()
 
 
-def _taken_out(module: Any) -> Any:
-    """The last layer of a model, which then gives that layer's input instead; None if it has no such layer."""
+def _detached_head(module: Any) -> Any:
+    """Detach the last linear layer of a model, which then returns the layer's input; None if it has no such layer."""
     torch = library("torch", USE)
     head = module.get_output_embeddings()
     place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
@@ -175,20 +174,17 @@ def _taken_out(module: Any) -> Any:
     return None
 
 
-def _pooled(logits: Any, bias: Any, inside: Any, pooling: str, logarithms: int) -> Any:
-    """Weights, float32 (tokens, texts), of logits (tokens, texts, positions) and what is to be added to them.
-
-    Of the greatest logit the logarithm is the greatest, so it is taken of that one alone.
-    """
+def _pooled(logits: Any, bias: Any, attended: Any, pooling: str, logarithms: int) -> Any:
+    """Weights, float32 (tokens, texts), of logits (tokens, texts, positions) plus bias; the logarithm follows the maximum."""
     weights = logits.amax(dim=2).float() + bias if pooling == "max" else logits.float() + bias[..., None]
     weights = weights.relu_()
     for _ in range(logarithms):
         weights = weights.log1p_()
-    return weights if pooling == "max" else (weights * inside).sum(dim=2)
+    return weights if pooling == "max" else (weights * attended).sum(dim=2)
 
 
 POOLINGS = ("max", "sum")
-LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # by the name of the activation how often log(1 + x) is taken
+LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # number of times log(1 + x) is applied, by activation
 
 
 @dataclass(frozen=True)
@@ -196,14 +192,14 @@ class SpladeCheckpoint:
     """A checkpoint on disk, before its weights are loaded.
 
     Args:
-        transformer: The folder of the masked language model.
+        transformer: Folder of the masked language model.
         pooling: "max" or "sum" over the positions.
-        logarithms: How often log(1 + x) is taken of relu(logit).
-        max_length: Tokens that are read of a text; None if the checkpoint does not say.
-        terms: Terms of a vector that are kept; None for all.
+        logarithms: Number of times log(1 + x) is applied to relu(logit).
+        max_length: Maximum number of tokens of a text; None if not configured.
+        terms: Maximum number of terms of a vector; None for all.
         query_prompt: Text before each query.
         document_prompt: Text before each document.
-        static: The folder of weights for queries without a transformer, if any.
+        static: Folder of static query weights, if any.
     """
 
     transformer: Path
@@ -217,17 +213,12 @@ class SpladeCheckpoint:
 
     @classmethod
     def of(cls, folder: Path) -> SpladeCheckpoint:
-        """The checkpoint of a folder.
-
-        Raises:
-            InputError: A file cannot be read, or the modules make no SPLADE model.
-        """
+        """Read the configuration of a folder; raise InputError if it is not a SPLADE model."""
         try:
             return cls._of(folder)
         except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"{folder}: its modules.json, or a configuration that it names, is not as SparseEncoder writes it"
-            ) from error
+            problem = "its modules.json, or a configuration that it names, does not have SparseEncoder's form"
+            raise InputError(f"{folder}: {problem}") from error
 
     @classmethod
     def _of(cls, folder: Path) -> SpladeCheckpoint:
@@ -241,8 +232,8 @@ class SpladeCheckpoint:
             others = ", ".join(kinds) or "none"
             raise InputError(f"{folder} is no SPLADE model: its modules are {others}, not a transformer and SpladePooling")
         (_, transformer), (_, pooling) = modules
-        how = read_json(pooling / "config.json")
-        strategy, activation = how.get("pooling_strategy", "max"), how.get("activation_function", "relu")
+        config = read_json(pooling / "config.json")
+        strategy, activation = config.get("pooling_strategy", "max"), config.get("activation_function", "relu")
         if strategy not in POOLINGS or activation not in LOGARITHMS:
             raise InputError(f"{pooling / 'config.json'}: SPLADE has no pooling '{strategy}' of '{activation}'")
         settings = read_json(folder / "config_sentence_transformers.json", {})
@@ -259,11 +250,7 @@ class SpladeCheckpoint:
 
 
 def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
-    """The modules for documents of a router, and the folder of its static weights for queries.
-
-    Raises:
-        InputError: Queries go another way than through static weights.
-    """
+    """Modules for documents of a router, and the folder of its static weights for queries; InputError without these."""
     router = read_json(folder / "router_config.json")
     documents, queries = (
         [(router["types"][module].rpartition(".")[2], inside(folder, module)) for module in router["structure"].get(name, ())]
@@ -272,7 +259,7 @@ def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
     kinds = [kind for kind, _ in queries]
     if kinds != ["SparseStaticEmbedding"]:
         others = ", ".join(kinds) or "nothing"
-        raise InputError(f"{folder} sends queries through {others}; Fontes runs routers to SparseStaticEmbedding alone")
+        raise InputError(f"{folder} sends queries through {others}; only routers to SparseStaticEmbedding are supported")
     return documents, queries[0][1]
 
 

@@ -1,4 +1,4 @@
-"""Learned sparse encoders, and SPLADE: weights of a text for the tokens of a vocabulary, by a masked language model."""
+"""Learned sparse encoders, and SPLADE: a masked language model weighs the tokens of its vocabulary for a text."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 class Splade(Pretrained[SpladeModel], name="splade_encoder"):
     """A learned sparse encoder (Formal, Piwowarski and Clinchant, SIGIR 2021; v2: Formal et al., arXiv 2109.10086).
 
-    A text has, for each token of the vocabulary of a masked language model, the greatest log(1 + relu(logit)) over its
-    positions, or what else the checkpoint says: a sum, or the logarithm twice. Its vectors are those of sentence-transformers'
-    SparseEncoder; a text without a word has none. Models whose queries need no transformer (sentence-transformers' router with
-    static weights, as OpenSearch's) run as well.
+    The weight of a token of the vocabulary is the greatest log(1 + relu(logit)) over the positions of the text, or as the
+    checkpoint says: a sum, or the logarithm twice. The vectors equal those of sentence-transformers' SparseEncoder; a text
+    without words has none. Models whose queries need no transformer (sentence-transformers' router with static weights, such as
+    OpenSearch's) run as well.
 
     Args:
-        name_or_path: A folder of sentence-transformers' SparseEncoder or with a masked language model, or a name on the Hugging
-            Face hub (`naver/splade-v3`, …).
-        max_length: Tokens that are read of a text, special ones included. None: as the model says.
-        document_terms: How many terms a document keeps, those of the greatest weights. None: as the model says, or all.
-        query_terms: The same of a query.
+        name_or_path: A folder with a SparseEncoder of sentence-transformers or a masked language model, or a name on the
+            Hugging Face hub (`naver/splade-v3`, …).
+        max_length: Maximum number of tokens read of a text, special tokens included. None: the model's.
+        document_terms: Maximum number of terms of a document, those of greatest weight. None: the model's, or all.
+        query_terms: Maximum number of terms of a query. None: the model's, or all.
         document_prompt: Text before each document. None: the model's own.
         query_prompt: Text before each query. None: the model's own.
 
     Raises:
-        InputError: When it is used: the model is not there, or is no such model.
-        ParameterError: When it is used: a parameter is outside its range.
+        InputError: On use: the model is missing, or is not a SPLADE model.
+        ParameterError: On use: a parameter is outside its range.
     """
 
     kind = "SPLADE model"
@@ -68,38 +68,31 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
     @property
     def length(self) -> int:
-        """Greatest number of tokens that are read of a text. Loads the model.
-
-        Raises:
-            ParameterError: `max_length` exceeds the model's positions.
-        """
+        """Maximum number of tokens read of a text. Loads the model; raises ParameterError beyond its positions."""
         return self._length(self._model)
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
-        """The weights of documents (title, a space, text), in their order; the batch changes them by rounding alone."""
+        """Weights of documents (title, a space, text); the batch changes them by rounding only."""
         model = self._model
         prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
         terms = self.document_terms or model.checkpoint.terms
         return self._encode(model, [text_of(doc) for doc in docs], prompt, terms, partial(self._in_batches, progress=progress))
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, special tokens and prompt included."""
+        """Number of tokens of each untruncated document, special tokens and prompt included."""
         model = self._model
         prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
         return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
 
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
-        """The weights of queries, in their order.
-
-        On a CPU each query is encoded by itself, so that its weights do not depend on the others.
-        """
+        """Weights of queries, each encoded by itself on a CPU, so that its weights do not depend on the others."""
         model = self._model
         prompt = model.checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
         terms = self.query_terms or model.checkpoint.terms
         if (static := model.static) is not None:
             return _term_vectors(model, [static.weights(prompt + text if text.strip() else "", terms) for text in texts])
-        alone = model.prepared.device == "cpu"
-        return self._encode(model, texts, prompt, terms, _one_by_one if alone else self._in_batches)
+        run = partial(in_batches, tokens=1) if model.prepared.device == "cpu" else self._in_batches
+        return self._encode(model, texts, prompt, terms, run)
 
     def _encode(
         self, model: SpladeModel, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., NDArray[Any]]
@@ -111,15 +104,14 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return as_objects(model.weights([ids[i] for i in batch], terms))
 
-        for number, row in zip(numbers, run([len(one) for one in ids], work) if ids else [], strict=True):
+        for number, row in zip(numbers, run([len(one) for one in ids], work=work) if ids else [], strict=True):
             rows[number] = row
         return _term_vectors(model, rows)
 
     def _length(self, model: SpladeModel) -> int:
         if self.max_length is not None and self.max_length > model.limit:
-            raise ParameterError(
-                f"max_length is {self.max_length}, but {self.name_or_path} has positions for {model.limit} tokens only"
-            )
+            problem = f"but {self.name_or_path} has positions for {model.limit} tokens only"
+            raise ParameterError(f"max_length is {self.max_length}, {problem}")
         return self.max_length or model.length
 
     def _settings(self) -> dict[str, Any]:
@@ -128,10 +120,6 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
     def _load(self, folder: Path, device: str) -> SpladeModel:
         return SpladeModel(str(self.name_or_path), SpladeCheckpoint.of(folder), self.precision, device)
-
-
-def _one_by_one(lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
-    return in_batches(lengths, 1, work)
 
 
 def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
@@ -143,9 +131,9 @@ def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
 
 @runtime_checkable
 class SparseEncoder(Protocol):
-    """Turns documents and queries into weights of terms, whose inner product is the score.
+    """Encodes documents and queries as weights of terms, above 0, whose inner product is the score.
 
-    Weights are above 0. `fingerprint` names everything that changes those of documents, as that of a dense `Encoder` does.
+    `fingerprint` identifies everything that changes documents' weights, as that of a dense `Encoder`.
     """
 
     @property
@@ -159,19 +147,16 @@ class SparseEncoder(Protocol):
         ...
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
-        """The weights of documents, in their order."""
+        """Weights of documents, in their order."""
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
-        """The weights of queries, in their order.
-
-        On a CPU each query is encoded by itself, so that its weights do not depend on the others.
-        """
+        """Weights of queries, in their order, each independent of the others."""
         ...
 
 
 def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
-    """Whether an encoder gives weights of terms; its model is not loaded for the answer."""
+    """Whether an encoder gives weights of terms; does not load its model."""
     return getattr_static(encoder, "vocabulary", None) is not None and hasattr(encoder, "encode_documents")
 
 
@@ -179,25 +164,25 @@ def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
 class SpladeRetriever(Lexical, name="splade"):
     """Learned sparse retrieval over the weights that `index.encode(splade)` stored: the inner product of query and document.
 
-    A topic is searched by its text, which is encoded by itself, a rewritten one too; weights that it brings beside a text,
-    as feedback does, and structured queries are of the index's terms and not of the model's, and do not count. A topic of
-    weights alone is searched by these, each of which is of a token of the model's vocabulary. The search is that of BM25
-    and gives the same run for the same weights whatever the batch, k and threads.
+    A topic is searched by its text, rewritten or not, encoded by itself. Weights beside a text, as from feedback, and
+    structured queries refer to the index's terms and are ignored. A topic of weights alone is searched by these; its terms must
+    be tokens of the model's vocabulary. The search is that of BM25 and gives the same run for the same weights for any batch,
+    k and threads.
 
     Args:
-        index: The index that holds the weights.
+        index: The index with the weights.
         encoder: Encodes topics and documents; a string is the model of a `Splade`.
-        k: How many documents a topic gets at most.
-        threads: How many threads search; they do not change the run. None: as many as the machine has.
-        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
-            before the search. None: nothing.
+        k: Maximum number of documents per topic.
+        threads: Number of threads that search, without effect on the run. None: all processors.
+        where: Condition on the documents' metadata, such as "year >= 2020 and lang in ('cs', 'en')"; other documents are left
+            out before the search. None: no condition.
 
     Raises:
-        ParameterError: When it is called: the index holds no weights of this encoder, or a parameter is outside its range.
-        InputError: When it is called: a topic has weights of other terms and no text.
+        ParameterError: When called: the index has no weights of this encoder, or a parameter is outside its range.
+        InputError: When called: a topic has weights of other terms and no text.
     """
 
-    reads_queries = False  # their terms are the index's and not the model's
+    reads_queries = False  # their terms are the index's, not the model's
 
     index: Index = field(repr=False)
     encoder: SparseEncoder | str = field(metadata={"string": "splade_encoder"})
@@ -212,17 +197,13 @@ class SpladeRetriever(Lexical, name="splade"):
 
     @property
     def searched(self) -> WeightLists | JoinedWeights:
-        """The weights of the documents.
-
-        Raises:
-            ParameterError: The index holds none of this encoder.
-        """
+        """Stored weights of the documents; raises ParameterError if there are none of this encoder."""
         return self.index.weights(self._encoder)
 
     def check(self) -> None:
         check_fields(self)
-        self._filter  # noqa: B018  # which says what is wrong with it
-        self._encoder  # noqa: B018  # which says where it is none
+        self._filter  # noqa: B018  # raises for a wrong condition
+        self._encoder  # noqa: B018  # raises for anything but a sparse encoder
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -239,18 +220,18 @@ class SpladeRetriever(Lexical, name="splade"):
         self.check()
         try:
             self.searched  # noqa: B018
-        except ParameterError:  # there are none
+        except ParameterError:  # no weights yet
             self.index.encode(self._encoder, progress=progress)
 
     def key(self) -> str | None:
-        """The stage with all parameters of its encoder; None for an encoder that is not of Fontes."""
+        """Identity of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self.searched.fingerprint}"
 
     def _encoded(self, topics: Topics) -> Topics:
-        """The topics with weights in place of their texts, for actors that hold the documents and not the model."""
+        """Topics with weights in place of texts, for actors, which do not load the model."""
         return Topics(
             replace(topic, text="", weights=self._encoder.encode_queries([topic.text])[0]) if topic.text.strip() else topic
             for topic in topics.values()
@@ -267,10 +248,10 @@ class SpladeRetriever(Lexical, name="splade"):
         return "weight in the query's vector"
 
     def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
-        """The numbers and weights of each topic's terms; each text is encoded by itself, as batches change weights."""
+        """Term numbers and weights of each topic; texts are encoded one by one, since batches change weights."""
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[int, float]] = []
-        absent: dict[str, Topic] = {}  # tokens that topics bring and no document has
+        absent: dict[str, Topic] = {}  # tokens of topics that occur in no document
         for number, topic in enumerate(topics, 1):
             weights: Mapping[str, float] = topic.weights or {}
             if topic.text.strip():

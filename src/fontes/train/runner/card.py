@@ -15,9 +15,9 @@ from ...plots.plot import Plot, drawn, look
 from .settings import LOSS
 
 if TYPE_CHECKING:
-    from .running import Training
-if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from .running import Training
 
 CARD = "README.md"
 CURVES = "curves.svg"
@@ -31,7 +31,7 @@ TASKS = {"cross-encoder": "text-ranking", "bi-encoder": "sentence-similarity", "
 
 
 def licence_of(folder: Path) -> str:
-    """Return the licence in a model's README.md or config.json, or "not stated"."""
+    """Licence in a model's README.md or config.json, or "not stated"."""
     readme, config = folder / CARD, folder / "config.json"
     if readme.is_file():
         _, _, rest = readme.read_text(encoding="utf-8", errors="replace").partition("---\n")
@@ -45,13 +45,7 @@ def licence_of(folder: Path) -> str:
 
 
 def describe(training: Training, folder: Path, place: Path) -> None:
-    """Write the card and, if matplotlib is installed, the curves.
-
-    Args:
-        training: Record of the training.
-        folder: Folder to write to.
-        place: Final folder of the model.
-    """
+    """Write the card and, if matplotlib is installed, the curves to a folder, which will move to `place`."""
     try:
         learning_curves(training.losses, training.evaluations, training.best).save(folder / CURVES)
         curves = f"![The learning curves]({CURVES})\n"
@@ -103,19 +97,16 @@ def _table(rows: Iterable[tuple[str, object]]) -> str:
     return "\n".join(["| | |", "|---|---|", *lines]) + "\n"
 
 
-POINTS = 100  # number of means drawn of the steps' losses
+POINTS = 100  # maximum number of points of the training loss
 
 
 def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, float]], best: int) -> Plot:
-    """Return a plot of the training loss and the validation figures, with the chosen step marked.
+    """Plot the training loss and the validation figures, with the chosen step marked.
 
     Args:
         losses: Loss of each step, drawn as means of up to a hundred parts.
         evaluations: Evaluations: "step", "loss", and a measure by its name.
         best: Chosen step.
-
-    Raises:
-        MissingExtraError: matplotlib is missing.
     """
     names = list(dict.fromkeys(name for row in evaluations for name in row if name not in ("step", LOSS)))
     parts = np.array_split(np.arange(1, len(losses) + 1), min(POINTS, len(losses)))
@@ -132,7 +123,7 @@ def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, 
                 axes.plot([row["step"] for row in rows], values, marker="o", markersize=3, label="validation", **look(number))
                 axes.axvline(best, color="#7F7F7F", linewidth=0.8)
             axes.set(xlabel="step", ylabel=name)
-            axes.xaxis.get_major_locator().set_params(integer=True)  # there is no half step
+            axes.xaxis.get_major_locator().set_params(integer=True)  # steps are whole numbers
             axes.legend(frameon=False)
         measured = " and ".join([LOSS, *names])
         return f"the {measured} while training; the line marks step {best:,}, which was chosen"

@@ -16,28 +16,19 @@ from ...storage.arrays import sync
 from ...storage.artifact import commit, staging, umask
 from ...storage.locks import locked
 
-IDENTITY = "training.json"  # in a working folder: its training; in a model's folder: how it was trained
+IDENTITY = "training.json"  # record of the training in a working folder and in a model's folder
 STATE = "trainer_state.json"  # written last: a checkpoint without it is incomplete
 
 
 class CheckpointFolder:
-    """Folder with the checkpoints of one training.
-
-    Args:
-        folder: Existing folder.
-        kept: Whether facts and checkpoints are written.
-    """
+    """An existing folder with the checkpoints of one training; with `kept` False nothing is written."""
 
     def __init__(self, folder: Path, kept: bool = True) -> None:
         self.folder, self.kept = folder, kept
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return the facts of the folder's training; empty if there are none.
-
-        Raises:
-            InputError: The file is damaged.
-        """
+        """Facts of the folder's training, empty without one; raises InputError for a damaged file."""
         file = self.folder / IDENTITY
         try:
             facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -58,31 +49,28 @@ class CheckpointFolder:
         draft.replace(self.folder / IDENTITY)
 
     def begin(self, identity: Mapping[str, Any], advice: str) -> None:
-        """Assign the folder to a training, or check that it is already assigned to it.
+        """Assign the folder to a training, or check that it is assigned to it.
 
         Args:
             identity: Identity of the training, as JSON values.
-            advice: Advice for the error message.
-
-        Raises:
-            InputError: It belongs to another training, or holds other files.
+            advice: Advice for the InputError of a folder with another training or other files.
         """
         facts = self.facts
         if not facts:
             others = [path.name for path in self.folder.iterdir() if path.name != f".{IDENTITY}"]
             if others:
-                raise InputError(f"{self.folder} holds other files ({others[0]}) and no training; {advice}")
+                raise InputError(f"{self.folder} contains other files ({others[0]}) and no training; {advice}")
             self.note(identity=identity)
         elif facts.get("identity") != identity:
             other = _differing(facts.get("identity"), identity)
-            raise InputError(f"{self.folder} holds another training, with another {other}; {advice}")
+            raise InputError(f"{self.folder} contains another training, with another {other}; {advice}")
 
     def checkpoint(self, step: int) -> Path:
-        """Return the folder of the checkpoint after a step."""
+        """Folder of the checkpoint after a step."""
         return self.folder / f"checkpoint-{step}"
 
     def last(self) -> int:
-        """Return the step of the last complete checkpoint; 0 if there is none."""
+        """Step of the last complete checkpoint; 0 if there is none."""
         return max((step for step, path in self._checkpoints() if _object(path / STATE)), default=0)
 
     def keep(self, steps: Iterable[int]) -> None:
@@ -98,7 +86,7 @@ class CheckpointFolder:
             path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the folder, unless it holds other files."""
+        """Remove the folder, unless it contains other files."""
         self.clear()
         with suppress(OSError):
             self.folder.rmdir()
@@ -110,52 +98,43 @@ class CheckpointFolder:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[CheckpointFolder]:
-    """Make and lock the working folder of a training.
-
-    Raises:
-        InputError: It cannot be made.
-        FontesError: Another process trains there.
-    """
+    """Create and lock the working folder of a training; raises FontesError if another process trains there."""
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder, FontesError(f"another process trains in {folder}; wait until it is done")))
         except OSError as error:
-            raise InputError(f"{folder} cannot be made: {error.strerror or error}") from None
+            raise InputError(f"{folder} cannot be created: {error.strerror or error}") from None
         yield CheckpointFolder(folder)
 
 
 @contextmanager
 def temporary_workplace() -> Iterator[CheckpointFolder]:
-    """Make a working folder without checkpoints, removed at the end of the block."""
+    """Create a working folder without checkpoints, removed at the end of the block."""
     with TemporaryDirectory() as folder:
         yield CheckpointFolder(Path(folder), kept=False)
 
 
-def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model that was trained here") -> None:
+def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model trained by Fontes") -> None:
     """Raise InputError, before training, if a model could not be written to a place.
 
-    Args:
-        place: Output folder.
-        overwrite: Whether to replace an existing model.
-        mark: File that identifies such a model; nothing else is ever replaced.
-        noun: Name of such a model in messages.
+    Only a folder with the file `mark` is ever overwritten; `noun` describes it in the error.
     """
     if place.exists() and not overwrite:
         raise InputError(f"{place} exists already; give another folder, or overwrite it")
     if place.exists() and "fingerprint" not in _object(place / mark):
-        raise InputError(f"{place} is no {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
+        raise InputError(f"{place} is not a {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{place.parent} cannot be made: {error.strerror}") from None
+        raise InputError(f"{place.parent} cannot be created: {error.strerror}") from None
     if not os.access(place.parent, os.W_OK):
         raise InputError(f"{place.parent} cannot be written to")
 
 
 @contextmanager
 def writing(place: Path) -> Iterator[Path]:
-    """Make a folder that moves to its place on success. Raises InputError if it cannot be written."""
+    """Make a folder that moves to its place on success; raise InputError if it cannot be written."""
     try:
         with staging(place) as folder:
             yield folder

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
-CALIBRATED_FROM = 30  # steps; a shorter training is not worth a calibration
-CLIPPED = 1.0  # gradient clipping norm, the customary one
+CALIBRATED_FROM = 30  # steps of a training that is worth a calibration
+CLIPPED = 1.0  # gradient clipping norm
 
 
 @dataclass(frozen=True)
@@ -55,18 +55,13 @@ class TrainingHistory:
 
 
 def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
-    """Train a model from the last checkpoint of its working folder, and leave it in its best state.
-
-    Raises:
-        InputError: Checkpoints cannot be written or read.
-        ParameterError: The loss is no longer a number.
-    """
+    """Train a model from the last checkpoint of its working folder, and leave it in its best state."""
     start = time.perf_counter()
     where = device()
     with without_warnings(), quiet():
         # Weight decay changes all rows.
         vocabulary = UsedEmbeddings(fit.model, () if settings.weight_decay else fit.tokens or ())
-        fit = _with_whole(fit, vocabulary)
+        fit = _with_whole_embeddings(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
         half = precision.startswith("bfloat16")
@@ -96,8 +91,8 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: P
     )
 
 
-def _with_whole(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
-    """Return `fit` with whole embeddings in what is saved and restored."""
+def _with_whole_embeddings(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
+    """Make `fit` save and restore whole embeddings."""
 
     def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
         def whole(folder: Path) -> None:
@@ -173,7 +168,7 @@ class _Fitting:
     fit_settings: FitSettings
 
     def add_model_card_callback(self, default_args_dict: Any) -> None:
-        """Do nothing: the card is ours, and theirs looks the base up on the hub."""
+        """Do nothing: Fontes writes the card, and theirs looks the base up on the hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
         lengths = self.fit.train.lengths
@@ -282,23 +277,23 @@ class _Watch(transformers.TrainerCallback):
 
     def _note(self, state: Any) -> str:
         losses = [row["loss"] for row in state.log_history[-50:] if "loss" in row]
-        said = [f"loss {np.mean(losses):.4f}"] if losses else []
-        validated = evaluations(state.log_history, self._settings)
-        said += [
-            f"validation {name} {value:.4f}" for name, value in (validated[-1] if validated else {}).items() if name != "step"
-        ]
-        return ", ".join(said)
+        parts = [f"loss {np.mean(losses):.4f}"] if losses else []
+        validated = evaluations(state.log_history, self._settings)[-1:]
+        parts += [f"validation {name} {value:.4f}" for row in validated for name, value in row.items() if name != "step"]
+        return ", ".join(parts)
 
     def _overflow(self, step: int) -> str:
         last = self._place.last()
-        left = f"the checkpoint of step {last} is in {self._place.checkpoint(last)}" if last else "there is no checkpoint yet"
+        checkpoint = (
+            f"the checkpoint of step {last} is in {self._place.checkpoint(last)}" if last else "there is no checkpoint yet"
+        )
         values = {"lr": self._settings.lr, **self._fit.factors}
         named = " and ".join(f"{name}={value:g}" for name, value in values.items())
-        return f"at step {step} the loss is no number any more with {named}: take less; {left}"
+        return f"at step {step} the loss is no longer a number with {named}: use smaller values; {checkpoint}"
 
 
 def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: str) -> str:
-    """Training precision, calibrated by a few training steps in each on rows of a usual length."""
+    """Training precision, calibrated by a few training steps in each on rows of median length."""
     if settings.precision != "auto":
         return settings.precision
     names = ["float32", *(name for name in candidates(where) if name == "bfloat16")]
@@ -306,33 +301,30 @@ def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: 
         return "float32"
     trainer = _trainer(fit, settings, place.folder, where, half=False)
     order = np.argsort(np.asarray(fit.train.lengths), kind="stable")
-    start = max(0, (len(order) - settings.batch) // 2)
-    batch = [dict(fit.train.rows[n]) for n in order[start : start + settings.batch].tolist()]
+    first = max(0, (len(order) - settings.batch) // 2)
+    batch = [dict(fit.train.rows[n]) for n in order[first : first + settings.batch].tolist()]
 
     def step(name: str) -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with torch.autocast(torch.device(where).type, torch.bfloat16, enabled=name == "bfloat16"):
             loss = trainer.compute_loss(trainer.model, trainer._prepare_inputs(trainer.data_collator(batch)))
             loss.backward()  # inside autocast: cached gradients recompute the outputs in the backward pass
         float(sum(parameter.grad.sum() for parameter in trainer.model.parameters() if parameter.grad is not None))  # waits
         trainer.model.zero_grad()
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     trainer.model.train()
     for name in names:  # warms up
         step(name)
     best, seconds = quickest(names, step)
-    said = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in seconds.items())
-    return f"{best} (calibration: {said} a step)"
+    steps = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in seconds.items())
+    return f"{best} (calibration: {steps} a step)"
 
 
 class LikeLength(torch.utils.data.Sampler[list[int]]):
-    """Batches of rows of similar length, in random order given by the seed and the epoch alone.
+    """Batches of rows of similar length, in random order that depends on the seed and the epoch only.
 
-    Args:
-        lengths: Tokens of each row.
-        batch: Rows per batch; the last one of an epoch may have fewer.
-        seed: Seed of the order.
+    `lengths` are tokens of each row; the last batch of an epoch may be smaller.
     """
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
@@ -349,7 +341,7 @@ class LikeLength(torch.utils.data.Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator()
         generator.manual_seed(self._seed + self._epoch)
-        # Each part runs from longest to shortest; such an order trains worse than a random one.
+        # Each part is sorted from longest to shortest; training in such an order is worse than in a random one.
         grouped: list[int] = get_length_grouped_indices(  # type: ignore[no-untyped-call]
             self._lengths, self._batch, generator=generator
         )

@@ -1,4 +1,4 @@
-"""Runner of trainings: from a start and rows to a model that loads by its path, with its figures."""
+"""Runner of trainings: from a base and rows to a model folder with its record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "da
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows that a model is trained or validated on, as the data collator of its trainer takes them.
+    """Rows for training or validation, for the data collator of the trainer.
 
     Args:
         rows: Columns of each row, in one order; labels are under "label" or "labels".
@@ -37,7 +37,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Fit:
-    """Subject of a training: all that differs between kinds of models.
+    """Everything that differs between trainings of different kinds of models.
 
     Args:
         kind: Kind of model, for messages and the card: "cross-encoder".
@@ -85,7 +85,7 @@ class Fit:
     minutes: float | None = None
 
     def identity_with(self, settings: FitSettings) -> dict[str, Any]:
-        """Return the identity of the training, as JSON values."""
+        """Identity of the training, as JSON values."""
         identity = {"kind": self.kind, "base": fingerprint(self.folder), "settings": settings.model_dump()}
         identity["data"] = dict(self.identity)
         return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -136,12 +136,12 @@ class Training:
     facts: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it, for JSON."""
+        """Return all fields, for JSON."""
         return asdict(self)
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the validation values after the best step; empty without one."""
+        """Validation values after the best step; empty without validation."""
         at_best = [row for row in self.evaluations if row["step"] == self.best]
         return {name: value for row in at_best for name, value in row.items() if name != "step"}
 
@@ -155,21 +155,12 @@ def check_training(purpose: str = "training") -> None:
 def run(
     fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: ProgressCallback = silent
 ) -> Training:
-    """Train a model and write it to the folder `output`.
+    """Train a model and write it to the folder `output`, complete when it appears.
 
     Checkpoints are in a folder beside it, OUTPUT.training. Restarted with the same data, base and settings, an interrupted
-    training resumes from there: on one machine to the same weights in float32.
-
-    Args:
-        fit: Model, data and loss.
-        settings: Training settings.
-        output: Folder to create, complete when it appears.
-        overwrite: Whether to replace a trained model, and drop another training in the working folder.
-        progress: Called about once a second.
-
-    Raises:
-        InputError: Unusable output, or the working folder holds something else.
-        ParameterError: The loss is no longer a number.
+    training resumes from there: on one machine to the same weights in float32. `overwrite` replaces a trained model and drops
+    another training in the working folder. Raises InputError for an unusable output or working folder, and ParameterError if
+    the loss is no longer a number.
     """
     check_place(output, overwrite)
     check_training()

@@ -25,11 +25,7 @@ BOUNDS = {
 
 
 class Settings(BaseModel):
-    """Base class of settings.
-
-    Raises:
-        ParameterError: Invalid settings, all named.
-    """
+    """Base class of settings; raises one ParameterError that names all invalid settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -77,9 +73,6 @@ class FitSettings(Settings):
         precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if a short calibration shows that it
             is faster.
         seed: Seed of order, held-out part, dropout and new layers; below 2**32.
-
-    Raises:
-        ParameterError: Invalid settings, all named.
     """
 
     epochs: int = Field(default=2, gt=0)
@@ -114,9 +107,9 @@ class FitSettings(Settings):
 
     @property
     def criterion(self) -> str | None:
-        """Name of the figure that chooses the best state, loss or measure; None if the last state is kept."""
+        """Name of the value that chooses the best state, loss or measure; None if the last state is kept."""
         return None if self.best == LAST else str(self.measure) if self.by_measure else LOSS
 
     def warm_up_steps(self, steps: int) -> int:
-        """Return the number of warm-up steps in a training of so many steps."""
+        """Number of warm-up steps in a training of a number of steps."""
         return int(self.warm_up) if self.warm_up >= 1 else math.ceil(steps * self.warm_up)

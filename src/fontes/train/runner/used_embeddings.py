@@ -16,16 +16,11 @@ from typing import Any
 import torch
 import transformers
 
-WORTH = 0.8  # the greatest share of the rows that may occur, so that the others are worth leaving out
+WORTH = 0.8  # greatest share of occurring rows at which leaving out the others is worthwhile
 
 
 class UsedRows(torch.nn.Module):
-    """Word embedding of which some rows are trained.
-
-    Args:
-        whole: Embedding.
-        used: Numbers of its trained rows, ascending.
-    """
+    """Word embedding of which only the rows `used` (ascending) are trained."""
 
     def __init__(self, whole: torch.nn.Embedding, used: torch.Tensor) -> None:
         super().__init__()
@@ -50,12 +45,7 @@ class UsedRows(torch.nn.Module):
 
 
 class UsedEmbeddings:
-    """Word embeddings of a model, of which the rows that occur are trained.
-
-    Args:
-        model: Torch module that contains models of transformers.
-        tokens: Ids of all tokens in the data; if empty, all rows are trained.
-    """
+    """Word embeddings of a model, restricted in training to the rows of `tokens`; all rows if there are no tokens."""
 
     def __init__(self, model: Any, tokens: Iterable[int]) -> None:
         self._replaced: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
@@ -71,7 +61,7 @@ class UsedEmbeddings:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Give the model its whole embeddings, as trained, within the block; weights loaded into them stay."""
+        """Restore the whole embeddings, as trained, within the block; weights loaded into them are kept."""
         self.put_back()
         try:
             yield
@@ -79,7 +69,7 @@ class UsedEmbeddings:
             self._put(small=True)
 
     def put_back(self) -> None:
-        """Give the model its whole embeddings, as trained."""
+        """Restore the whole embeddings, as trained."""
         self._put(small=False)
 
     def _put(self, small: bool) -> None:

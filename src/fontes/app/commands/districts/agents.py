@@ -1,4 +1,4 @@
-"""`fontes mcp`, `fontes agent` and `fontes skill`: search for language models, and what their calls say of it."""
+"""`fontes mcp`, `fontes agent` and `fontes skill`: search for language models, and analysis of their calls."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def mcp(
     over_http |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
     typed = {*settings, *(["key_file"] if key_file is not None else [])}
     if not http and (needless := next((option for name, option in over_http.items() if name in typed), None)):
-        raise ParameterError(f"--{needless} is of a server over HTTP: add --http")
+        raise ParameterError(f"--{needless} applies to a server over HTTP: add --http")
     if http and session is not None:
         raise ParameterError("--session names the session of standard input and output; over HTTP each client has its own")
     for index in indexes:
@@ -83,15 +83,13 @@ def mcp(
             calls.close()
 
 
-group = typer.Typer(
-    name="agent", help="What the calls of language models say: topics, judgments, reports.", no_args_is_help=True
-)
+group = typer.Typer(name="agent", help="Logged calls of language models: topics, judgments, reports.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Measure")
 
 Log = Annotated[Path, typer.Argument(help="The folder of fontes mcp --log, or a file of it.", show_default=False)]
 Answers = Annotated[
     Path | None,
-    typer.Option(help="JSON lines with session and text, whose cited ids count as evidence.", show_default="what was read"),
+    typer.Option(help="JSON lines with session and text, whose cited ids are evidence.", show_default="what was read"),
 ]
 Judgments = Annotated[
     str | None,
@@ -104,7 +102,7 @@ def report(
     log: Log,
     answers: Answers = None,
     qrels: Judgments = None,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.", min=0.5, max=0.999)] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the intervals.", min=0.5, max=0.999)] = 0.95,
     json: Json = False,
 ) -> None:
     """Report calls, tokens, repeats, searches without hits and evidence by call, with intervals over sessions."""
@@ -136,7 +134,7 @@ def replay(
     qrels: Judgments = None,
     json: Json = False,
 ) -> None:
-    """Ask the queries of a log again, of several pipelines or tools, and compare what the model would have been shown."""
+    """Search the queries of a log again by several pipelines or tools, and compare the answers."""
     from ....core.errors import needs_extra
 
     with needs_extra("server", "fontes agent replay", "FastAPI"):
@@ -186,7 +184,7 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
 
     if qrels is not None:
         if answers is not None:
-            raise ParameterError("--answers and --qrels both say what the evidence is; choose one")
+            raise ParameterError("--answers and --qrels both define the evidence; give one of them")
         from ....datasets import qrels_of
 
         return qrels_of(qrels), "judged"
@@ -203,7 +201,7 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
 def skill(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write, such as .claude/skills/fontes.")],
 ) -> None:
-    """Write the folder from which a coding agent learns to use Fontes: SKILL.md and what it refers to."""
+    """Write a skill for coding agents: SKILL.md and the files it refers to."""
     from ...agents.skill import write_skill
     from ...output import say
 

@@ -24,13 +24,13 @@ def why(
     index: IndexPath,
     event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
     depth: Annotated[int, typer.Option(help="Length of a chain of causes.", min=1)] = 3,
-    breadth: Annotated[int, typer.Option(help="How many causes of an event.", min=1)] = 3,
-    k: Annotated[int, typer.Option("-k", help="How many documents are read for each event.", min=1)] = 20,
-    overlap: Annotated[float, typer.Option(help="How much of the event an effect must have, 0 to 1.")] = 0.3,
+    breadth: Annotated[int, typer.Option(help="Maximum number of causes of an event.", min=1)] = 3,
+    k: Annotated[int, typer.Option("-k", help="Documents read for each event.", min=1)] = 20,
+    overlap: Annotated[float, typer.Option(help="Minimum share of the event's terms in an effect, 0 to 1.")] = 0.3,
     weak: Annotated[bool, typer.Option("--weak", help="Also read after, following, amid.")] = False,
     leads: Annotated[int, typer.Option(help="Documents to add where no cause is stated.", min=0)] = 0,
     before: Annotated[
-        str | None, typer.Option(help="Leads only from documents that are earlier: YYYY-MM-DD.", show_default=False)
+        str | None, typer.Option(help="Take leads from earlier documents only: YYYY-MM-DD.", show_default=False)
     ] = None,
     pipeline: Pipeline = None,
     model: Model = None,
@@ -47,7 +47,7 @@ def why(
     from ...usage import refuse_exchanged
 
     if before is not None and not leads:
-        raise ParameterError("--before is of leads, which are not asked for; give --leads too")
+        raise ParameterError("--before applies to leads; give --leads too")
     refuse_exchanged(index, event)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
@@ -63,7 +63,7 @@ def why(
 @commands.command(rich_help_panel="Models")
 def keyphrases(
     text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
-    top: Annotated[int, typer.Option(help="How many; 0: all.", min=0)] = 10,
+    top: Annotated[int, typer.Option(help="Number of keyphrases; 0: all.", min=0)] = 10,
     model: Annotated[
         str, typer.Option(help="A spaCy model, or stopwords: runs without stop words, no model needed.")
     ] = "en_core_web_sm",
@@ -107,7 +107,7 @@ def _label(cause: Cause) -> Text:
 
     label = Text.assemble((cause.text, "bold"))
     if cause.lead:
-        label.append("  (found, not stated)", style="yellow")
+        label.append("  (a lead, not stated)", style="yellow")
     for source in cause.sources[:SHOWN]:
         named = [part for part in (source.date, source.title) if part and part != cause.text]
         label.append(f"\n{source.score:.2f}  ")

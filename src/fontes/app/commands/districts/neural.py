@@ -38,14 +38,14 @@ def encode(
     nbits: Annotated[
         int | None,
         typer.Option(
-            help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 4"
+            help="late: bits per dimension: 1, 2 or 4; 16 or 32 store whole vectors.", show_default="as the stored ones, 4"
         ),
     ] = None,
     precision: Annotated[
         str | None,
         typer.Option(help="auto, float32, bfloat16 or float16; auto is chosen by timing.", show_default="the encoder's: auto"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode again what is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode documents again that have vectors.")] = False,
     ray: Ray = None,
     json: Json = False,
 ) -> None:
@@ -56,7 +56,7 @@ def encode(
     from ...pipelines import open_index
 
     if late and sparse:
-        raise ParameterError("--late and --sparse are of different models; give one of them")
+        raise ParameterError("--late and --sparse need different models; give one of them")
     model = _in_precision(
         _encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
     )
@@ -88,9 +88,9 @@ def encode(
 def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
     for option, value, wrong in (("--dtype", dtype, late or sparse), ("--algorithm", algorithm, late or sparse)):
         if value is not None and wrong:
-            raise ParameterError(f"{option} is not of {'--late' if late else 'weights of terms'}")
+            raise ParameterError(f"{option} does not apply to {'--late' if late else 'weights of terms'}")
     if nbits is not None and not late:
-        raise ParameterError("--nbits is of --late")
+        raise ParameterError("--nbits goes with --late")
 
 
 def _encoder(text: str, name: str) -> Any:
@@ -101,7 +101,7 @@ def _encoder(text: str, name: str) -> Any:
         return expression.part(f"{name}({text!r})")
     encoder = expression.part(text)
     if not isinstance(encoder, Part) or not hasattr(encoder, "encode_documents"):
-        raise ParameterError(f'{text} is no encoder; write sentence_encoder("MODEL"), or the model alone')
+        raise ParameterError(f'{text} is not an encoder; write sentence_encoder("MODEL"), or the model alone')
     return encoder
 
 
@@ -154,7 +154,7 @@ def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
     say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
     shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
     if shares:
-        say(f"found of what the exhaustive search finds: {', '.join(shares)} ({facts['recall']['queries']} queries)")
+        say(f"recall against the exhaustive search: {', '.join(shares)} ({facts['recall']['queries']} queries)")
 
 
 def _encode_sparse(index: Index, encoder: Any, quiet: bool, **making: Any) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def list_(json: Json = False) -> None:
         )
         table.add_row(Text(name, style="bold"), *map(Text, cells))
     console.print(table, soft_wrap=False)
-    note("'fontes recipe show NAME' tells all about one; 'fontes recipe run NAME --sample -o FOLDER' tries it.")
+    note("'fontes recipe show NAME' describes a recipe; 'fontes recipe run NAME --sample -o FOLDER' tries it.")
 
 
 @group.command()
@@ -112,11 +112,12 @@ def run(
         typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
     ] = None,
     dev: Annotated[
-        str | None, typer.Option(help="Judgments to choose with, likewise.", show_default="a part of those to learn from")
+        str | None,
+        typer.Option(help="Judgments to choose weights, likewise.", show_default="a part of those to learn from"),
     ] = None,
     runs: Annotated[
         list[str] | None,
-        typer.Option("--run", help="A run of somebody else, to be measured beside; more than once.", show_default=False),
+        typer.Option("--run", help="Another run to measure; may be repeated.", show_default=False),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -128,7 +129,7 @@ def run(
     ] = None,
     leaks: Annotated[
         str | None,
-        typer.Option(help="Texts that are learned from and measured or chosen with too: error, or drop.", show_default="error"),
+        typer.Option(help="Topics with the same text on two sides: error or drop.", show_default="error"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -143,7 +144,7 @@ def run(
         collection = topics = qrels = [name_of_sample]
     if not collection or not topics:
         missing = "--topics" if collection else "--collection"
-        instead = ", or --sample to try it on what comes along" if chosen.sample else ""
+        instead = ", or --sample to try it on its sample" if chosen.sample else ""
         raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
     with _commands_that_do_without(context), reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(

@@ -25,7 +25,7 @@ def chat(
         str | None,
         typer.Option(
             "--with",
-            help="How turns are rewritten, a stage from topics to topics: 'last_turns(1)', 'hqe()', 'raw()', …",
+            help="Rewriter of turns, a stage from topics to topics: 'last_turns(1)', 'hqe()', 'raw()', …",
             show_default="weighted_turns(), or last_turns(1) where no terms are searched",
         ),
     ] = None,
@@ -37,7 +37,7 @@ def chat(
     k: Annotated[int, typer.Option("-k", help="Documents a turn.", min=1)] = 3,
     resume: Annotated[
         str | None,
-        typer.Option(help="Go on with the conversation of a file of topics, as /save writes it.", show_default=False),
+        typer.Option(help="Continue the conversation of a file written by /save.", show_default=False),
     ] = None,
     at: Annotated[str | None, typer.Option(help="resume: after this topic.", show_default="the last one of the file")] = None,
     json: Json = False,
@@ -62,7 +62,7 @@ def chat(
     warm(stage)
     name = last.id.rpartition("_")[0] or last.id
     conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
-    # Only a whole file that is read as UTF-8 again loses nothing if it is saved to.
+    # Save to the same file only if that keeps all its topics and its encoding is UTF-8.
     whole = at is None and reading_of().encoding is None and dict(conversation.topics()) == dict(topics)
     prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json

@@ -1,4 +1,4 @@
-"""`fontes task`: shared tasks, from what the organisers give to the submission."""
+"""`fontes task`: shared tasks, from the organisers' data to the submission."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ...options import Json
 
 commands = typer.Typer()
 group = typer.Typer(
-    name="task", help="Shared tasks: lay out what the organisers give, check it, run it, submit.", no_args_is_help=True
+    name="task",
+    help="Shared tasks: set up a project, check it, run it, submit.",
+    no_args_is_help=True,
 )
 commands.add_typer(group, rich_help_panel="Reproduce")
 
@@ -20,7 +22,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project.", show
 
 @group.command("list")
 def list_(json: Json = False) -> None:
-    """List the tasks: what organisers give, and what is submitted."""
+    """List the tasks, with the organisers' data and the submission of each."""
     from ....tasks import registry
     from ...output import print_json, say
 
@@ -40,11 +42,11 @@ def new(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="What the organisers give: a folder, a file or an archive; more than once.", show_default=False),
+        typer.Option(help="The organisers' data: a folder, a file or an archive; may be repeated.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Lay out what the organisers give as a project, and check it."""
+    """Set up a project from the organisers' data, and check it."""
     from ....tasks import check_data, new_project
     from ...output import print_json, say
     from ...progress import note, reporting
@@ -56,7 +58,7 @@ def new(
         print_json({"folder": str(folder), **result.to_dict()})
     else:
         say(str(result))
-        next_step = f"'fontes task run {folder}' runs it" if result else "mend the faults, then run it"
+        next_step = f"'fontes task run {folder}' runs it" if result else "fix the problems, then run it"
         note(f"{folder}: laid out; {next_step}; {folder}/README.md tells more")
 
 

@@ -13,7 +13,7 @@ from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
 
 def mine(
     index: IndexPath,
-    output: Annotated[str, typer.Option("-o", "--output", help="Where the examples go: JSON lines, or -.", show_default=False)],
+    output: Annotated[str, typer.Option("-o", "--output", help="The examples to write: JSON lines, or -.", show_default=False)],
     topics: Annotated[
         str | None, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
     ] = None,
@@ -21,7 +21,7 @@ def mine(
         str | None, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)
     ] = None,
     split: Split = None,
-    run: Annotated[str | None, typer.Option(help="The run that negatives come from, or -.", show_default=False)] = None,
+    run: Annotated[str | None, typer.Option(help="The run to take negatives from, or -.", show_default=False)] = None,
     pipeline: Pipeline = None,
     from_: Annotated[
         str | None,
@@ -30,23 +30,24 @@ def mine(
     preset: Annotated[
         str | None, typer.Option(help="air2025: the best 5, no guard; in place of the options below.", show_default="none")
     ] = None,
-    per_positive: Annotated[int, typer.Option(help="The most negatives of a relevant document.")] = 4,
-    ranks: Annotated[str, typer.Option(help="The ranks that they come from.")] = "1-100",
+    per_positive: Annotated[int, typer.Option(help="Maximum number of negatives per relevant document.")] = 4,
+    ranks: Annotated[str, typer.Option(help="Ranks of the negatives.")] = "1-100",
     margin: Annotated[
-        float | None, typer.Option(help="How far below the relevant document they score, at least.", show_default="anywhere")
+        float | None, typer.Option(help="Minimum score difference from the relevant document.", show_default="any")
     ] = None,
     sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
     no_guard: Annotated[
-        bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents, and texts that a group has already.")
+        bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents and of other negatives.")
     ] = False,
     per_document: Annotated[
-        int | None, typer.Option(help="--from: the most sentences or sections of a document.", show_default="1")
+        int | None, typer.Option(help="--from: maximum number of sentences or sections per document.", show_default="1")
     ] = None,
     keep: Annotated[
-        float | None, typer.Option(help="--from: how often the sentence or section stays in its text.", show_default="0.1")
+        float | None,
+        typer.Option(help="--from: probability that the query stays in its text.", show_default="0.1"),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="--from: at most so many documents.", show_default="all")] = None,
-    seed: Annotated[int, typer.Option(help="What is drawn at random.")] = 0,
+    limit: Annotated[int | None, typer.Option(help="--from: maximum number of documents.", show_default="all")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     teacher: Annotated[
         str | None, typer.Option(help="A reranker that scores the examples: 'cross_encoder(\"MODEL\")'.", show_default="none")
     ] = None,
@@ -140,12 +141,12 @@ def split(
     split_: Annotated[
         str | None, typer.Option("--split", help="Of judgments in a BEIR folder.", show_default="the only one")
     ] = None,
-    near: Annotated[float, typer.Option(help="The similarity that makes a duplicate; 0: do not look for near ones.")] = 0.8,
-    seed: Annotated[int, typer.Option(help="How the topics are shuffled.")] = 0,
+    near: Annotated[float, typer.Option(help="Minimum similarity of near duplicates; 0: do not search for them.")] = 0.8,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     more: Annotated[list[str] | None, typer.Option("--with", help="More topics to merge; may be repeated.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Split topics into training and test without duplicates, and report what the sides have in common."""
+    """Split topics into training and test without duplicates, and report the overlap of the sides."""
     from .....datasets import qrels_of, topics_of
     from .....train import split as split_topics
     from ....output import print_json

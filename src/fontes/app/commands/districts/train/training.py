@@ -13,7 +13,7 @@ from ....options import Json, Split, reads_files, takes
 if TYPE_CHECKING:
     from .....train import TermTraining, Training
 
-Output = Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)]
+Output = Annotated[Path, typer.Option("-o", "--output", help="The model folder to create.", show_default=False)]
 ValidationFile = Annotated[
     str | None, typer.Option("--validation", help="Examples to validate on.", show_default="queries that are held out")
 ]
@@ -29,7 +29,7 @@ group = typer.Typer()
 @takes(CrossEncoderSettings)
 def cross_encoder(
     settings: dict[str, Any],
-    examples: Annotated[str, typer.Argument(help="What `fontes mine` writes: JSON lines, or -.", show_default=False)],
+    examples: Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)],
     output: Output,
     base: Annotated[str, typer.Option(help="The start: a folder, or a name on the hub.")] = START,
     preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
@@ -78,7 +78,7 @@ def bi_encoder(
     settings: dict[str, Any],
     examples: Annotated[
         str,
-        typer.Argument(help="What `fontes mine` writes, or with cosine labelled pairs: JSON lines, or -.", show_default=False),
+        typer.Argument(help="Examples of `fontes mine`, or with cosine labelled pairs: JSON lines, or -.", show_default=False),
     ],
     output: Output,
     encoder: Annotated[
@@ -86,13 +86,15 @@ def bi_encoder(
     ] = START,
     validation: ValidationFile = None,
     index: Annotated[
-        Path | None, typer.Option(help="The index to search then.", show_default="the validated examples' documents")
+        Path | None, typer.Option(help="The index to search for validation.", show_default="the validated examples' documents")
     ] = None,
     topics: Annotated[
-        str | None, typer.Option(help="The queries then: a file, a BEIR folder, …", show_default="the validated examples'")
+        str | None,
+        typer.Option(help="Validation queries: a file, a BEIR folder, …", show_default="the validated examples'"),
     ] = None,
     qrels: Annotated[
-        str | None, typer.Option(help="The judgments then: a file, a BEIR folder, …", show_default="the validated examples'")
+        str | None,
+        typer.Option(help="Validation judgments: a file, a BEIR folder, …", show_default="the validated examples'"),
     ] = None,
     split: Split = None,
     overwrite: Overwrite = False,
@@ -139,7 +141,7 @@ def terms(
     output: Output,
     base: Annotated[str, typer.Option(help="The encoder to start from: a folder, or a name on the hub.")] = START,
     checkpoints: Annotated[
-        Path | None, typer.Option(help="A folder to go on from after an interruption.", show_default="none")
+        Path | None, typer.Option(help="A folder of checkpoints, to resume from.", show_default="none")
     ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -196,14 +198,14 @@ def causality(
     train: Annotated[
         str, typer.Argument(help="JSON lines with text and label (1: reports a cause, 0: not), or -.", show_default=False)
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file of the head to make.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file of the head to create.", show_default=False)],
     encoder: Annotated[str, typer.Option(help="The encoder of the sentences: a folder, or a name on the hub.")] = START,
     name: Annotated[
-        str | None, typer.Option(help="What the head calls the encoder.", show_default="the end of its name")
+        str | None, typer.Option(help="Name of the encoder in the head.", show_default="the last part of its name")
     ] = None,
     test: Annotated[str | None, typer.Option(help="Labelled sentences to measure with.", show_default="none")] = None,
-    folds: Annotated[int, typer.Option(help="Of the cross-validation that chooses the regularization.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation for the regularization.")] = 5,
+    seed: Annotated[int, typer.Option(help="Random seed of folds and intervals.")] = 0,
     precision: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "float32",
     json: Json = False,
 ) -> None:
@@ -239,7 +241,7 @@ def report(output: Path, training: Training, use: str, json: bool) -> None:
     took = f"{seconds:.2f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
     say(f"{output}: a {training.kind} from {rows} in {steps} and {took}, from {training.base}")
     if training.facts.get("new_head"):
-        say(f"the start has no layer for scores: a new one was made by the seed {training.settings['seed']}")
+        say(f"the base has no layer for scores: a new one was initialized with the seed {training.settings['seed']}")
     if training.figures:
         figures = ", ".join(f"{name} {value:.4f}" for name, value in training.figures.items())
         say(f"best after step {training.best:,}: validation {figures}")
