@@ -201,8 +201,8 @@ def test_a_model_is_kept_as_long_as_a_part_uses_it(monkeypatch: pytest.MonkeyPat
     assert [other() is not None for other in others] == [False] * 9 + [True]
     again, shared = used(8)
     assert shared() is model() is not None
-    assert "_held" in vars(kept)
-    assert "_held" not in vars(pickle.loads(pickle.dumps(kept)))  # another process loads it anew
+    assert "_loaded_model" in vars(kept)
+    assert "_loaded_model" not in vars(pickle.loads(pickle.dumps(kept)))  # another process loads it anew
     del kept, again
     used(9)
     gc.collect()
