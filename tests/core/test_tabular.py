@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import fontes as ft
+from fontes.comparison import compare_snapshots
 from fontes.core import Doc, Hit, InputError, MissingExtraError, ParameterError, Progress, Qrels, Run, Tabular, Topics, show
+from fontes.train import LabelledPairs
 from fontes.tuning import fit_weights, tune
 
 TOPICS = Topics.of({"1": "rain", "2": "snow in spring"})
@@ -37,6 +39,7 @@ def values(index: ft.Index) -> list[tuple[Tabular, int, list[str]]]:
     """Values, their number of rows, and their first columns."""
     report = ft.compare({"one": RUN, "two": OTHER}, TOPICS, QRELS, ["RR", "AP"], cache=False)
     tuned = tune("bm25(k1=tune([0.5, 1]))", None, TOPICS, QRELS, "RR", 2, index=index)
+    snapshots = compare_snapshots({year: ({"one": RUN, "two": OTHER}, QRELS) for year in ("24", "25")}, "one", ["RR"])
     return [
         (RUN, 4, ["query_id", "doc_id", "score", "rank"]),
         (RUN["1"], 2, ["query_id", "doc_id", "score", "rank"]),
@@ -48,6 +51,9 @@ def values(index: ft.Index) -> list[tuple[Tabular, int, list[str]]]:
         (report.failures("one"), 1, ["topic", "text", "value"]),
         (tuned, 2, ["bm25__k1", "score"]),
         (fit_weights([RUN, OTHER], QRELS, "AP", folds=2), 2, ["fold", "weight1", "weight2"]),
+        (ft.read_corpus([Doc("a", "x", "t", {"year": 1}), Doc("b", "y")]), 2, ["id", "title", "text", "year"]),
+        (snapshots, 4, ["measure", "snapshot", "system"]),
+        (LabelledPairs.of([("a", "b", 1)]), 1, ["first", "second", "label"]),
     ]
 
 

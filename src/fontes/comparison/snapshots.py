@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import InputError, ParameterError
 from ..core.html import table as html_table
+from ..core.tabular import Tabular, columns_of
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT
 from . import report_text
@@ -32,7 +33,7 @@ FORMULAS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SnapshotReport(Saveable):
+class SnapshotReport(Tabular, Saveable):
     """Result of `compare_snapshots`: one `Report` a snapshot, and how the systems changed from the reference on.
 
     Args:
@@ -98,6 +99,11 @@ class SnapshotReport(Saveable):
         """Return a row per measure, snapshot and system; NaN where a figure is not defined."""
         names = [(snapshot, system) for snapshot in self.reports for system in self.systems]
         return [self._row(measure, *pair) for measure in self.measures for pair in names]
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of `rows`, with the measures as text."""
+        rows = [{**row, "measure": str(row["measure"])} for row in self.rows()]
+        return columns_of(rows, list(rows[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON values, with None for NaN."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..core.tabular import is_frame, rows_of
+from ..core.tabular import Tabular, columns_of, is_frame, rows_of
 from ..storage.files import STANDARD
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
@@ -24,7 +24,16 @@ Portion: TypeAlias = list[Doc] | Packing
 Item = TypeVar("Item")
 
 
-class Corpus:
+class DocumentRows(Tabular):
+    """Documents as rows."""
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns id, title, text and one for each key of the metadata; all documents are read into memory."""
+        rows = [{"id": doc.id, "title": doc.title, "text": doc.text, **doc.metadata} for doc in self]  # type: ignore[attr-defined]
+        return columns_of(rows, list(dict.fromkeys(["id", "title", "text", *(name for row in rows for name in row)])))
+
+
+class Corpus(DocumentRows):
     """Documents of files, read again on each iteration and never all in memory.
 
     Attributes:
@@ -162,7 +171,7 @@ class Corpus:
         return f"Corpus({str(self.path)!r}, format={self.format!r})"
 
 
-class IterableCorpus:
+class IterableCorpus(DocumentRows):
     """Documents of an iterable, a mapping or a DataFrame, converted again on each iteration.
 
     Args:

@@ -20,6 +20,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.stage import Stage
+from ..core.tabular import Tabular, columns_of
 from ..formats.records import json_line, json_rows
 from ..storage.files import reading, write
 from .runner.settings import FitSettings
@@ -35,7 +36,7 @@ class Item(Protocol):
 T = TypeVar("T", bound=Item)
 
 
-class TrainingSet(Sequence[T], Generic[T]):
+class TrainingSet(Tabular, Sequence[T], Generic[T]):
     """Immutable, checked training data: examples or pairs in order.
 
     Raises InputError, which begins with the origin, for an unusable item, and if there are none.
@@ -74,6 +75,11 @@ class TrainingSet(Sequence[T], Generic[T]):
             path: File, compressed if its name ends in .gz; "-" is standard output.
         """
         write(os.fspath(path), self._lines())
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of the file that `write` writes."""
+        rows = [self._row(item) for item in self._items]
+        return columns_of(rows, list(rows[0]))
 
     @property
     def hash(self) -> str:
