@@ -79,10 +79,11 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     for folder, size in facts["compiled"].items() or {"none yet; the first build compiles": 0}.items():
         lines.append(f"compiled   {folder}" + (f" ({size / 1e6:.1f} MB)" if size else ""))
     lines.append("packages   " + ", ".join(f"{name} {known or 'missing'}" for name, known in facts["packages"].items()))
+    width = max(map(len, facts["extras"]), default=0) + 5
     for name, extra in facts["extras"].items():
         parts = ", ".join(f"{package} {known}" for package, known in extra["installed"].items())
         missing = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
-        lines.append(f"  [{name}]".ljust(14) + "; ".join(filter(None, [parts, missing])))
+        lines.append(f"  [{name}]".ljust(width) + "; ".join(filter(None, [parts, missing])))
     incomplete = [name for name, extra in facts["extras"].items() if extra["missing"]]
     if names := ",".join(incomplete):
         lines.append(f"pip install 'fontes[{names}]' adds what is missing")
