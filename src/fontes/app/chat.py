@@ -116,7 +116,9 @@ class ChatPrompt:
         if self.json:
             ranking = ranking_as_json(hits, text=True)
             weights = {"weights": dict(hits.topic.weights)} if hits.topic.weights is not None else {}
-            print_json({"topic": ranking["topic"], "turn": text, "query": ranking["query"], **weights, "hits": ranking["hits"]})
+            answer = {"answer": ranking["answer"]} if "answer" in ranking else {}
+            about = {"topic": ranking["topic"], "turn": text, "query": ranking["query"]}
+            print_json({**about, **weights, **answer, "hits": ranking["hits"]})
             return
         if hits.topic.text != text:
             console.print(Text(f"searched: {hits.topic.text}", style="dim"))

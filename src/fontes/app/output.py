@@ -15,6 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..core import Doc, Explanation, Ranking, Topic, Topics
+from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
 from ..core.part import Part, walk
 from ..index.columns import filter_of
@@ -73,6 +74,8 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
         index: The index.
         stage: The stage that searched.
     """
+    if answer := cited_answer(ranking.topic):
+        print_answer(answer)
     if not len(ranking):
         say(_beyond(ranking) if ranking.offset else _no_hits(ranking.topic, index, stage))
     terms = set(index.analyzer(ranking.topic.text))
@@ -94,6 +97,20 @@ def print_count(ranking: Ranking) -> None:
         say(f"{counted(ranking.total, 'document')} {'matches' if ranking.total == 1 else 'match'}.")
     except PipelineError as error:
         print(f"fontes: {error}", file=sys.stderr)
+
+
+def print_answer(answer: dict[str, Any]) -> None:
+    """Print an answer with the numbers of its citations, and a line for each with its document and the quoted words."""
+    numbers: dict[tuple[str, str], int] = {}
+    text = Text()
+    for sentence in answer["sentences"]:
+        marks = [numbers.setdefault((one["document"], one["quote"]), len(numbers) + 1) for one in sentence["citations"]]
+        text.append(f"{sentence['text']} ")
+        text.append("".join(f"[{mark}]" for mark in dict.fromkeys(marks)), "bold cyan").append(" ")
+    console.print(text if numbers else Text(answer["text"]))
+    for (document, quote), number in numbers.items():
+        console.print(Text.assemble(f"{f'[{number}]':>5} ", (document, "bold cyan"), f": “{quote}”"))
+    console.print()
 
 
 def print_evaluation(result: Evaluation, per_topic: bool) -> None:

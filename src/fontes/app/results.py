@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, PipelineError, Ranking
+from ..core.answers import cited_answer
 from ..core.ranking import SNIPPET, docs_of
 from ..text import Snippet
 
@@ -38,7 +39,12 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
         for hit in own_hits if has_rationales(ranking) else ():
             hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
     return [
-        {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": own}
+        {
+            "topic": ranking.topic.id,
+            "query": ranking.topic.text,
+            **({"answer": answer} if (answer := cited_answer(ranking.topic)) else {}),
+            "hits": own,
+        }
         for ranking, own in zip(rankings, hits, strict=True)
     ]
 

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .values import Topics
+from .values import Topic, Topics
 
 NAME = "llm"  # of the answers in a topic's metadata and a run's provenance
+ANSWER = "answer"  # of the answer to the user in a topic's metadata
 COUNTED = ("answers", "prompt_tokens", "completion_tokens", "repaired", "unknown", "missing")
 
 
@@ -45,6 +46,12 @@ def answers_of(topics: Topics) -> dict[str, Any]:
     """Return counts and SHA-256 sums of the answers of language models that topics carry; empty without any."""
     facts = (topic.metadata.get(NAME) for topic in topics.values() if topic.metadata)
     return joined(fact for listed in facts if isinstance(listed, (list, tuple)) for fact in listed if _is_fact(fact))
+
+
+def cited_answer(topic: Topic) -> dict[str, Any] | None:
+    """Return the answer with citations that a topic carries, as JSON values with "text" and "sentences"; None without one."""
+    value = topic.metadata.get(ANSWER)
+    return dict(value) if isinstance(value, Mapping) and {"text", "sentences"} <= value.keys() else None
 
 
 def joined(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
-"""Language models as stages: one door that keeps, replays and counts every answer; queries and rerankers."""
+"""Language models as stages: one door that keeps, replays and counts every answer; queries, rerankers and answers."""
 
+from .answer_scores import AnswerScores, answer_scores
+from .answering import Citation, CitedAnswer, CitedSentence, LlmAnswer, answer_of
 from .answers import AnswerFile, Kept, Request, read_pack, write_pack
 from .base import Asking
 from .model import Model
@@ -9,9 +11,14 @@ from .rerank import LlmListwise, LlmPointwise, LlmSetwise
 
 __all__ = [
     "AnswerFile",
+    "AnswerScores",
     "Asking",
+    "Citation",
+    "CitedAnswer",
+    "CitedSentence",
     "Hyde",
     "Kept",
+    "LlmAnswer",
     "LlmKeywords",
     "LlmListwise",
     "LlmPointwise",
@@ -22,6 +29,8 @@ __all__ = [
     "Query2Doc",
     "Request",
     "Subquestions",
+    "answer_of",
+    "answer_scores",
     "read_pack",
     "write_pack",
 ]

@@ -14,7 +14,7 @@ from ..core.registry import nearest
 FOLDER = Path(__file__).parent / "prompts"
 SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, begun)?[ \t]*$", re.MULTILINE)
 ANSWERS = re.compile(r"^answers: (.+)$", re.MULTILINE)
-PLACE = re.compile(r"\{(\w+)\}")
+PLACE = re.compile(r"\{([a-z_]+)\}")
 OF_PASSAGES = ("passage", "number", "label")
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.answers import cited_answer
 from ..core.errors import InputError, ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.run import Ranking, Run
@@ -79,7 +80,10 @@ class Conversation:
         run = self.stage(topic, progress=progress)
         hits = run[topic.id]
         current = replace(current, automatic=hits.topic.text)
-        if len(hits) and not current.answer:
+        answer = cited_answer(hits.topic)
+        if answer and answer["sentences"] and not current.answer:
+            current = replace(current, answer=answer["text"], answer_id=answer["sentences"][0]["citations"][0]["document"])
+        elif len(hits) and not current.answer:
             current = replace(current, answer=self._answer_of(hits, run.documents), answer_id=hits[0].id)
         self._turns = (*self._turns, current)
         self._last = (topic, hits)

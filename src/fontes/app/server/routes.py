@@ -113,6 +113,7 @@ class ResultOut(BaseModel):
     topic: str = Field(description="Id of the topic.")
     query: str = Field(description="The text that was searched for.")
     understood: dict[str, Any] | None = Field(None, description="query, in canonical syntax, and remarks, if read as a query.")
+    answer: dict[str, Any] | None = Field(None, description="text, and sentences with citations, if the pipeline answers.")
     operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
     total: dict[str, Any] | None = Field(

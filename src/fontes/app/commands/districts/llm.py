@@ -1,4 +1,4 @@
-"""`fontes llm`: the kept answers of language models: counts, packs to share."""
+"""`fontes ask`: answers with citations; `fontes llm`: kept answers of language models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...options import Json
+from ...options import Analyzer, Encoder, IndexPath, Json, Pipeline, Where
 
 if TYPE_CHECKING:
     from ....llm import Kept
@@ -16,6 +16,55 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 group = typer.Typer(name="llm", help="Kept answers of language models.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Models")
+
+MODEL = "FONTES_LLM"  # variable of the environment
+
+
+@commands.command(rich_help_panel="Search")
+def ask(
+    index: IndexPath,
+    question: Annotated[str, typer.Argument(help="A question.", show_default=False)],
+    llm: Annotated[
+        str | None,
+        typer.Option(
+            help="The language model: a name, or local:FOLDER, or an expression, llm(…).",
+            show_default=f"{MODEL} of the environment",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Number of documents that it reads.", min=1)] = 5,
+    pipeline: Pipeline = None,
+    encoder: Encoder = None,
+    where: Where = None,
+    analyzer: Analyzer = None,
+    json: Json = False,
+) -> None:
+    """Answer a question from the documents of an index; every sentence cites words that stand in a document."""
+    import os
+
+    from ....core.answers import cited_answer
+    from ....core.errors import ParameterError
+    from ....core.expression import part
+    from ....llm import LlmAnswer, Model
+    from ...output import print_answer, print_json
+    from ...pipelines import open_index, retriever
+    from ...progress import reporting
+    from ...usage import refuse_exchanged
+
+    name = llm or os.environ.get(MODEL, "")
+    if not name:
+        raise ParameterError(f"name the language model that answers: --llm MODEL, or {MODEL} in the environment")
+    refuse_exchanged(index, question)
+    model = part(name, None) if name.startswith("llm(") else Model(name)
+    opened = open_index(index, analyzer)
+    stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k >> LlmAnswer(model, k)
+    with reporting(json) as report:
+        run = stage(question, progress=report)
+    answer = cited_answer(run["1"].topic) or {}
+    if json:
+        print_json({"question": question, **answer})
+    else:
+        print_answer(answer)
+
 
 RESULTS = "Results of an experiment (folder or lock), rewritten topics (.jsonl), or a run with --ir-metadata."
 Pack = Annotated[Path, typer.Argument(metavar="PACK", help="A file of answers, .jsonl or .jsonl.gz.", show_default=False)]

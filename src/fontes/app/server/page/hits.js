@@ -1,7 +1,7 @@
 // A list of hits: ranks, titles, metadata, the best passage of each text, and explanations.
 
 import { app, go, href } from "./app.js";
-import { overtaken } from "./api.js";
+import { overtaken, sentence } from "./api.js";
 import { apart, button, filled, link, make, marked, short, units, value, weighed } from "./dom.js";
 import { explained, termsOf, weigher } from "./tree.js";
 
@@ -81,6 +81,20 @@ function words(place, hit, weigh) {
   } else if (hit.snippet.text) {
     place.replaceChildren(make("p", { class: "snippet", dir: "auto" }, marked(hit.snippet.text, units(hit.snippet.text, hit.snippet.matches), 0, undefined, weigh)));
   }
+}
+
+/** An answer, each sentence followed by its sources, which open the document; the quoted words are the tooltip and below. */
+export function answered({ text, sentences }) {
+  const sources = [];
+  const number = ({ document, quote }) => {
+    if (!sources.some(one => one.document === document && one.quote === quote)) sources.push({ document, quote });
+    return sources.findIndex(one => one.document === document && one.quote === quote) + 1;
+  };
+  const open = ({ document }, ...inside) => link(href({ doc: document }), () => go({ doc: document }), {}, ...inside);
+  const said = sentences.map(each => make("span", { dir: "auto" }, each.text,
+    each.citations.flatMap(one => [" ", make("sup", { title: one.quote }, open(one, `[${number(one)}]`))]), " "));
+  return make("section", { class: "answer", "aria-label": "Answer" }, make("p", {}, sentences.length ? said : sentence(text)),
+    sources.length ? make("ol", { class: "sources", "aria-label": "Sources of the answer" }, sources.map(one => make("li", {}, open(one, apart(short(one.document, TITLE))), ": ", make("q", { dir: "auto" }, one.quote)))) : null);
 }
 
 /** Marks the hits whose document is open. */

@@ -4,7 +4,7 @@ import { app, go, href, index, pipeline } from "./app.js";
 import { ask, sentence } from "./api.js";
 import { apart, at, button, count, link, make } from "./dom.js";
 import { drawFilter, facetColumns } from "./facets.js";
-import { listed } from "./hits.js";
+import { answered, listed } from "./hits.js";
 import { meant } from "./suggest.js";
 
 let shown = "", lists = [], words = "";
@@ -26,6 +26,7 @@ export async function search(say) {
   drawFilter(answers[0], { ...of, pipeline: names[0] });
   if (names.length > 1) beside(names, say);
   else single(names[0], say);
+  if (names.length === 1 && answers[0].answer) at("content").prepend(answered(answers[0].answer));
   if (correction) at("content").prepend(correction);
   at("content").prepend(...reading(answers[0]));
 }

@@ -3,7 +3,7 @@
 import { app, go, index, pipeline } from "./app.js";
 import { ask, Problem } from "./api.js";
 import { apart, at, button, count, make, weighed } from "./dom.js";
-import { listed } from "./hits.js";
+import { answered, listed } from "./hits.js";
 
 let talk = "", turns = [];  // each { text, query, rewrites, hits, edited }
 
@@ -50,7 +50,7 @@ export async function turn(text, say) {
 
 async function asked(body) {
   const values = await ask("list 0", `conversations/${encodeURIComponent(talk)}/turns`, {}, body);
-  return { text: values.text, query: values.query, rewrites: values.rewrites, hits: values.hits, edited: body.rewritten !== undefined };
+  return { text: values.text, query: values.query, rewrites: values.rewrites, hits: values.hits, answer: values.answer, edited: body.rewritten !== undefined };
 }
 
 async function change(text, say, done) {
@@ -75,10 +75,10 @@ function draw(say) {
 function drawn(each, i, last, say) {
   const head = make("h2", { dir: "auto" }, each.text);
   const hits = each.hits && (each.hits.length ? listed(each.hits, { explain: last ? explainer(each) : null, level: 3, label: `Results of turn ${i + 1}` }) : make("p", { class: "notes" }, "No document matches."));
-  if (last) return make("li", { class: "turn" }, head, rewritten(each, say), hits);
+  if (last) return make("li", { class: "turn" }, head, rewritten(each, say), each.answer ? answered(each.answer) : null, hits);
   const best = each.answer_id ?? each.hits?.[0]?.id;
   const answer = best ? [make("p", { class: "notes" }, "Best document: ", button(apart(best), () => go({ doc: best }), { class: "plain" }))] : [];
-  return make("li", { class: "turn past" }, head, make("p", { class: "searched" }, make("span", { class: "kind" }, each.edited ? "Searched (edited)" : "Searched"), " ", apart(each.query)),
+  return make("li", { class: "turn past" }, head, each.answer ? answered(each.answer) : null, make("p", { class: "searched" }, make("span", { class: "kind" }, each.edited ? "Searched (edited)" : "Searched"), " ", apart(each.query)),
     hits ? make("details", {}, make("summary", {}, count(each.hits.length, "result")), hits) : answer);
 }
 

@@ -1,0 +1,122 @@
+"""Measures of answers: citations by judgments, nuggets, exact match and F1 of words."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..core.qrels import Qrels
+from ..core.values import Topics
+from .answering import CitedAnswer, answer_of
+
+CITATION_P, CITATION_R, NUGGET_R, EM, F1 = "citation precision", "citation recall", "nugget recall", "EM", "F1"
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class AnswerScores(Mapping[str, float]):
+    """Mapping from the name of a measure of answers to its mean over topics, returned by `answer_scores`."""
+
+    def __init__(self, values: Mapping[str, Mapping[str, float]]) -> None:
+        """Make scores from values by measure and topic id."""
+        self._values = {measure: dict(of_topics) for measure, of_topics in values.items()}
+
+    def per_topic(self, measure: str) -> dict[str, float]:
+        """Value of a measure by topic id; KeyError if there is none."""
+        return dict(self._values[measure])
+
+    def __getitem__(self, measure: str) -> float:
+        return float(np.mean(list(self._values[measure].values())))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:<{width}}  {value:.4f}" for name, value in self.items())
+
+    def __repr__(self) -> str:
+        return f"AnswerScores({', '.join(f'{name} {value:.4g}' for name, value in self.items())})"
+
+
+def answer_scores(
+    topics: Topics,
+    qrels: object = None,
+    *,
+    nuggets: Mapping[str, Sequence[str | Sequence[str]]] | None = None,
+    references: Mapping[str, Sequence[str]] | None = None,
+    rel: int = 1,
+) -> AnswerScores:
+    """Measure the answers that topics carry.
+
+    * citation precision: the share of the citations whose document is relevant; 1 without citations.
+    * citation recall: the share of the sentences, those left out included, that cite a relevant document; 0 without sentences
+      where the topic has relevant documents, else 1. Both as in TREC RAG, with the judgments in place of a judge of support.
+    * nugget recall: the share of the nuggets that stand in the answer; of a nugget with several wordings one must.
+    * EM, F1: of the answer and the best reference, as for SQuAD (Rajpurkar et al., EMNLP 2016): without case, punctuation and
+      articles, whether they are equal, and the F1 of their words.
+
+    Args:
+        topics: Topics with answers, such as the `topics` of a run after `answer`. Each measure is a mean over those that it has
+            judgments, nuggets or references for.
+        qrels: Judgments, all that `Qrels.of` accepts, or a path; None leaves citations out.
+        nuggets: Nuggets by topic id: texts, or lists of wordings.
+        references: Right answers by topic id.
+        rel: Least grade of a relevant document.
+
+    Raises:
+        InputError: A topic has no answer, or nothing is measured.
+    """
+    answers = {topic.id: answer_of(topic) for topic in topics.values()}
+    if lacking := [topic_id for topic_id, answer in answers.items() if answer is None]:
+        raise InputError(f"topic '{lacking[0]}' carries no answer; give the topics of a run after answer(…)")
+    known: dict[str, CitedAnswer] = {topic_id: answer for topic_id, answer in answers.items() if answer is not None}
+    values: dict[str, dict[str, float]] = {}
+    if qrels is not None:
+        judgments = Qrels.of(qrels)
+        for topic_id in (one for one in known if one in judgments):
+            relevant = {doc for doc, grade in judgments[topic_id].items() if grade >= rel}
+            precision, recall = _of_citations(known[topic_id], relevant)
+            values.setdefault(CITATION_P, {})[topic_id] = precision
+            values.setdefault(CITATION_R, {})[topic_id] = recall
+    for topic_id in (one for one in known if one in (nuggets or {})):
+        words = f" {normalized(known[topic_id].text)} "
+        wordings = [[one] if isinstance(one, str) else list(one) for one in (nuggets or {})[topic_id]]
+        if wordings:
+            share = np.mean([any(f" {normalized(text)} " in words for text in own) for own in wordings])
+            values.setdefault(NUGGET_R, {})[topic_id] = float(share)
+    for topic_id in (one for one in known if (references or {}).get(one)):
+        texts = [normalized(text) for text in (references or {})[topic_id]]
+        own = normalized(known[topic_id].text)
+        values.setdefault(EM, {})[topic_id] = float(own in texts)
+        values.setdefault(F1, {})[topic_id] = max(_f1(own.split(), text.split()) for text in texts)
+    if not values:
+        raise InputError("there is nothing to measure answers by: none of the topics has judgments, nuggets or references")
+    return AnswerScores(values)
+
+
+def normalized(text: str) -> str:
+    """Return a text as SQuAD's program compares it: lower case, without punctuation, articles and further blanks."""
+    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+
+
+def _of_citations(answer: CitedAnswer, relevant: set[str]) -> tuple[float, float]:
+    cited = [[one.document in relevant for one in sentence.citations] for sentence in answer.sentences]
+    citations, sentences = sum(map(len, cited)), len(cited) + answer.dropped
+    precision = sum(map(sum, cited)) / citations if citations else 1.0
+    return precision, sum(map(any, cited)) / sentences if sentences else float(not relevant)
+
+
+def _f1(words: Sequence[str], reference: Sequence[str]) -> float:
+    if not words or not reference:
+        return float(words == reference)
+    both = (Counter(words) & Counter(reference)).total()
+    return 2 * both / (len(words) + len(reference))

@@ -1,0 +1,169 @@
+"""Answers cite documents by words that stand there; what does not is left out, and measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fontes as ft
+from fontes.llm import AnswerScores, LlmAnswer, answer_of, answer_scores
+from fontes.llm.answering import NOT_FOUND, cited
+
+from .conftest import Serve
+
+Fontes = Callable[..., tuple[int, str, str]]
+
+DOCS = [
+    ft.Doc("s1", "A geyser is a hot spring that erupts from time to time.", "Geysers"),
+    ft.Doc("s2", "Karst springs lose their water, because the limestone is full of “caves”.", "Karst"),
+]
+
+
+def written(*sentences: tuple[str, list[tuple[int, str]]]) -> str:
+    cited = [{"text": text, "citations": [{"document": n, "quote": quote} for n, quote in own]} for text, own in sentences]
+    return json.dumps({"sentences": cited})
+
+
+GOOD = written(
+    ("Geysers erupt.", [(1, "a  HOT spring that erupts")]),
+    ("Karst has caves.", [(2, 'limestone is full of "caves"'), (1, "Geysers A geyser is")]),
+    ("Springs are blue.", [(1, "springs are blue as the sky"), (7, "a hot spring that erupts"), (2, "the")]),
+)
+
+
+def test_only_quotes_that_stand_in_their_document_are_kept() -> None:
+    answer, repaired = cited(GOOD, DOCS)
+    assert not repaired
+    assert answer.text == "Geysers erupt. Karst has caves."
+    assert answer.documents == ("s1", "s2")
+    assert (answer.dropped, answer.dropped_citations) == (1, 3)
+    assert [len(sentence.citations) for sentence in answer.sentences] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ('{"sentences": []}', False),
+        ("I do not know.", True),
+        ("", True),
+        ('{"sentences": 5}', True),
+        ("{" * 5000, True),
+        ('[{"a":' * 5000, True),
+        ('{"sentences": [5, null, {"text": "x"}, {"text": 5, "citations": [{}]}, {"text": "x", "citations": "y"}]}', False),
+    ],
+)
+def test_no_answer_and_any_text_are_not_found(text: str, repaired: bool) -> None:
+    answer, counted = cited(text, DOCS)
+    assert (answer.text, answer.sentences, counted) == (NOT_FOUND, (), repaired)
+
+
+def test_an_answer_may_stand_in_other_text() -> None:
+    answer, repaired = cited(f"Here {{is}} it:\n```json\n{GOOD}\n```", DOCS)
+    assert (len(answer.sentences), repaired) == (2, False)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> ft.Index:
+    return ft.Index.build(DOCS, tmp_path / "i")
+
+
+def test_a_stage_answers_topics_and_keeps_their_rankings(serve: Serve, index: ft.Index) -> None:
+    server = serve(lambda request, before: GOOD if "geyser" in request["messages"][1]["content"].split("Question:")[1] else "?")
+    stage = ft.pipeline('bm25() >> answer("m", k=2)', index)
+    run = stage({"1": "hot geyser springs", "2": "caves", "3": "nothing"})
+    assert [hit.id for hit in run["1"]] == [hit.id for hit in index.bm25()({"1": "hot geyser springs"})["1"]]
+    answers = {topic_id: answer_of(topic) for topic_id, topic in run.topics.items()}
+    assert answers["1"] is not None
+    assert answers["1"].documents
+    assert [answer.text for answer in answers.values() if answer][1:] == [NOT_FOUND, NOT_FOUND]
+    assert len(server.requests) == 2  # nothing was found for the third
+    assert (run.provenance["llm"]["answers"], run.provenance["llm"]["repaired"]) == (2, 1)
+    assert "[1] Geysers A geyser is" in server.requests[0]["messages"][1]["content"]
+    explained = str(ft.pipeline('bm25() >> answer("m", k=2)', index).explain("hot geyser springs", "s1"))
+    assert "citations of s1 in: Geysers erupt." in explained
+    assert answer_of(ft.Topic("1", "x")) is None
+    assert answer_of(ft.Topic("1", "x", metadata={"answer": {"sentences": 5}})) is None
+
+
+def test_measures_of_answers(serve: Serve, index: ft.Index) -> None:
+    serve(lambda request, before: GOOD)
+    topics = (index.bm25() >> LlmAnswer("m"))({"1": "geyser springs", "2": "geyser springs caves"}).topics
+    scores = answer_scores(
+        topics,
+        {"1": {"s1": 2}, "2": {"s2": 0}},
+        nuggets={"1": ["geysers erupt", ["hollows", "karst has the CAVES!"], "blue"]},
+        references={"1": ["Geysers erupt, Karst has caves", "no"], "2": ["Geysers erupt"]},
+    )
+    assert isinstance(scores, AnswerScores)
+    assert scores.per_topic("citation precision") == {"1": pytest.approx(2 / 3), "2": 0.0}
+    assert scores.per_topic("citation recall") == {"1": pytest.approx(2 / 3), "2": 0.0}
+    assert scores["nugget recall"] == pytest.approx(2 / 3)
+    assert scores.per_topic("EM") == {"1": 1.0, "2": 0.0}
+    assert scores.per_topic("F1") == {"1": 1.0, "2": pytest.approx(2 * 2 / 7)}
+    assert "EM                  0.5000" in str(scores)
+    with pytest.raises(ft.core.InputError, match="nothing to measure answers by"):
+        answer_scores(topics)
+    with pytest.raises(ft.core.InputError, match="topic '1' carries no answer"):
+        answer_scores(ft.Topics.of("x"))
+
+
+def test_ask_on_the_command_line(serve: Serve, index: ft.Index, fontes: Fontes, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(lambda request, before: GOOD if "caves" in request["messages"][1]["content"] else '{"sentences": []}')
+    code, out, _ = fontes("ask", index.path, "hot geyser springs", "--llm", "m")
+    assert code == 0
+    assert out.splitlines()[0].strip() == "Geysers erupt. [1] Karst has caves. [2][3]"
+    assert "[1] s1: “a HOT spring that erupts”" in out
+    values = json.loads(fontes("ask", index.path, "hot geyser springs", "--llm", 'llm("m")', "--json", "--replay")[1])
+    assert values["text"] == "Geysers erupt. Karst has caves."
+    assert fontes("ask", index.path, "zebra", "--llm", "m")[1] == f"{NOT_FOUND}\n\n"
+    assert fontes("ask", index.path, "geyser", "--llm", "m", "-k", "1")[1] == f"{NOT_FOUND}\n\n"
+    monkeypatch.delenv("FONTES_LLM", raising=False)
+    code, _, err = fontes("ask", index.path, "geyser")
+    assert (code, err) == (1, "fontes: name the language model that answers: --llm MODEL, or FONTES_LLM in the environment\n")
+
+
+def test_a_conversation_remembers_the_answer(serve: Serve, index: ft.Index, fontes: Fontes) -> None:
+    serve(lambda request, before: GOOD)
+    talk = ft.Conversation(index.bm25() >> LlmAnswer("m"))
+    talk.ask("hot geyser springs")
+    assert talk.turns[0].answer == "Geysers erupt. Karst has caves."
+    assert talk.turns[0].answer_id == "s1"
+    code, out, _ = fontes("chat", index.path, "--pipeline", 'bm25() >> answer("m")', stdin="hot geyser springs\n")
+    assert code == 0
+    assert "Karst has caves. [2][3]" in out
+    out = fontes("chat", index.path, "--pipeline", 'bm25() >> answer("m")', "--json", stdin="hot geyser springs\n")[1]
+    assert json.loads(out.splitlines()[0])["answer"]["dropped"] == 1
+
+
+def test_a_server_gives_the_answer_with_the_hits(serve: Serve, index: ft.Index) -> None:
+    pytest.importorskip("fastapi")
+    from support.serving import serving
+
+    serve(lambda request, before: GOOD)
+    with serving(index.path, pipelines={"read": 'bm25() >> answer("m")'}) as running:
+        values: Any = running.get("/search", params={"q": "hot geyser springs"})
+        assert values["answer"]["sentences"][0]["citations"] == [{"document": "s1", "quote": "a HOT spring that erupts"}]
+        assert [hit["id"] for hit in values["hits"]]
+        talk = running.post("/conversations", {}, 201)["id"]
+        assert running.post(f"/conversations/{talk}/turns", {"text": "hot geyser springs"})["answer"]["text"].startswith(
+            "Geysers"
+        )
+
+
+def test_the_page_shows_the_answer_and_its_sources(serve: Serve, index: ft.Index, browser: Any) -> None:
+    from support.serving import serving
+
+    serve(lambda request, before: GOOD)
+    with serving(index.path, pipelines={"read": 'bm25() >> answer("m")'}) as running:
+        page = browser.new_page()
+        page.goto(f"{running.address}/?q=hot+geyser+springs")
+        page.wait_for_selector(".answer")
+        assert page.inner_text(".answer p").strip() == "Geysers erupt. [1] Karst has caves. [2] [3]"
+        assert page.inner_text(".answer .sources li >> nth=0") == "s1: “a HOT spring that erupts”"
+        page.click(".answer sup a >> nth=1")
+        page.wait_for_url("**doc=s2**")
+        page.close()
