@@ -82,7 +82,7 @@ def test_a_stage_answers_topics_and_keeps_their_rankings(serve: Serve, index: ft
     assert [answer.text for answer in answers.values() if answer][1:] == [NOT_FOUND, NOT_FOUND]
     assert len(server.requests) == 2  # nothing was found for the third
     assert (run.provenance["llm"]["answers"], run.provenance["llm"]["repaired"]) == (2, 1)
-    assert "[1] Geysers A geyser is" in server.requests[0]["messages"][1]["content"]
+    assert any("[1] Geysers A geyser is" in request["messages"][1]["content"] for request in server.requests)
     explained = str(ft.pipeline('bm25() >> answer("m", k=2)', index).explain("hot geyser springs", "s1"))
     assert "citations of s1 in: Geysers erupt." in explained
     assert answer_of(ft.Topic("1", "x")) is None
@@ -163,7 +163,7 @@ def test_the_page_shows_the_answer_and_its_sources(serve: Serve, index: ft.Index
         page.goto(f"{running.address}/?q=hot+geyser+springs")
         page.wait_for_selector(".answer")
         assert page.inner_text(".answer p").strip() == "Geysers erupt. [1] Karst has caves. [2] [3]"
-        assert page.inner_text(".answer .sources li >> nth=0") == "s1: “a HOT spring that erupts”"
+        assert page.inner_text(".answer .sources li >> nth=0") == "s1: a HOT spring that erupts"
         page.click(".answer sup a >> nth=1")
         page.wait_for_url("**doc=s2**")
         page.close()
