@@ -118,7 +118,7 @@ def test_whatever_is_built_with_operators_is_read_back_as_the_same(made: Stage) 
         ("", "the pipeline is empty"),
         ("1", "'1' is 1, not a stage"),
         ("toy_model('m')", "not a stage"),
-        ("toy_find(k1=tune())", "tune.. belongs to what `tune` is given"),
+        ("toy_find(k1=tune())", "tune.. is for pipelines that `tune` searches"),
         ("tune()", "tune.. is the value of a parameter"),
         ("toy_find(index='other')", "there is no index 'other'; only one index is given, which needs no name"),
         ("toy_find(k1=" + "9" * 5000 + ")", "pipeline"),

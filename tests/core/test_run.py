@@ -231,7 +231,7 @@ def test_a_ranking_gives_its_documents_where_the_run_knows_them():
 
     run = Run.of({"1": {"a": 1.0, "b": 2.0}})
     assert [d.text for d in run.with_(documents=Shelf())["1"].docs()] == ["text of b", "text of a"]
-    with pytest.raises(InputError, match="does not know its documents"):
+    with pytest.raises(InputError, match="the run has no documents"):
         run["1"].docs()
 
 

@@ -94,7 +94,9 @@ def test_a_hit_knows_its_document_and_the_passage_that_fits(index: ft.Index) -> 
 
 def test_a_hit_without_documents_says_how_it_gets_them() -> None:
     for hit in (RUN["1"][0], Hit("a", 1.0, 1)):
-        with pytest.raises(InputError, match=r"'a' knows no documents; run.with_\(documents=index\)"):
+        with pytest.raises(
+            InputError, match=r"the run of hit .a. has no documents; set them with run.with_\(documents=index\)"
+        ):
             _ = hit.snippet
 
 

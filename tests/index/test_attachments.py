@@ -220,7 +220,7 @@ def test_an_encoding_whose_segment_is_merged_away_says_so(tmp_path: Path) -> Non
         if index.info()["segments"] > 1:
             index.merge(drop_vectors=True)
 
-    with pytest.raises(FontesError, match=r"has changed meanwhile.*index.refresh\(\), and encode again"):
+    with pytest.raises(FontesError, match=r"was merged meanwhile.*index.refresh\(\), and encode again"):
         old.encode(Counting(), progress=merged)
     old.refresh()
     old.encode(Counting())

@@ -314,7 +314,7 @@ def test_whatever_reads_texts_says_that_there_are_none(tmp_path):
         lambda: (index.bm25() >> index.rm3())(TOPICS),
         lambda: index.encode(Hashed()),
     ):
-        with pytest.raises(InputError, match=r"c\.index holds no text: it was made of a CIFF file"):
+        with pytest.raises(InputError, match=r"c\.index holds no text: it was made from a CIFF file"):
             reads()
     with pytest.raises(InputError, match=r"CrossEncoder needs the documents' text, and .*c\.index holds none"):
         run.documents_for("CrossEncoder")

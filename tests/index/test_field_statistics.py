@@ -143,7 +143,7 @@ def test_many_fields_and_frequent_terms_are_kept(tmp_path: Path) -> None:
     index = Index.build(docs, tmp_path / "x", fields=fields, **BOTH)
     agrees(index, docs, fields)
     index.check(deep=True)
-    with pytest.raises(ParameterError, match=r"fields that are kept apart .* be 100 at most"):
+    with pytest.raises(ParameterError, match=r"separate fields must .* be 100 at most"):
         Index.build(docs, tmp_path / "y", fields=[*fields, "more"], separate=True)
 
 
@@ -168,7 +168,9 @@ def test_what_does_not_go_together_is_refused_in_a_sentence(tmp_path: Path) -> N
         _ = joined.field_statistics
     joined.export(tmp_path / "x.ciff")
     for option in ("separate", "positions"):
-        with pytest.raises(ParameterError, match=r"x\.ciff holds neither fields nor positions; make an index of the documents"):
+        with pytest.raises(
+            ParameterError, match=r"x\.ciff holds neither fields nor positions; they need an index of the documents"
+        ):
             Index.build(tmp_path / "x.ciff", tmp_path / "y", **{option: True})
     assert not (tmp_path / "y").exists()
 

@@ -123,7 +123,7 @@ def test_an_index_at_an_address_is_opened_by_copying_what_is_missing(tmp_path, i
     assert {address.split("/")[-2] for address in files} == {second["name"]}
     assert len(files) == len(second["files"])
     assert first["name"] in {entry.name for entry in opened.path.iterdir()}
-    with pytest.raises(FontesError, match="is a copy of an index at an address; change the one that it was put there from"):
+    with pytest.raises(FontesError, match="is a copy of an index at an address; change the original"):
         opened.delete("d7")
 
 
@@ -136,9 +136,9 @@ def test_an_index_comes_back_from_an_address_with_its_deletions_and_goes_nowhere
         copy_index(index.path, place)
     with pytest.raises(InputError, match="is an index already"):
         copy_index(place, tmp_path / "back")
-    with pytest.raises(ParameterError, match="copy needs a directory on one side"):
+    with pytest.raises(ParameterError, match="copy needs a directory as source or target"):
         copy_index(place, f"{place}-2")
-    with pytest.raises(InputError, match=rf"built on a disk; build it there, and then: fontes copy INDEX {place}"):
+    with pytest.raises(InputError, match=rf"built on a local disk; build it there, and then: fontes copy INDEX {place}"):
         Index.build([("1", "t")], place)
     index.merge()
     copy_index(index.path, place, overwrite=True)
@@ -151,7 +151,7 @@ def test_a_damaged_object_is_named_and_no_index_is_opened(index, place):
     (key,) = [key for key in keys(prefix) if key.endswith("doc_ids.bytes.npy")]
     body = bucket().get_object(Bucket="papers", Key=key)["Body"].read()
     bucket().put_object(Bucket="papers", Key=key, Body=body[:-1] + b"?")
-    with pytest.raises(IndexFormatError, match=rf"^s3://papers/{key} is damaged: it is not what manifest.json says"):
+    with pytest.raises(IndexFormatError, match=rf"^s3://papers/{key} is damaged: it differs from manifest.json"):
         Index.open(place)
     bucket().put_object(Bucket="papers", Key=f"{prefix}/manifest.json", Body=b"{}")
     with pytest.raises(IndexFormatError, match=rf"^{place}/manifest.json is damaged"):

@@ -163,7 +163,7 @@ def test_facets_of_a_run_that_others_made_are_of_its_own_documents(index):
     for other in (pickle.loads(pickle.dumps(run)), Run.of(run.to_dict()).with_(documents=index), (1.0 * index.bm25(k=5))("w1")):
         (facets,) = other.facets("lang").values()
         assert facets["lang"] == {lang: own.count(lang) for lang in set(own)}
-    with pytest.raises(InputError, match="does not know its documents"):
+    with pytest.raises(InputError, match="the run has no documents"):
         Run.of(run.to_dict()).facets("lang")
 
 
@@ -196,4 +196,4 @@ def test_an_explanation_says_that_a_document_is_left_out(index, tmp_path: Path):
     explained = index.bm25(where="open").explain("w1", hit.id)
     assert np.float32(explained.value) == np.float32(hit.score)
     left_out = index.bm25(where="not open").explain("w1", hit.id)
-    assert (left_out.value, left_out.label) == (0.0, "the document is left out: not open does not hold of it")
+    assert (left_out.value, left_out.label) == (0.0, "excluded by the filter not open")

@@ -95,7 +95,7 @@ def test_runs_are_kept_by_what_changes_them(index):
 
 def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
     with pytest.raises(
-        ParameterError, match=r"holds no vectors of sentence_encoder\(.*64.*, but those of sentence_encoder\(.*\) "
+        ParameterError, match=r"holds no vectors of sentence_encoder\(.*64.*, only those of sentence_encoder\(.*\) "
     ):
         index.dense(SentenceEncoder(MODEL, max_length=64, precision="float32")).search("owl")
     # How queries begin, and how it is computed, does not change the documents' vectors.

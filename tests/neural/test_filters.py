@@ -108,7 +108,7 @@ def test_a_document_that_is_left_out_is_explained_as_such(index, stage):
     hit = getattr(index, stage)(encoder, where="open").search("w1 w3", 1)[0]
     assert np.float32(getattr(index, stage)(encoder, where="open").explain("w1 w3", hit.id).value) == np.float32(hit.score)
     left_out = getattr(index, stage)(encoder, where="not open").explain("w1 w3", hit.id)
-    assert (left_out.value, left_out.label) == (0.0, "the document is left out: not open does not hold of it")
+    assert (left_out.value, left_out.label) == (0.0, "excluded by the filter not open")
 
 
 def test_feedback_is_of_the_documents_that_passed(index):

@@ -184,7 +184,7 @@ def test_a_model_whose_vectors_are_not_there_is_an_error_that_names_those_that_a
     index: ft.Index, model: ColBERT, tmp_path: Path
 ) -> None:
     other = ColBERT(model.name_or_path, document_length=12)
-    with pytest.raises(ParameterError, match=r"holds no token vectors of .*, but those of .*2 bits.*fontes encode"):
+    with pytest.raises(ParameterError, match=r"holds no token vectors of .*, only those of .*2 bits.*fontes encode"):
         index.late(other)(QUERIES)
     with pytest.raises(ParameterError, match="no token vectors of 4 bits"):
         index.late(model, nbits=4)(QUERIES)

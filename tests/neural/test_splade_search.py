@@ -130,7 +130,7 @@ def test_a_topic_with_text_is_searched_by_it_and_one_of_weights_alone_by_these(i
 def test_an_index_without_the_weights_says_which_it_holds_and_what_to_do(index, tmp_path):
     other = CountingTerms(fingerprint="another")
     with pytest.raises(
-        ParameterError, match=r"no weights of CountingTerms\(.*, but those of CountingTerms\(\) .*--sparse MODEL, makes"
+        ParameterError, match=r"no weights of CountingTerms\(.*, only those of CountingTerms\(\) .*--sparse MODEL, makes"
     ):
         index.splade(other).search("w1")
     bare = Index.build([("a", "b")], tmp_path / "bare")

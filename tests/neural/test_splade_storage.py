@@ -155,7 +155,7 @@ def test_weights_of_several_encoders_lie_side_by_side_and_blocks_spilled_to_disk
 def test_an_index_with_weights_is_overwritten_only_where_that_is_asked_for(tmp_path, plain):
     path = copied(plain, tmp_path)
     Index.open(path).encode(CountingTerms())
-    with pytest.raises(InputError, match=r"holds vectors, which a new index has not: CountingTerms\(\) \(weights of terms\)"):
+    with pytest.raises(InputError, match=r"holds vectors, which a new index lacks: CountingTerms\(\) \(weights of terms\)"):
         Index.build([("a", "b")], path, overwrite=True)
     Index.build([("a", "b")], path, overwrite=True, drop_vectors=True)
     assert Index.open(path).info()["weights"] == []
@@ -226,9 +226,13 @@ def changed(name: str, number: int, value: float) -> object:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        (changed("weights", 0, np.nan), InputError, r"document 'd1': CountingTerms\(\) gave the weight nan"),
-        (changed("weights", 5, -1.0), InputError, r"document 'd\d': .* gave the weight -1; weights lie between 0 and 200,000"),
-        (changed("weights", -1, 1e6), InputError, r"document 'd7': .* gave the weight 1e\+06"),
+        (changed("weights", 0, np.nan), InputError, r"document 'd1': CountingTerms\(\) returned the weight nan"),
+        (
+            changed("weights", 5, -1.0),
+            InputError,
+            r".* returned the weight -1; weights lie between 0 and 200,000",
+        ),
+        (changed("weights", -1, 1e6), InputError, r"document 'd7': .* returned the weight 1e\+06"),
         (
             changed("terms", 0, SIZE),
             ParameterError,

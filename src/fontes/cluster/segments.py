@@ -19,7 +19,7 @@ from ..core.progress import silent
 from ..core.strings import Strings
 from ..formats.corpus import Corpus
 from ..index.build import IndexSettings, build_segment, merge_segments
-from ..index.columns import COLUMNS, ColumnWriter, Schema, columns_anew
+from ..index.columns import COLUMNS, ColumnWriter, Schema, converted_columns
 from ..index.segment import Deletions, Leaf, Segment
 from ..index.tables import first_repeated, join_tables
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
@@ -116,7 +116,7 @@ def make_merge(merge: Merge) -> Finished:
                 other = folder.parent / f"columns-{number}"
                 other.mkdir()
                 segment = leaves[number].segment
-                segment.opened[COLUMNS.name] = columns_anew(segment, other, merge.schema)
+                segment.opened[COLUMNS.name] = converted_columns(segment, other, merge.schema)
         return merge_segments(leaves, folder, progress=silent), []
 
     return _made(merge.folder, merge.name, write)

@@ -13,17 +13,7 @@ GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Return `value` as an int.
-
-    Args:
-        name: Its name in the message.
-        value: Anything.
-        least: The minimum.
-        most: The maximum, or None.
-
-    Raises:
-        ParameterError: It is no whole number from `least` to `most`.
-    """
+    """Return `value` as an int; raise ParameterError unless it is a whole number from `least` to `most` (None: no maximum)."""
     whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if not whole or not least <= int(value) <= (math.inf if most is None else most):
         bound = "up" if most is None else f"to {most}"
@@ -34,13 +24,9 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
 def string_of(value: Any, what: str, where: str) -> str:
     """Return an id or topic text: a string, or the digits of a whole number.
 
-    Args:
-        value: Anything.
-        what: Its name in the message, such as "document id".
-        where: Its location, such as "FILE, line 7".
-
     Raises:
-        InputError: It is neither; 7.0 is ambiguous between "7" and "7.0".
+        InputError: It is neither; 7.0 is ambiguous between "7" and "7.0". The message starts with `where`, such as "FILE,
+            line 7", and names the value `what`, such as "document id".
     """
     if isinstance(value, str):
         return str(value)
@@ -60,10 +46,7 @@ def string_of(value: Any, what: str, where: str) -> str:
 def grade_of(value: Any) -> int:
     """Return a grade from a number or its digits.
 
-    Raises:
-        TypeError: It is no number.
-        ValueError: It is not whole, or not written with at most 18 digits.
-        OverflowError: It is infinite.
+    Raises TypeError for no number, ValueError unless it is whole and has at most 18 digits, OverflowError for an infinite one.
     """
     if isinstance(value, str):
         if not GRADE.fullmatch(value):
@@ -77,9 +60,7 @@ def grade_of(value: Any) -> int:
 def real(value: Any) -> float:
     """Return a float from a number or a text, without the underscores and other scripts' digits that `float` accepts.
 
-    Raises:
-        TypeError: It is neither a number nor a text.
-        ValueError: It is not numeric, or too great for a float.
+    Raises TypeError for other types, and ValueError for a text that is not numeric or a number too great for a float.
     """
     if isinstance(value, str) and ("_" in value or not value.isascii()):
         raise ValueError(f"'{value[:40]}' is not a number")

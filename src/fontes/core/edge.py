@@ -12,18 +12,15 @@ from .errors import ParameterError
 
 GROUP = "fontes.formats"
 readers: dict[str, Callable[..., Any]] = {}
-"""By what is read ("corpus", "topics", "qrels", "run"), the function from a path to the value."""
+"""Functions from a path to a value, by kind: "corpus", "topics", "qrels", "run"."""
 writers: dict[str, Callable[..., None]] = {}
-"""By what is written, the function from a value and a path."""
+"""Functions that write a value to a path, by kind."""
 
 
 def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
-    """Read a value from the file at `path`.
+    """Read a "corpus", "topics", "qrels" or "run" from a file, "-" (standard input) or a folder in BEIR's form.
 
-    Args:
-        kind: "corpus", "topics", "qrels" or "run".
-        path: A file, "-" for standard input, or a folder in BEIR's form.
-        **options: Other arguments of the reader, such as a split.
+    `options` are further arguments of the reader, such as a split.
 
     Raises:
         InputError: The file cannot be read.

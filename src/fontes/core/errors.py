@@ -30,7 +30,7 @@ class FontesError(Exception):
     """
 
     settings: tuple[str, ...] = ()
-    """Those of a recipe, "NAME=VALUE", that do without what is at fault."""
+    """Settings of a recipe, "NAME=VALUE", that avoid the error."""
 
     def __init__(self, message: str = "") -> None:
         line = BREAKS.sub(" ", str(message))

@@ -183,7 +183,7 @@ class _Builder(PythonText):
             raise self.error(node.func, "only the name of a stage can be called")
         name = node.func.id
         if name == TUNE:
-            raise self.error(node, "tune() is the value of a parameter in what `tune` is given: bm25(k1=tune(0.4, 2.0))")
+            raise self.error(node, "tune() is the value of a parameter, in a pipeline for `tune`: bm25(k1=tune(0.4, 2.0))")
         if name not in stages:
             raise self.error(node.func, f"there is no stage '{name}'; {self._nearest(name)}")
         self._numbers[name] += 1
@@ -241,7 +241,7 @@ class _Builder(PythonText):
 
     def _tuned(self, path: str, parameter: Any, node: Any, default: Any) -> Any:
         if self._values is None:
-            raise self.error(node, "tune() belongs to what `tune` is given; give a value here")
+            raise self.error(node, "tune() is for pipelines that `tune` searches; give a value here")
         bounds = tuple(self._value(argument) for argument in node.args)
         if node.keywords or len(bounds) > 3:
             raise self.error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
@@ -299,7 +299,6 @@ class _Builder(PythonText):
         return nearest(name, [*self._systems, *stages])
 
     def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
-        """As `PythonText.error`; inner errors keep their own place."""
         return kind(problem) if problem.startswith("pipeline, ") else super().error(place, problem, kind)
 
 

@@ -24,13 +24,9 @@ TRUTH = {"true": "True", "yes": "True", "1": "True", "false": "False", "no": "Fa
 
 
 class _Token(NamedTuple):
-    """A token of a filter: a "column", "value", "comparison", "word" of the grammar, or "other" sign."""
-
-    kind: str
-    text: str
-    """As the grammar has it."""
-    value: str = ""
-    """The text of a value without its quotes."""
+    kind: str  # "column", "value", "comparison", "word" of the grammar, or "other" sign
+    text: str  # in the spelling of the grammar
+    value: str = ""  # text of a value, without its quotes
 
 
 def corrected(text: str, columns: Mapping[str, str]) -> str | None:
@@ -99,7 +95,7 @@ def _corrected(tokens: list[_Token], known: Mapping[str, str]) -> Iterator[str]:
                 yield _constant(tokens[at].value, kind) if tokens[at].kind == "value" else tokens[at].text
                 at += 1
             if constants == 1 and tokens[at - 1].text != ",":
-                yield ","  # without which brackets around one constant are none
+                yield ","  # makes brackets around one constant a tuple
         else:
             yield column
             at += 1

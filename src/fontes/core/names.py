@@ -8,11 +8,23 @@ from typing import Any
 DOC_ID = ("_id", "id", "docno", "doc_id", "docid", "cord_uid", "pid")
 DOC_TITLE = ("title",)
 DOC_TEXT = ("text", "contents", "abstract", "body")
-_ASKED = ("qid", "query_id", "topic_id", "question_id", "post_id", "tweet_id", "claim_id")
-TOPIC_ID = ("_id", *_ASKED, "id", "number", "num", "topic")
+TOPIC_ID = (
+    "_id",
+    "qid",
+    "query_id",
+    "topic_id",
+    "question_id",
+    "post_id",
+    "tweet_id",
+    "claim_id",
+    "id",
+    "number",
+    "num",
+    "topic",
+)
 TOPIC_TEXT = ("text", "query", "title", "question", "tweet_text", "tweet_content", "post_text", "claim", "contents", "raw")
 JUDGED = ("docno", "doc_id", "docid", "cord_uid", "pid", "corpus_id", "document_id", "id")
-"""The document of a row that also has a topic, whose id is rather the one that is just called so."""
+"""The document id in a table that also has topic ids, to which "_id" belongs."""
 GRADE = ("relevance", "grade", "label", "rel", "score")
 SCORE = ("score",)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .run import Run, order_keys
-from .strings import Strings
+from .strings import Strings, offsets_of
 from .values import Topic, Topics
 
 Ints = NDArray[np.int64]
@@ -53,7 +53,7 @@ class Pairs:
         for run, own in zip(runs, numbers, strict=True):
             before.append(total[own])
             total[own] += np.diff(run.bounds)
-        starts = np.concatenate([[0], np.cumsum(total)])
+        starts = offsets_of(total)
         keys = np.empty(starts[-1], dtype=np.uint64)
         rows = []  # positions of each run's rows among those of all runs, by topic
         for run, own, ahead, docs in zip(runs, numbers, before, codes, strict=True):
@@ -140,6 +140,7 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
 
 
 def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Positions in the run's table of ids that it uses, and the position among these of each row's document."""
     if run.rows < len(run.ids) // 8:  # few rows of a large table: avoid a pass over the table
         return np.unique(run.codes, return_inverse=True)
     used = np.bincount(run.codes, minlength=len(run.ids)) > 0

@@ -75,7 +75,8 @@ class Parameter:
             return value
         allowed = [kind for some in kinds for kind in some or ()]
         if not isinstance(value, tuple(allowed)) or (isinstance(value, bool) and bool not in allowed):
-            raise ParameterError(f"{self.name} must be {_said(self.kind)}, not {value!r}")
+            kinds_text = self.kind.replace("Mapping[str, float]", "{name: float}").replace(" | ", " or ")
+            raise ParameterError(f"{self.name} must be {kinds_text}, not {value!r}")
         return value
 
     def takes(self, value: Any) -> bool:
@@ -85,10 +86,6 @@ class Parameter:
         except ParameterError:
             return False
         return True
-
-
-def _said(kind: str) -> str:
-    return kind.replace("Mapping[str, float]", "{name: float}").replace(" | ", " or ")
 
 
 def parameters(source: Any) -> dict[str, Parameter]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING
 from functools import cached_property, lru_cache
 from numbers import Number
@@ -77,14 +77,14 @@ class Part:
 
     def _with_entries(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Join changes of single values of a mapping, such as `fields.title`, into one of the whole."""
-        joined: dict[str, Any] = {}
+        whole: dict[str, Any] = {}
         for key, value in changes.items():
             name, dot, entry = key.partition(".")
             if dot and "__" not in name:
-                joined[name] = {**(joined[name] if name in joined else self.entries(name)), entry: value}
+                whole[name] = {**(whole[name] if name in whole else self.entries(name)), entry: value}
             else:
-                joined[key] = value
-        return joined
+                whole[key] = value
+        return whole
 
     def entries(self, name: str) -> Mapping[str, Any]:
         """Return the present values by name of a parameter that is, or may be, a mapping."""
@@ -165,8 +165,8 @@ class Part:
         cls = type(self)
         if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
             return None
-        keys = _keys(self.params().values())
-        return None if keys is None else f"{cls.__module__}.{cls.__qualname__}({keys})"
+        keys = _key(tuple(self.params().values()))
+        return None if keys is None else f"{cls.__module__}.{cls.__qualname__}{keys}"
 
     @property
     def text(self) -> str:
@@ -224,17 +224,12 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 
-def fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
-    """Return the constructor's fields of a part's class in order, keyword-only ones last."""
-    known: tuple[dataclasses.Field[Any], ...] = _fields_of(cls)
-    return known
-
-
-def _sorted_fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
+def _fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
     return tuple(sorted((field for field in dataclasses.fields(cls) if field.init), key=lambda field: bool(field.kw_only)))
 
 
-_fields_of: Any = lru_cache(None)(_sorted_fields)
+fields: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = lru_cache(None)(_fields)
+"""The constructor's fields of a part's class in order, keyword-only ones last."""
 
 
 def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
@@ -319,19 +314,14 @@ def _literal(value: Any) -> str | None:
     return None
 
 
-def _keys(values: Iterable[Any]) -> str | None:
-    keys = [_key(value) for value in values]
-    return None if None in keys else ", ".join(map(str, keys))
-
-
 def _key(value: Any) -> str | None:
     if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):
         return repr(value)
     if isinstance(value, tuple):
-        keys = _keys(value)
-        return None if keys is None else f"({keys})"
+        keys = [_key(item) for item in value]
+        return None if None in keys else f"({', '.join(map(str, keys))})"
     if isinstance(value, FrozenDict):
         return _key(tuple(sorted(value.items())))
     if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):

@@ -11,28 +11,26 @@ P = TypeVar("P")
 
 
 def settled(part: P, precisions: Mapping[str, str] | None = None) -> P:
-    """Return the part with its models fixed to the precision used here, for use elsewhere.
+    """Return the part with the precision of its models fixed to that used here, for use elsewhere; other values unchanged.
 
-    Args:
-        part: The part; anything else is returned unchanged.
-        precisions: The result of `precisions_of`; by default that of this part.
+    `precisions` is the result of `precisions_of`; by default that of this part.
     """
     if not isinstance(part, Part):
         return part
     known = precisions_of(part) if precisions is None else precisions
 
     def in_precision(inner: Any) -> Part:
-        open_one = _is_open(inner) and inner.fingerprint in known
-        return inner.with_(precision=known[inner.fingerprint]) if open_one else inner  # type: ignore[no-any-return]
+        automatic = _is_auto(inner) and inner.fingerprint in known
+        return inner.with_(precision=known[inner.fingerprint]) if automatic else inner  # type: ignore[no-any-return]
 
     return part.map(in_precision) if known else part  # type: ignore[return-value]
 
 
 def precisions_of(part: Part) -> dict[str, str]:
     """Return the precision used here by each model with "auto", by fingerprint. Loads these models."""
-    models: Iterator[Any] = filter(_is_open, walk(part))
+    models: Iterator[Any] = filter(_is_auto, walk(part))
     return {model.fingerprint: model.chosen_precision.partition(" ")[0] for model in models}
 
 
-def _is_open(part: Part) -> bool:
+def _is_auto(part: Part) -> bool:
     return getattr(part, "precision", None) == "auto" and hasattr(type(part), "chosen_precision")

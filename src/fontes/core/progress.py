@@ -11,7 +11,7 @@ from html import escape
 from importlib import import_module
 from typing import Any, TypeAlias
 
-EVERY = 0.1  # least seconds between two changes of a bar
+EVERY = 0.1  # minimum seconds between two changes of a bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Progress:
 
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
-"""Is called, as often as seems fit, with how far a piece of work is."""
+"""Called repeatedly with the progress of a piece of work."""
 
 
 def silent(progress: Progress) -> None:

@@ -8,14 +8,16 @@ frequency in each document, a document frequency and a collection frequency of i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .errors import InputError
 from .registry import nearest
 
-MAX_DEPTH = 50  # of groups within each other
+T = TypeVar("T")
+
+MAX_DEPTH = 50  # of nested groups
 MAX_WEIGHT = 1e6  # of a clause
 MAX_PLACE = 1_000_000  # offset of a term, slop and width
 
@@ -122,7 +124,7 @@ class Group:
                 yield clause
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query as JSON values: an object a clause with the names of its class's arguments, without defaults."""
+        """Return the query as JSON values: an object per clause with its class's arguments, without defaults."""
         return _dict_of(self)
 
     @classmethod
@@ -147,7 +149,7 @@ _KINDS: tuple[tuple[set[str], type[Any]], ...] = (
     ({"terms", "offsets"}, Phrase),
     ({"terms"}, AnyOf),
 )
-"""The classes of clauses by the keys that tell them from others; the first that fits is meant, else a group."""
+"""Keys that identify each class of clauses; the first match applies, else Group."""
 
 
 def _dict_of(clause: Clause) -> dict[str, Any]:
@@ -171,14 +173,13 @@ def _clause_of(values: Any, place: str, depth: int) -> Clause:
     known = {field.name: field for field in fields(kind)}
     for key in values:
         if key not in known:
-            raise InputError(f"{place}: {_article(kind)} has no '{str(key)[:40]}'; {nearest(str(key), known)}")
+            article = "an" if kind is AnyOf else "a"
+            raise InputError(f"{place}: {article} {kind.__name__} has no '{str(key)[:40]}'; {nearest(str(key), known)}")
     arguments: dict[str, Any] = {}
     for key, value in values.items():
         where = f"{place}.{key}"
         if kind is Group and key != "weight":
-            if not isinstance(value, list | tuple):
-                raise InputError(f"{where}: a list of clauses is needed, not {_short(value)}")
-            value = tuple(_clause_of(inner, f"{where}[{i}]", depth + 1) for i, inner in enumerate(value))
+            value = _list(value, where, "clauses", lambda inner, at: _clause_of(inner, at, depth + 1))
         else:
             value = _CHECKS[key](value, where)
         arguments[key] = value
@@ -194,10 +195,10 @@ def _text(value: Any, place: str) -> str:
     return value
 
 
-def _texts(value: Any, place: str) -> tuple[str, ...]:
+def _list(value: Any, place: str, noun: str, check: Callable[[Any, str], T]) -> tuple[T, ...]:
     if not isinstance(value, list | tuple):
-        raise InputError(f"{place}: a list of strings is needed, not {_short(value)}")
-    return tuple(_text(item, f"{place}[{i}]") for i, item in enumerate(value))
+        raise InputError(f"{place}: a list of {noun} is needed, not {_short(value)}")
+    return tuple(check(item, f"{place}[{i}]") for i, item in enumerate(value))
 
 
 def _whole(value: Any, place: str) -> int:
@@ -206,24 +207,22 @@ def _whole(value: Any, place: str) -> int:
     return value
 
 
-def _offsets(value: Any, place: str) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        raise InputError(f"{place}: a list of whole numbers is needed, not {_short(value)}")
-    return tuple(_whole(item, f"{place}[{i}]") for i, item in enumerate(value))
-
-
 def _weight(value: Any, place: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT or math.isnan(value):
         raise InputError(f"{place}: a weight is a number from 0 to {MAX_WEIGHT:,.0f}, not {_short(value)}")
     return float(value)
 
 
-_CHECKS = {"where": _text, "term": _text, "terms": _texts, "offsets": _offsets, "slop": _whole, "width": _whole}
-_CHECKS |= {"field": _text, "weight": _weight}
-
-
-def _article(kind: type[Any]) -> str:
-    return f"{'an' if kind is AnyOf else 'a'} {kind.__name__}"
+_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "where": _text,
+    "term": _text,
+    "terms": lambda value, place: _list(value, place, "strings", _text),
+    "offsets": lambda value, place: _list(value, place, "whole numbers", _whole),
+    "slop": _whole,
+    "width": _whole,
+    "field": _text,
+    "weight": _weight,
+}
 
 
 def _short(value: Any) -> str:

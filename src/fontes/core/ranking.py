@@ -24,9 +24,11 @@ class Ranking(Tabular, Sequence[Hit]):
     Attributes:
         topic: The topic.
         offset: Number of documents before the first, which are left out.
+        scores: float32, best first.
+        documents: Source of the documents' text, or None.
     """
 
-    __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "_total", "offset", "topic")
+    __slots__ = ("_codes", "_ids", "_matches", "_total", "documents", "offset", "scores", "topic")
 
     def __init__(
         self,
@@ -43,8 +45,8 @@ class Ranking(Tabular, Sequence[Hit]):
         self.offset = offset
         self._ids = ids
         self._codes = codes
-        self._scores = scores
-        self._documents = documents
+        self.scores = scores
+        self.documents = documents
         self._matches = matches
         self._total = total
 
@@ -54,19 +56,9 @@ class Ranking(Tabular, Sequence[Hit]):
         return self._ids.take(self._codes)
 
     @property
-    def documents(self) -> Documents | None:
-        """Source of the documents' text, or None."""
-        return self._documents
-
-    @property
     def has_texts(self) -> bool:
         """Whether document texts can be read; an index of statistics alone has none."""
-        return self._documents is not None and bool(getattr(self._documents, "has_texts", True))
-
-    @property
-    def scores(self) -> NDArray[np.float32]:
-        """Scores, best first."""
-        return self._scores
+        return self.documents is not None and bool(getattr(self.documents, "has_texts", True))
 
     @property
     def total(self) -> int:
@@ -85,14 +77,14 @@ class Ranking(Tabular, Sequence[Hit]):
 
     def page(self, offset: int, total: Callable[[], int]) -> Ranking:
         """Return the ranking without its first `offset` documents; `total` counts all documents that match."""
-        columns = self._ids, self._codes[offset:], self._scores[offset:]
-        return Ranking(self.topic, *columns, self._documents, self._matches, total, self.offset + offset)
+        columns = self._ids, self._codes[offset:], self.scores[offset:]
+        return Ranking(self.topic, *columns, self.documents, self._matches, total, self.offset + offset)
 
     def docs(self) -> list[Doc]:
         """Return the documents, best first.
 
         Raises:
-            InputError: The run does not know its documents.
+            InputError: The run has no `documents`.
         """
         return docs_of([self])[0]
 
@@ -121,7 +113,7 @@ class Ranking(Tabular, Sequence[Hit]):
         return {
             "query_id": [self.topic.id] * len(self),
             "doc_id": self.ids,
-            "score": self._scores,
+            "score": self.scores,
             "rank": np.arange(1, len(self) + 1) + self.offset,
         }
 
@@ -139,19 +131,19 @@ class Ranking(Tabular, Sequence[Hit]):
             Counts by column and value, the most frequent first.
 
         Raises:
-            InputError: The run does not know its documents, or they are not those of an index.
+            InputError: The run has no `documents`, or they are not those of an index.
             ParameterError: The column is unknown.
         """
         documents: Any = self._known()
         if not hasattr(documents, "facets"):
-            raise InputError("facets are of documents in an index; the documents of this run are others")
+            raise InputError("facets need the documents of an index; the documents of this run are not in one")
         docs = self._matches() if self._matches else Strings.of(self.ids)
         return dict(documents.facets(*columns, docs=docs, bins=bins))
 
     def _known(self) -> Documents:
-        if self._documents is None:
-            raise InputError("this run does not know its documents; run.with_(documents=index) tells it")
-        return self._documents
+        if self.documents is None:
+            raise InputError("the run has no documents; set them with run.with_(documents=index)")
+        return self.documents
 
     @overload
     def __getitem__(self, rank: int) -> Hit: ...
@@ -163,12 +155,12 @@ class Ranking(Tabular, Sequence[Hit]):
         if not -len(self) <= rank < len(self):
             raise IndexError(rank)
         rank %= len(self)
-        hit = Hit(self._ids[int(self._codes[rank])], float(self._scores[rank]), self.offset + rank + 1)
-        return hit if self._documents is None else hit._of(self)
+        hit = Hit(self._ids[int(self._codes[rank])], float(self.scores[rank]), self.offset + rank + 1)
+        return hit if self.documents is None else hit._of(self)
 
     def __iter__(self) -> Iterator[Hit]:
-        hits = map(Hit, self.ids, self._scores.tolist(), range(self.offset + 1, self.offset + len(self) + 1))
-        return hits if self._documents is None else (hit._of(self) for hit in hits)
+        hits = map(Hit, self.ids, self.scores.tolist(), range(self.offset + 1, self.offset + len(self) + 1))
+        return hits if self.documents is None else (hit._of(self) for hit in hits)
 
     def __len__(self) -> int:
         return len(self._codes)

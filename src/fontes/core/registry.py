@@ -127,30 +127,20 @@ class Registry(Generic[T]):
         warnings.warn(f"the {self.noun}s of {place} are left out: {error}", stacklevel=2)
 
 
-@lru_cache(None)
+@lru_cache(None)  # the lookup takes milliseconds
 def provided(group: str, name: str) -> Any:
-    """Return an object that an installed package provides by entry point, such as the tokenizers of models.
-
-    Args:
-        group: The group of entry points.
-        name: The name in the group.
+    """Return an object that an installed package provides by an entry point of the group, such as the tokenizers of models.
 
     Raises:
         FontesError: The entry point is missing, or its object cannot be imported.
     """
-    point = _entry_point(group, name)
+    point = next(iter(entry_points(group=group, name=name)), None)
     if point is None:
         raise FontesError(f"no installed package provides '{name}'")
     try:
         return point.load()
     except ImportError as error:
         raise FontesError(f"'{name}' is in {point.module}, which cannot be imported: {error}") from error
-
-
-@lru_cache(None)
-def _entry_point(group: str, name: str) -> EntryPoint | None:
-    """Entry point or None, cached because the lookup takes milliseconds."""
-    return next(iter(entry_points(group=group, name=name)), None)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

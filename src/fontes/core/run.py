@@ -16,7 +16,7 @@ from .edge import read, write
 from .errors import InputError, ParameterError
 from .html import of_run
 from .ranking import Ranking as Ranking, order_keys as order_keys
-from .strings import Strings
+from .strings import Strings, offsets_of
 from .table import Table
 from .tabular import Tabular, is_frame
 from .values import Documents, Topic, Topics
@@ -32,12 +32,25 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
     Attributes:
         topics: The topics, in order.
+        ids: Table of document ids that `codes` indexes; it may hold further ids.
+        bounds: int64, (topics + 1,): start of each topic's rows, in the order of `topics`, and the end of the last.
+        codes: int32, (rows,): document of each row, as a position in `ids`.
+        scores: float32, (rows,).
         documents: Source of the documents' text, or None.
         provenance: Origin: "system", the text of the stage; "indexes", index fingerprints by their names in the text;
             "seconds"; and entries of stages.
     """
 
-    __slots__ = ("_bounds", "_codes", "_ids", "_matches", "_position", "_scores", "documents", "provenance", "topics")
+    __slots__ = ("_matches", "_position", "bounds", "codes", "documents", "ids", "provenance", "scores", "topics")
+    topics: Topics
+    ids: Strings
+    bounds: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    documents: Documents | None
+    provenance: Mapping[str, Any]
+    _matches: Callable[[str], NDArray[np.integer[Any]]] | None
+    _position: dict[str, int]
 
     def __init__(
         self,
@@ -55,32 +68,20 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
         `matches` maps a topic id to the ordinals of all matching documents in the index; it is not pickled.
         """
-        for name, array, dtype in (("_bounds", bounds, np.int64), ("_codes", codes, np.int32), ("_scores", scores, np.float32)):
-            fixed = np.asarray(array, dtype=dtype)
-            if fixed.flags.writeable:
-                fixed = fixed.view()
-                fixed.flags.writeable = False
-            object.__setattr__(self, name, fixed)
-        object.__setattr__(self, "topics", topics)
-        object.__setattr__(self, "_ids", ids)
-        object.__setattr__(self, "_position", {t: i for i, t in enumerate(topics)})
-        object.__setattr__(self, "documents", documents)
-        object.__setattr__(self, "provenance", MappingProxyType(dict(provenance or {})))
-        object.__setattr__(self, "_matches", matches)
-
-    _bounds: NDArray[np.int64]
-    _codes: NDArray[np.int32]
-    _scores: NDArray[np.float32]
-    _ids: Strings
-    _position: dict[str, int]
-    topics: Topics
-    documents: Documents | None
-    provenance: Mapping[str, Any]
-    _matches: Callable[[str], NDArray[np.integer[Any]]] | None
+        known: dict[str, Any] = {"topics": topics, "ids": ids, "documents": documents, "_matches": matches}
+        known["provenance"] = MappingProxyType(dict(provenance or {}))
+        known["_position"] = {t: i for i, t in enumerate(topics)}
+        for name, array, dtype in (("bounds", bounds, np.int64), ("codes", codes, np.int32), ("scores", scores, np.float32)):
+            known[name] = np.asarray(array, dtype=dtype)
+            if known[name].flags.writeable:
+                known[name] = known[name].view()
+                known[name].flags.writeable = False
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = (self.topics, self._ids, self._bounds, self._codes, self._scores)
-        return _unpickled, (*columns, self.documents, dict(self.provenance))
+        make = partial(Run, documents=self.documents, provenance=dict(self.provenance))
+        return make, (self.topics, self.ids, self.bounds, self.codes, self.scores)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Run does not change; run.with_({name}=…) makes a new one")
@@ -138,12 +139,10 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         if topics is None or len(topic_ids) > len(topics):
             known = topics or Topics()
             topics = Topics(known[t] if t in known else Topic(t, "") for t in topic_ids)
+        with np.errstate(over="ignore"):  # a score out of range becomes infinite
+            rounded = np.array(scores, dtype=np.float64).astype(np.float32)
         return cls.from_columns(
-            topics,
-            Strings.of(doc_ids),
-            np.array(numbers, dtype=np.int64),
-            np.array(codes, dtype=np.int32),
-            _as_float32(scores),
+            topics, Strings.of(doc_ids), np.array(numbers, dtype=np.int64), np.array(codes, dtype=np.int32), rounded
         )
 
     @classmethod
@@ -174,8 +173,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         """
         codes, scores = np.asarray(codes, dtype=np.int32), np.asarray(scores, dtype=np.float32)
         counts = np.bincount(numbers, minlength=len(topics)) if len(numbers) else np.zeros(len(topics), dtype=np.int64)
-        bounds = np.zeros(len(topics) + 1, dtype=np.int64)
-        np.cumsum(counts, out=bounds[1:])
+        bounds = offsets_of(counts)
         if np.any(np.diff(numbers) < 0):
             by_topic = np.argsort(numbers, kind="stable")
             codes, scores = codes[by_topic], scores[by_topic]
@@ -201,29 +199,9 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         return cls(topics, ids, bounds, sorted_codes, sorted_scores, documents=documents, provenance=provenance)
 
     @property
-    def ids(self) -> Strings:
-        """Table of document ids that `codes` indexes; it may hold further ids."""
-        return self._ids
-
-    @property
-    def bounds(self) -> NDArray[np.int64]:
-        """Start of each topic's rows, in the order of `topics`, and the end of the last."""
-        return self._bounds
-
-    @property
-    def codes(self) -> NDArray[np.int32]:
-        """Document of each row, as a position in `ids`."""
-        return self._codes
-
-    @property
-    def scores(self) -> NDArray[np.float32]:
-        """Score of each row."""
-        return self._scores
-
-    @property
     def rows(self) -> int:
         """Number of (topic, document) pairs."""
-        return len(self._codes)
+        return len(self.codes)
 
     def with_(self, **changes: Any) -> Run:
         """Return a copy with other `topics` (the same ids in the same order), `documents`, `provenance` or `matches`.
@@ -238,16 +216,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         topics = changes.get("topics", self.topics)
         if topics is not self.topics and list(topics) != list(self.topics):
             raise InputError("the new topics must have the ids of the run, in the same order")
-        return Run(
-            topics,
-            self._ids,
-            self._bounds,
-            self._codes,
-            self._scores,
-            documents=changes.get("documents", self.documents),
-            provenance=changes.get("provenance", self.provenance),
-            matches=changes.get("matches", self._matches),
-        )
+        known = {"topics": topics, "documents": self.documents, "provenance": self.provenance, "matches": self._matches}
+        return Run(ids=self.ids, bounds=self.bounds, codes=self.codes, scores=self.scores, **(known | changes))
 
     def documents_for(self, user: str) -> Documents:
         """Return the source of the documents' text.
@@ -256,11 +226,11 @@ class Run(Tabular, Mapping[str, "Ranking"]):
             user: Name of the caller for the error, such as a stage.
 
         Raises:
-            InputError: The run does not know its documents, or these have no text.
+            InputError: The run has no `documents`, or these have no text.
         """
         if self.documents is None:
             raise InputError(
-                f"{user} needs the documents' text, which this run does not know; run.with_(documents=index) tells it"
+                f"{user} needs the documents' text, and the run has no documents; set them with run.with_(documents=index)"
             )
         if not getattr(self.documents, "has_texts", True):
             place = getattr(self.documents, "path", "the index")
@@ -270,13 +240,12 @@ class Run(Tabular, Mapping[str, "Ranking"]):
     @property
     def topic_numbers(self) -> NDArray[np.int64]:
         """Topic of each row, int64, as a position in `topics`."""
-        return np.repeat(np.arange(len(self.topics)), np.diff(self._bounds))
+        return np.repeat(np.arange(len(self.topics)), np.diff(self.bounds))
 
     def keep(self, mask: NDArray[np.bool_]) -> Run:
         """Return the run with only the rows where the boolean `mask` is true."""
-        bounds = np.zeros(len(self._bounds), dtype=np.int64)
-        np.cumsum(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)), out=bounds[1:])
-        return self._with_rows(bounds, self._codes[mask], self._scores[mask])
+        bounds = offsets_of(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)))
+        return self._with_rows(bounds, self.codes[mask], self.scores[mask])
 
     def with_scores(self, scores: NDArray[np.float32], provenance: Mapping[str, Any] | None = None) -> Run:
         """Return the run with other scores, one per row, re-sorted.
@@ -288,15 +257,11 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         Raises:
             InputError: A score is NaN; the message names topic and document.
         """
-        return Run.from_columns(
-            self.topics,
-            self._ids,
-            self.topic_numbers,
-            self._codes,
-            scores,
-            documents=self.documents,
-            provenance=self.provenance if provenance is None else provenance,
-        )
+        known: dict[str, Any] = {
+            "documents": self.documents,
+            "provenance": self.provenance if provenance is None else provenance,
+        }
+        return Run.from_columns(self.topics, self.ids, self.topic_numbers, self.codes, scores, **known)
 
     def top(self, k: int) -> Run:
         """Return the best `k` documents of each topic.
@@ -306,11 +271,10 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         """
         if k < 0:
             raise ParameterError(f"the best k documents: k must be 0 or more, not {k}")
-        sizes = np.minimum(np.diff(self._bounds), min(k, self.rows))
-        bounds = np.zeros(len(self._bounds), dtype=np.int64)
-        np.cumsum(sizes, out=bounds[1:])
-        rows = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)
-        return self._with_rows(bounds, self._codes[rows], self._scores[rows], self._matches)
+        sizes = np.minimum(np.diff(self.bounds), min(k, self.rows))
+        bounds = offsets_of(sizes)
+        rows = np.arange(bounds[-1]) + np.repeat(self.bounds[:-1] - bounds[:-1], sizes)
+        return self._with_rows(bounds, self.codes[rows], self.scores[rows], self._matches)
 
     def head(self, n: int = 5, k: int = 3) -> Run:
         """Return the best `k` documents of the first `n` topics, to look at; `print` shows those of a longer run too.
@@ -321,33 +285,22 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         if n < 0:
             raise ParameterError(f"the first n topics: n must be 0 or more, not {n}")
         best, topics = self.top(k), Topics(list(self.topics.values())[:n])
-        rows = slice(0, int(best._bounds[len(topics)]))
-        return Run(
-            topics,
-            self._ids,
-            best._bounds[: len(topics) + 1],
-            best._codes[rows],
-            best._scores[rows],
-            documents=self.documents,
-            provenance=self.provenance,
-            matches=self._matches,
-        )
+        bounds = best.bounds[: len(topics) + 1]
+        return best._with_rows(bounds, best.codes[: bounds[-1]], best.scores[: bounds[-1]], self._matches, topics)
 
     def facets(self, *columns: str) -> dict[str, dict[str, dict[Any, int]]]:
         """Return the document counts of each topic by column and value; see `Ranking.facets`."""
         return {topic_id: ranking.facets(*columns) for topic_id, ranking in self.items()}
 
-    def _with_rows(
-        self, bounds: NDArray[np.int64], codes: NDArray[np.int32], scores: NDArray[np.float32], matches: Any = None
-    ) -> Run:
+    def _with_rows(self, bounds: Any, codes: Any, scores: Any, matches: Any = None, topics: Topics | None = None) -> Run:
         known: dict[str, Any] = {"documents": self.documents, "provenance": self.provenance, "matches": matches}
-        return Run(self.topics, self._ids, bounds, codes, scores, **known)
+        return Run(self.topics if topics is None else topics, self.ids, bounds, codes, scores, **known)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return scores by topic id and document id, each ranking in order."""
-        names = self._ids.take(self._codes)
-        values = self._scores.tolist()
-        bounds = self._bounds.tolist()
+        names = self.ids.take(self.codes)
+        values = self.scores.tolist()
+        bounds = self.bounds.tolist()
         return {
             t: dict(zip(names[a:b], values[a:b], strict=True)) for t, a, b in zip(self.topics, bounds, bounds[1:], strict=False)
         }
@@ -363,19 +316,19 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns query_id, doc_id, score, rank (counted from 1)."""
-        sizes = np.diff(self._bounds)
+        sizes = np.diff(self.bounds)
         return {
             "query_id": np.repeat(np.array(list(self.topics), dtype=object), sizes),
-            "doc_id": self._ids.take(self._codes),
-            "score": self._scores,
-            "rank": np.arange(self.rows) - np.repeat(self._bounds[:-1], sizes) + 1,
+            "doc_id": self.ids.take(self.codes),
+            "score": self.scores,
+            "rank": np.arange(self.rows) - np.repeat(self.bounds[:-1], sizes) + 1,
         }
 
     def __getitem__(self, topic_id: str) -> Ranking:
         i = self._position[topic_id]
-        rows = slice(int(self._bounds[i]), int(self._bounds[i + 1]))
+        rows = slice(int(self.bounds[i]), int(self.bounds[i + 1]))
         matches = None if self._matches is None else partial(self._matches, topic_id)
-        return Ranking(self.topics[topic_id], self._ids, self._codes[rows], self._scores[rows], self.documents, matches)
+        return Ranking(self.topics[topic_id], self.ids, self.codes[rows], self.scores[rows], self.documents, matches)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._position)
@@ -389,9 +342,9 @@ class Run(Tabular, Mapping[str, "Ranking"]):
             return NotImplemented
         return (
             list(self.topics) == list(other.topics)
-            and np.array_equal(self._bounds, other._bounds)
-            and np.array_equal(self._scores, other._scores)
-            and self._ids.take(self._codes) == other._ids.take(other._codes)
+            and np.array_equal(self.bounds, other.bounds)
+            and np.array_equal(self.scores, other.scores)
+            and self.ids.take(self.codes) == other.ids.take(other.codes)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -408,21 +361,3 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
     def __repr__(self) -> str:
         return f"Run({len(self)} topics, {self.rows} documents)"
-
-
-def _unpickled(
-    topics: Topics,
-    ids: Strings,
-    bounds: NDArray[np.int64],
-    codes: NDArray[np.int32],
-    scores: NDArray[np.float32],
-    documents: Documents | None,
-    provenance: Mapping[str, Any],
-) -> Run:
-    return Run(topics, ids, bounds, codes, scores, documents=documents, provenance=provenance)
-
-
-def _as_float32(scores: list[float]) -> NDArray[np.float32]:
-    """Convert to float32; scores out of range become infinite."""
-    with np.errstate(over="ignore"):
-        return np.array(scores, dtype=np.float64).astype(np.float32)

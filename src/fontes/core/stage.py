@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +37,15 @@ class Stage(Part, ABC, Generic[A, B]):
     """
 
     depth_field: ClassVar[str] = ""
-    """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
+    """Field that `% k` lowers, if the stage can limit itself to the best k documents; empty for others."""
     keeps_rankings: ClassVar[bool] = False
     """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
     takes_all: ClassVar[bool] = False
-    """Whether a stage from run to run takes all documents that the stage before it can give, unless `% k` stands there."""
+    """Whether a stage from run to run removes the default limit of the stage before it, unless `% k` precedes it."""
     selects: ClassVar[bool] = False
     """Whether a stage from run to run gives only documents of the run that it takes, so that `count` is that of this run."""
     starts_from_scores: ClassVar[bool] = False
-    """Whether the first part of a stage's explanation is the document's score in the run, which the stages before explain."""
+    """Whether the first part of its explanation is the document's score in the input run, which earlier stages explain."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -57,14 +57,12 @@ class Stage(Part, ABC, Generic[A, B]):
     @property
     def takes(self) -> type[Any]:
         """Input type: Topics or Run."""
-        kind: type[Any] = self._types[0]
-        return kind
+        return cast("type[Any]", self._types[0])
 
     @property
     def gives(self) -> type[Any]:
         """Output type: Topics or Run."""
-        kind: type[Any] = self._types[1]
-        return kind
+        return cast("type[Any]", self._types[1])
 
     @abstractmethod
     def apply(self, value: A, progress: ProgressCallback, /) -> B:
@@ -439,11 +437,7 @@ def _is_retriever(part: Part) -> bool:
 
 
 def topic_of(query: Any) -> Topic:
-    """Return the topic of one query.
-
-    Raises:
-        ParameterError: It is no text and no Topic.
-    """
+    """Return the topic of one query; raise ParameterError unless it is a text or a Topic."""
     if isinstance(query, (str, Topic)):
         return query if isinstance(query, Topic) else Topic("1", query)
     raise ParameterError(
@@ -472,11 +466,7 @@ def check_offset(offset: Any) -> int:
 
 
 def check_depth(k: Any) -> int:
-    """Return `k` as an int.
-
-    Raises:
-        ParameterError: It is no whole number from 1 up.
-    """
+    """Return `k` as an int; raise ParameterError unless it is a whole number from 1 up."""
     return check_whole("% keeps the best k documents: k", k)
 
 

@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-FINDS = 64  # searches of a table before HEAD matters
-HEAD = 16  # strings from one that is kept for searches to the next
+FINDS = 64  # searches of a table before its heads are collected
+HEAD = 16  # every HEAD-th string is a head, in memory for binary search
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -20,16 +20,16 @@ class Strings(Sequence[str]):
     """An immutable sequence of strings: concatenated UTF-8 and offsets.
 
     Args:
-        blob: uint8, the bytes of all strings.
-        offsets: Whole numbers, (strings + 1,): start of each string, and the end of the last.
+        blob: uint8, concatenated bytes of all strings.
+        offsets: Whole numbers, (strings + 1,): start of each string in `blob`, and the end of the last.
         order: uint32, (strings,): positions in ascending order of the bytes (and so of the code points), if known already.
     """
 
-    __slots__ = ("_blob", "_finds", "_heads", "_offsets", "_order", "_rank")
+    __slots__ = ("_finds", "_heads", "_order", "_rank", "blob", "offsets")
 
     def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any], order: NDArray[np.uint32] | None = None) -> None:
-        self._blob = blob
-        self._offsets = offsets
+        self.blob = blob
+        self.offsets = offsets
         self._order = order
         self._rank: NDArray[np.uint32] | None = None
         self._finds = 0
@@ -38,26 +38,13 @@ class Strings(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
         """Return a table of `strings`. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-        encoded = [utf8(s) for s in strings]
-        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
-        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
-
-    @property
-    def blob(self) -> NDArray[np.uint8]:
-        """Concatenated bytes of all strings."""
-        return self._blob
-
-    @property
-    def offsets(self) -> NDArray[Any]:
-        """Start of each string in `blob`, and the end of the last."""
-        return self._offsets
+        return cls(*concatenated([utf8(s) for s in strings]))
 
     @property
     def order(self) -> NDArray[np.uint32]:
         """Positions of the strings in ascending order."""
         if self._order is None:
-            self._order = _sorted_places(self._blob, self._offsets)
+            self._order = _sorted_positions(self.blob, self.offsets)
         self._order.flags.writeable = False  # as of a memory map: compiled loops have one version for both
         return self._order
 
@@ -97,31 +84,34 @@ class Strings(Sequence[str]):
         if len(positions) * 2 > len(self):
             table = self.tolist()
             return [table[p] for p in positions.tolist()]
-        starts, ends = self._offsets[positions].tolist(), self._offsets[positions + 1].tolist()
-        return [self._blob[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
+        starts, ends = self.offsets[positions].tolist(), self.offsets[positions + 1].tolist()
+        return [self.blob[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
 
     def reordered(self, indices: NDArray[Any]) -> Strings:
         """Return a table of the strings at these positions, in this order."""
-        lengths = np.diff(self._offsets).astype(np.int64)[indices]
-        offsets = np.zeros(len(indices) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        shift = self._offsets[:-1].astype(np.int64)[indices] - offsets[:-1]
-        return Strings(self._blob[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
+        lengths = np.diff(self.offsets).astype(np.int64)[indices]
+        offsets = offsets_of(lengths)
+        shift = self.offsets[:-1].astype(np.int64)[indices] - offsets[:-1]
+        return Strings(self.blob[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
+
+    def ascending(self) -> Strings:
+        """Return the table with the order of strings that are known to ascend."""
+        return Strings(self.blob, self.offsets, np.arange(len(self), dtype=np.uint32))
 
     def tolist(self) -> list[str]:
         """Return all strings as a list."""
-        text = self._blob.tobytes()
-        bounds = self._offsets.tolist()
-        if text.isascii():
+        text = self.blob.tobytes()
+        bounds = self.offsets.tolist()
+        if text.isascii():  # slices of one string are faster than a decoding for each
             ascii_text = text.decode("ascii")
             return [ascii_text[a:b] for a, b in itertools.pairwise(bounds)]
         return [text[a:b].decode() for a, b in itertools.pairwise(bounds)]
 
     def _bytes(self, position: int) -> bytes:
-        return self._blob[self._offsets.item(position) : self._offsets.item(position + 1)].tobytes()
+        return self.blob[self.offsets.item(position) : self.offsets.item(position + 1)].tobytes()
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return len(self.offsets) - 1
 
     @overload
     def __getitem__(self, position: int) -> str: ...
@@ -144,6 +134,18 @@ class Strings(Sequence[str]):
         return f"Strings({len(self)})"
 
 
+def offsets_of(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """Return the start of each of consecutive pieces of these sizes, and the end of the last."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, dtype=np.int64, out=offsets[1:])
+    return offsets
+
+
+def concatenated(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return concatenated texts, uint8, and their offsets, (texts + 1,)."""
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), offsets_of(np.fromiter(map(len, texts), np.int64, len(texts)))
+
+
 def utf8(string: str) -> bytes:
     """Encode `string` as UTF-8, each lone surrogate as U+FFFD."""
     try:
@@ -157,7 +159,7 @@ def encodable(string: str) -> str:
     return SURROGATE.sub("\ufffd", string)
 
 
-def _sorted_places(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:
+def _sorted_positions(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:
     """Sorted positions: by leading bytes as big-endian numbers, ties by the following ones."""
     starts = offsets[:-1].astype(np.int64)
     lengths = np.diff(offsets).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from .errors import InputError, MissingExtraError
@@ -34,7 +35,10 @@ class Tabular:
         Raises:
             MissingExtraError: polars is not installed.
         """
-        columns = {name: _typed(column) for name, column in self.to_columns().items()}
+        columns = {  # polars would take an array of strings for Python objects
+            name: column.tolist() if getattr(getattr(column, "dtype", None), "hasobject", False) else column
+            for name, column in self.to_columns().items()
+        }
         return _library("polars", "polars", "to_polars()").DataFrame(columns, strict=False)
 
     def to_arrow(self) -> Any:
@@ -81,7 +85,7 @@ def rows_of(frame: Any) -> tuple[list[str], Iterator[Sequence[Any]]]:
         batches = iter(frame.with_format("arrow").iter(ROWS))
         first = next(batches, None)
         names = list(frame.column_names or ()) if first is None else first.schema.names
-        return names, _cells(batches if first is None else _before(first, batches))
+        return names, _cells(batches if first is None else chain([first], batches))
     if not hasattr(frame, "__arrow_c_stream__"):
         raise InputError(f"the rows of a {kind} cannot be read; give a DataFrame of pandas or polars, or an Arrow table")
     reader = _library("pyarrow", "parquet", f"reading a {kind}").RecordBatchReader.from_stream(frame)
@@ -93,11 +97,6 @@ def columns_of(rows: list[dict[str, Any]], names: list[str]) -> dict[str, list[A
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _typed(column: Any) -> Any:
-    """Strings as a list: polars would take an array of Python objects for objects."""
-    return column.tolist() if getattr(getattr(column, "dtype", None), "hasobject", False) else column
-
-
 def _library(name: str, extra: str, purpose: str) -> Any:
     try:
         return import_module(name)
@@ -107,11 +106,6 @@ def _library(name: str, extra: str, purpose: str) -> Any:
 
 def _is_of_datasets(value: object) -> bool:
     return hasattr(value, "with_format") and hasattr(value, "column_names")
-
-
-def _before(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
 
 
 def _cells(batches: Iterator[Any]) -> Iterator[Sequence[Any]]:

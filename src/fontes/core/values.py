@@ -70,7 +70,7 @@ class Hit(_Hit):
         """The document.
 
         Raises:
-            InputError: The run does not know its documents, or the hit is of no ranking.
+            InputError: The run has no `documents`, or the hit belongs to no ranking.
         """
         (doc,) = self._known()._known().docs([self.id])
         return doc
@@ -87,7 +87,7 @@ class Hit(_Hit):
 
     def _known(self) -> Ranking:
         if self._ranking is None:
-            raise InputError(f"the hit '{self.id}' knows no documents; run.with_(documents=index) tells a run its own")
+            raise InputError(f"the run of hit '{self.id}' has no documents; set them with run.with_(documents=index)")
         return self._ranking
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -82,7 +82,9 @@ def work(
     if memory is not None:
         changes["memory"] = memory_size(memory)
     if ray is not None:
-        changes["ray"] = _check_ray(ray)
+        if not isinstance(ray, bool) and not (isinstance(ray, str) and ray):
+            raise ParameterError(f"ray must be True, False or the address of a cluster, not {ray!r}")
+        changes["ray"] = ray
     if replay is not None:
         changes["replay"] = replay
     if tokens is not None:
@@ -113,15 +115,12 @@ def thread_count() -> int:
 
 
 def keep(settings: Resources) -> None:
-    """Apply settings to the current thread, as when it starts to work for another."""
+    """Apply settings to the current thread, such as a worker thread."""
     _current.set(settings)
 
 
 def cluster() -> ModuleType | None:
-    """Return the cluster package (`fontes.cluster`) if the context names a cluster, else None.
-
-    It is loaded by its entry point, so that callers do not depend on it.
-    """
+    """Return the cluster package (`fontes.cluster`), loaded by its entry point, if `work` names a cluster, else None."""
     if not resources().ray:
         return None
     for point in entry_points(group="fontes.clusters"):
@@ -147,9 +146,3 @@ def memory_size(size: str | int) -> int:
     if not 1 <= memory <= MAX_MEMORY:
         raise ParameterError(f"memory must be a size such as 500M or 2G, 1024T at the most, not '{size}'")
     return int(memory)
-
-
-def _check_ray(ray: bool | str) -> bool | str:
-    if not isinstance(ray, bool) and not (isinstance(ray, str) and ray):
-        raise ParameterError(f"ray must be True, False or the address of a cluster, not {ray!r}")
-    return ray

@@ -1,4 +1,4 @@
-"""Batches of documents on their way into an index: read, checked, and made into bytes by whoever has time."""
+"""Batches of documents for an index: read, checked, and converted to bytes in worker threads."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.strings import utf8
+from ..core.strings import concatenated, offsets_of, utf8
 from ..core.values import Doc
 from ..formats.corpus import Corpus, IterableCorpus, Portion
 from ..formats.packed import Packed, Packing, join_packed, packed
 from ..storage.arrays import fixed
 from .kernels import join_fields, take_fields
 
-Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # texts end to end, and where each starts
-PLAIN = ("title", "text")  # the fields that packed documents hold apart
+Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # concatenated texts and their offsets
+PLAIN = ("title", "text")  # fields that packed documents hold separately
 
 
 class Indexed(Protocol):
-    """The fields that are indexed, and the analyzer; see `IndexSettings`."""
+    """Indexed fields; see `IndexSettings`."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class Indexed(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """Documents on their way into the index.
+    """Documents for the index.
 
     Args:
-        docs: Their ids, titles, texts and metadata.
-        contents: What is indexed of each: text, or its term weights; where fields are analysed apart, one text after another.
+        docs: Ids, titles, texts and metadata.
+        contents: Indexed text of each document, or of each of its fields if these are analysed separately; or its term weights.
     """
 
     docs: Packed
@@ -58,17 +58,17 @@ class Batch:
 def batches(
     docs: Iterable[Doc], form: Indexed, only: Callable[[Doc], bool] | None, size: int, some: int
 ) -> Iterator[Callable[[], Batch]]:
-    """The work of making batches of about `size` bytes of text, any of which may be done beside the others.
+    """Yield functions that make batches of about `size` bytes of text, in any thread.
 
     Args:
         docs: The documents.
-        form: What is indexed of them.
-        only: Says of each document whether it is taken; None takes all.
-        size: The bytes of text of a batch.
-        some: How many documents are looked at together.
+        form: Indexed fields.
+        only: Returns for each document whether to take it; None: take all.
+        size: Bytes of text of a batch.
+        some: Number of documents read at a time.
 
     Raises:
-        InputError: For a document without an id.
+        InputError: A document has no id.
     """
     plain = (
         form.weights is None and set(form.fields) <= set(PLAIN) and list(form.fields) == sorted(form.fields, key=PLAIN.index)
@@ -103,13 +103,6 @@ def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
-def end_to_end(texts: Sequence[bytes]) -> Contents:
-    """Texts end to end, and where each starts."""
-    bounds = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
-    return np.frombuffer(b"".join(texts), dtype=np.uint8), bounds
-
-
 def _batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
     whole = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
     if plain:
@@ -118,16 +111,15 @@ def _batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
     if form.weights is not None:
         return Batch(whole, [form.weights.of(doc) for doc in docs])
     if form.apart:
-        return Batch(whole, end_to_end([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
-    return Batch(whole, end_to_end([utf8(content(doc, form.fields)) for doc in docs]))
+        return Batch(whole, concatenated([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
+    return Batch(whole, concatenated([utf8(content(doc, form.fields)) for doc in docs]))
 
 
 def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
-    bounds = np.zeros(len(docs) + 1, dtype=np.int64)
     total = docs.sizes.sum(axis=0, dtype=np.int64)
     if "text" in fields and not total[0] and not total[2]:
-        np.cumsum(docs.sizes[:, 1], out=bounds[1:])
-        return docs.text, bounds
+        return docs.text, offsets_of(docs.sizes[:, 1])
+    bounds = np.zeros(len(docs) + 1, dtype=np.int64)
     text = np.empty(len(docs.text) + len(docs), dtype=np.uint8)
     join_fields(fixed(docs.text), docs.sizes, "title" in fields, "text" in fields, text, bounds)
     return text[: bounds[-1]], bounds
@@ -142,7 +134,7 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
 
 
 def _portions(docs: Iterable[Doc], plain: bool, size: int, some: int) -> Iterator[Portion]:
-    """The documents in portions; an OSError that comes from reading them is marked as such: it is not one of writing."""
+    """Yield the documents in portions; an OSError of reading them is marked, to tell it from one of writing."""
     try:
         if plain and isinstance(docs, Corpus | IterableCorpus):
             yield from docs.portions(size, some)
@@ -156,7 +148,7 @@ def _portions(docs: Iterable[Doc], plain: bool, size: int, some: int) -> Iterato
 
 
 def _check(docs: list[Doc], before: int) -> None:
-    """Raise InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
+    """Raise InputError unless `docs`, which follow `before` others, have ids and are made of strings."""
     for number, doc in enumerate(docs, before + 1):
         if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
             raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")

@@ -1,4 +1,4 @@
-"""Making a segment: of documents that are read, analysed and compressed side by side, or of other segments."""
+"""Building a segment from documents, which are read, analysed and compressed concurrently, or from other segments."""
 
 from __future__ import annotations
 
@@ -18,38 +18,33 @@ from ..core.work import resources, thread_count, work
 from ..formats.corpus import Corpus
 from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
-from .batches import Batch, batches
+from .batches import batches
 from .columns import ColumnWriter
 from .component import Building, Writer, components
 from .inversion import IDS
 from .segment import KERNEL, Leaf, leaves_of
 from .tables import IdWriter, join_tables
 
-SOME = 256  # documents that are looked at together
-BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
-MIN_BATCH = 1 << 18  # and where there is little memory
-IN_FLIGHT = 32  # parts of the memory, of which each thread works on batches of one
+SOME = 256  # documents read at a time
+BATCH, MIN_BATCH = 1 << 20, 1 << 18  # maximum and minimum bytes of text of a batch
+IN_FLIGHT = 32  # the batches of a thread take up to 1/IN_FLIGHT of the memory
 FIELDS, POSITIONS = "fields", "positions"  # components that are built with the postings
-MOST_FIELDS = 100  # that can be kept apart
-SCALE = 100  # of term weights that come with the documents, which are stored as whole numbers
+MOST_FIELDS = 100  # with separate statistics
+SCALE = 100  # of term weights in the documents, which are stored as whole numbers
 
 
 @dataclass(frozen=True)
 class TermWeights:
-    """Term weights in place of texts, as learned sparse encoders give them. They are stored as weight times SCALE.
+    """Term weights in place of texts, such as those of learned sparse encoders, stored as weight times SCALE.
 
     Args:
-        field: The key of the metadata that holds them.
+        field: Their key in the metadata.
     """
 
     field: str
 
     def of(self, doc: Doc) -> dict[str, int]:
-        """The term weights of a document, in whole numbers.
-
-        Raises:
-            InputError: It has none, or one with other values.
-        """
+        """Return the term weights of a document as whole numbers; raise InputError if it has none, or invalid ones."""
         vector = doc.metadata.get(self.field)
         if not isinstance(vector, Mapping):
             raise InputError(f"document '{doc.id}' has no vector '{self.field}': a JSON object of terms and weights")
@@ -64,12 +59,12 @@ class TermWeights:
 
 @dataclass(frozen=True)
 class IndexSettings:
-    """Settings of an index: which parts of a document are indexed, and by which analyzer.
+    """Settings of an index: which fields of a document are indexed, and by which analyzer.
 
     Args:
-        analyzer: Makes the terms of texts, and of queries.
+        analyzer: Makes the terms of texts and queries.
         fields: The fields whose text is indexed.
-        weights: Where the term weights are that are indexed in place of texts; None indexes texts.
+        weights: Term weights that are indexed in place of texts; None: texts are indexed.
         components: Names of further components that are built with the documents; see `component.Component`.
     """
 
@@ -88,42 +83,37 @@ class IndexSettings:
         separate: bool = False,
         positions: bool = False,
     ) -> IndexSettings:
-        """From the arguments of `Index.build`.
+        """Return the settings for arguments of `Index.build`.
 
         Raises:
-            ParameterError: The fields are no list of names, there is no such analyzer or component, or they do not go together.
+            ParameterError: The fields are no list of names, an analyzer or component is unknown, or they are incompatible.
         """
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
         every = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
         names = tuple(components[name].name for name in dict.fromkeys(every))
-        settings = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
-        settings._check()
-        return settings
-
-    def _check(self) -> None:
-        if self.weights is not None and (self.separate or self.positions):
+        own = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
+        if own.weights is not None and (own.separate or own.positions):
             raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
-        if self.separate and (len(set(self.fields)) < len(self.fields) or len(self.fields) > MOST_FIELDS):
-            raise ParameterError(
-                f"fields that are kept apart (separate) must differ from each other, and be {MOST_FIELDS} at most"
-            )
-        if self.positions and (self.analyzer.words != (1, 1) or self.analyzer.chars is not None):
+        if own.separate and (len(set(own.fields)) < len(own.fields) or len(own.fields) > MOST_FIELDS):
+            raise ParameterError(f"separate fields must differ from each other, and be {MOST_FIELDS} at most")
+        if own.positions and (own.analyzer.words != (1, 1) or own.analyzer.chars is not None):
             raise ParameterError("positions need an analyzer of one term for each token; leave out its n-grams, or positions")
+        return own
 
     @property
     def separate(self) -> bool:
-        """Whether frequencies and lengths of each field are kept."""
+        """Whether frequencies and lengths of each field are stored."""
         return FIELDS in self.components
 
     @property
     def positions(self) -> bool:
-        """Whether positions are kept."""
+        """Whether positions are stored."""
         return POSITIONS in self.components
 
     @property
     def apart(self) -> bool:
-        """Whether each field is analysed by itself, so that nothing crosses from one to the next."""
+        """Whether each field is analysed by itself, so that no n-gram or phrase crosses fields."""
         return len(self.fields) > 1 and (self.separate or self.positions)
 
     @property
@@ -149,15 +139,15 @@ def build_segment(
 ) -> dict[str, int]:
     """Write the files of one segment.
 
-    The memory that `work` says is shared by postings, terms and ids; a few batches for each thread come on top.
+    Postings, terms and ids share the memory set by `work`; each thread needs a few batches more.
 
     Args:
         docs: The documents.
-        folder: Where the files go; runs of postings go beside it for the time being.
-        form: What is indexed of them.
+        folder: Folder of the files; runs of postings are temporarily beside it.
+        form: Settings of the index.
         progress: Called after each batch.
-        columns: Writes the columns of the metadata; None writes none.
-        only: Says of each document, in their order, whether it is taken; None takes all.
+        columns: Writes the columns of the metadata; None: no columns.
+        only: Returns for each document, in order, whether to take it; None: take all.
         repeated: Whether an id may occur twice.
 
     Returns:
@@ -176,7 +166,7 @@ def build_segment(
             for name in ("postings", "text", *form.components):
                 writers.append(components[name].writer(building))
             writers += [] if columns is None else [columns]
-            for batch in workers.in_order(_made, batches(docs, form, only, size, SOME)):
+            for batch in workers.in_order(lambda make: make(), batches(docs, form, only, size, SOME)):
                 for writer in writers:
                     writer.write(batch, count)
                 ids.add(batch.docs.ids)
@@ -205,19 +195,10 @@ def _progress(docs: Any, done: int, seconds: float) -> Progress:
     return Progress("indexing", done, total, seconds, part=part)
 
 
-def _made(make: Callable[[], Batch]) -> Batch:
-    return make()
-
-
 def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-    """Write the files of one segment: the documents that live in the leaves, in their order.
+    """Write the files of one segment: the living documents of adjacent leaves of a state, in order.
 
     A component that not all segments have is left out; see `Component.conflict`.
-
-    Args:
-        leaves: The segments, adjacent ones of a state.
-        folder: Folder of the files.
-        progress: Is called now and then.
 
     Returns:
         The counts of documents, terms, postings and tokens.
@@ -233,7 +214,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallb
     names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
     first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
     threads = thread_count()
-    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others do not need the postings
+    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # beside the postings
         counts = workers.begin(components[first].merge, leaves, folder, progress)
         more = [components[name].merge(leaves, folder, progress) for name in others]
         return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}

@@ -1,4 +1,4 @@
-"""CIFF, the Common Index File Format (Lin et al., 2020): an inverted index as messages of Protobuf, from and to our own."""
+"""CIFF, the Common Index File Format (Lin et al., 2020): reading and writing an inverted index as Protobuf messages."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.progress import Progress, ProgressCallback
-from ..core.strings import Strings
+from ..core.strings import Strings, offsets_of
 from ..core.work import resources
 from ..storage.arrays import ByteWriter, is_utf8, read_array
 from ..storage.files import InputFile, reading
 from . import ciff_kernels as kernels
 from .inversion import Postings, chunks, write_lists
-from .tables import IdWriter
+from .tables import IdWriter, concatenate_tables
 
 if TYPE_CHECKING:
     from .state import State
 
 VERSION = 1
 VARINT, DOUBLE, TEXT = 0, 1, 2  # kinds of a value in Protobuf
-BUFFER = 1 << 22  # bytes read at a time, more where a message has more
+BUFFER = 1 << 22  # bytes read at a time, more for a longer message
 MAX_HEADER = 1 << 20  # bytes
-SLACK = 0.01  # of the mean length, which some write with few digits
-POSTINGS = 1 << 20  # written at a time, more where a term has more
+SLACK = 0.01  # relative tolerance of the mean length, which some tools write with few digits
+POSTINGS = 1 << 20  # written at a time, more for a term with more
 RECORDS = 1 << 18  # documents written at a time
 
 PROBLEMS = {
@@ -57,7 +57,7 @@ class Header:
 
     @classmethod
     def parse(cls, message: NDArray[np.uint8]) -> Header:
-        """The header in the bytes of a message; raises ValueError if there is none."""
+        """Parse a message; raises ValueError if it is no header."""
         names, at = [field.name for field in fields(cls)], 0
         values: dict[str, Any] = {}
         while at < len(message):
@@ -80,7 +80,7 @@ class Header:
         return cls(**values)
 
     def message(self) -> bytes:
-        """The message with its length before it."""
+        """Return the message, preceded by its length."""
         content = b""
         for number, (name, value) in enumerate(asdict(self).items(), 1):
             if not value:
@@ -96,7 +96,7 @@ class Header:
 
 
 def varint(value: int) -> bytes:
-    """A number from 0 up in Protobuf: seven bits a byte, low bits first, the high bit set on all but the last."""
+    """Encode a number from 0 up as in Protobuf: seven bits per byte, low bits first, the high bit set on all but the last."""
     out = bytearray()
     while value >= 128:
         out.append(value & 127 | 128)
@@ -105,7 +105,7 @@ def varint(value: int) -> bytes:
 
 
 def header_of(facts: Mapping[str, Any]) -> Header:
-    """The header in the manifest of an index; raises ValueError for other fields, or values of other types."""
+    """Return the header in the manifest of an index; raises ValueError for other fields, or values of other types."""
     header = {name: value for name, value in facts.items() if name != "surplus"}
     types = {field.name: type(field.default) for field in fields(Header)}
     sound = header.keys() == types.keys() and type(facts["surplus"]) in (int, type(None))
@@ -120,13 +120,13 @@ class CiffReader:
     def __init__(self, source: InputFile) -> None:
         self.name = source.name
         self._file = source.file
-        self._bytes: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)  # read and not used yet
+        self._bytes: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)  # read and not parsed yet
         self.header = self._header()
         self._present = np.zeros(self.header.num_docs, dtype=np.bool_)
         self._cf = self._length = self._filled = 0  # sums of frequencies and of lengths, and documents with a length
 
     def lists(self) -> Iterator[tuple[Strings, NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]]:
-        """Some terms at a time, in the order of the file, with their df, and the docs and tfs of all, end to end."""
+        """Yield terms in the order of the file, some at a time, with their df and the concatenated docs and tfs."""
         noun = "postings list"
         for first, terms, (df, cf, ends, totals), docs, tfs in self._messages(noun, self.header.num_postings_lists):
             counts = np.diff(ends, prepend=0)
@@ -138,7 +138,7 @@ class CiffReader:
             yield terms, counts, docs, tfs
 
     def records(self) -> Iterator[tuple[Strings, NDArray[np.int64]]]:
-        """Ids and lengths of some documents at a time, in the order of their ordinals."""
+        """Yield ids and lengths of documents in the order of their ordinals, some at a time."""
         noun, total = "document", self.header.num_docs
         for first, ids, (docids, lengths, _, _), _, _ in self._messages(noun, total):
             expected = np.arange(first, first + len(ids))
@@ -204,7 +204,7 @@ class CiffReader:
         return header
 
     def _messages(self, noun: str, total: int) -> Iterator[tuple[int, Strings, NDArray[np.int64], Any, Any]]:
-        """The number of the first of some messages, their texts, their numbers as rows of `parse_messages`, docs and tfs."""
+        """Yield, for some messages at a time, the number of the first, texts, the rows of `parse_messages`, docs and tfs."""
         done = 0
         tags, text = (kernels.RECORDS, "an id") if noun == "document" else (kernels.LISTS, "a term")
         while done < total:
@@ -225,12 +225,11 @@ class CiffReader:
                 self._fail(f"it ends after {done:,} of {total:,} {noun}s; it is cut off; fetch or write it again")
 
     def _message(self) -> tuple[int, int]:
-        """Bounds of the content of the next message."""
         start, end = kernels.message_bounds(self._bytes, 0, len(self._bytes))
         return int(start), int(end)
 
     def _more(self, length: int) -> bool:
-        """Read until `length` bytes are there. False if the file has fewer."""
+        """Read until `length` bytes are available; False if the file is shorter."""
         pieces, size = [self._bytes.tobytes()], len(self._bytes)
         while size < length and (piece := self._file.read(BUFFER)):
             pieces.append(piece)
@@ -257,9 +256,9 @@ class CiffReader:
 
 
 def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) -> tuple[dict[str, int], dict[str, Any]]:
-    """Write the files of one segment: ids, terms, postings, and the lengths in the file, as a build does, without texts.
+    """Write the files of one segment: ids, terms, postings and the lengths in the file, but no texts.
 
-    Postings are written to disk beside the segment while they are read; the terms and the longest list are in memory.
+    Postings are spooled to disk beside the segment while they are read; the terms and the longest list are in memory.
 
     Returns:
         The counts of documents, terms, postings and tokens; and the facts about the file for the manifest.
@@ -285,7 +284,7 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
             reader.check_mean()
         for spool in spools:
             spool.close()
-        terms = _end_to_end(tables)
+        terms = concatenate_tables(tables)
         order = _order(terms, reader.name)
         try:
             ids.close(repeated=False)
@@ -296,7 +295,7 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
             spool.abandon()
         ids.abandon()
     df = np.concatenate(dfs)
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(df)])
+    bounds = offsets_of(df)
     docs, tfs = (read_array(folder.parent, name).view("<i4") for name in ("docs", "tfs"))
 
     def spooled(first: int, last: int) -> Postings:
@@ -313,14 +312,8 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
     return {"documents": reader.header.num_docs, **written}, facts
 
 
-def _end_to_end(tables: list[Strings]) -> Strings:
-    sizes = np.cumsum([0, *(len(table.blob) for table in tables)]).tolist()
-    ends = [table.offsets[1:] + size for table, size in zip(tables, sizes, strict=False)]
-    return Strings(np.concatenate([table.blob for table in tables]), np.concatenate([np.zeros(1, np.int64), *ends]))
-
-
 def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
-    """The numbers of the terms in ascending order; None if they are in it. They may be in that of UTF-16, as Java sorts."""
+    """Numbers of the terms in ascending order, None if they are in it. Java sorts terms by UTF-16."""
     if kernels.first_unordered(terms.blob, terms.offsets) < 0:
         return None
     java = [term.encode("utf-16-be") for term in terms]
@@ -333,7 +326,7 @@ def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
 
 
 def ciff_messages(reader: State, description: str | None) -> Iterator[bytes]:
-    """The bytes of a CIFF file of the documents that live, in pieces; without a description the index's own."""
+    """Yield the bytes of a CIFF file of the living documents, in pieces; the default description is the index's own."""
     yield _header(reader, _described(reader) if description is None else description).message()
     terms, starts = reader.terms.blob, reader.terms.offsets
     for first, last in chunks(reader.df, POSTINGS):
@@ -357,7 +350,7 @@ def _described(reader: State) -> str:
 
 
 def _header(reader: State, description: str) -> Header:
-    """Counts of an index; of one made of a part of a collection, with the totals of that."""
+    """Header with the counts of an index; for part of a collection, with the totals of the collection."""
     documents, terms, tokens = len(reader), len(reader.terms), reader.tokens
     mean = tokens / documents if documents else 0.0
     header = Header(VERSION, terms, documents, terms, documents, tokens, mean, description)

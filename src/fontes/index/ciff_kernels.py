@@ -1,10 +1,10 @@
-"""Compiled loops of CIFF: messages of Protobuf to arrays and back.
+"""Compiled loops of CIFF: parsing and writing Protobuf messages.
 
-A message comes after its length. Its fields are a tag, eight times the field's number plus the kind of its value, and the
-value: a varint (kind 0), eight bytes (1), a length and as many bytes (2), or four bytes (5). A field that is 0 is left out.
+A message is preceded by its length. A field is a tag, eight times the field's number plus the kind of its value, and the value:
+a varint (kind 0), eight bytes (1), a length and as many bytes (2), or four bytes (5). A field that is 0 is omitted.
 
     PostingsList  1 term, 2 df, 3 cf, 4 postings
-    Posting       1 docid, from the one before (the first from 0), 2 tf
+    Posting       1 docid, as the distance from the previous one (the first from 0), 2 tf
     DocRecord     1 docid, 2 collection_docid, 3 doclength
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import inner, kernel
+from . import tables
 
 # Tags of a message's text, of its two numbers and of its postings (-1 is the tag of no field), and the first unknown one.
 LISTS, RECORDS = (10, 16, 24, 34, 40), (18, 8, 24, -1, 32)
@@ -22,12 +23,12 @@ SOUND, NO_MESSAGE, NOT_ASCENDING, BEYOND, TF = range(5)  # problems of a message
 
 MAX_INT32 = 0x7FFFFFFF  # of a document's number, a frequency, a length, and the bytes of a message
 MIN_MESSAGE, MIN_POSTING = 2, 4  # bytes
-MAX_POSTING, MAX_NUMBERS = 14, 40  # bytes; the latter of all of a message but its text and postings, and of its length
+MAX_POSTING, MAX_NUMBERS = 14, 40  # bytes; the latter of a message without text and postings, and of its length
 
 
 @inner()
 def _varint(data: Any, at: Any, end: Any) -> Any:
-    """The signed number at an offset, and the offset after it, which is -1 where the bytes end too early."""
+    """Return the signed number at an offset, and its end; -1 if the bytes end too early."""
     value, shift = np.int64(0), 0
     while at < end and shift < 70:
         value |= np.int64(data[at] & 127) << shift
@@ -49,7 +50,7 @@ def message_bounds(data: Any, at: Any, end: Any) -> Any:
 
 @inner(inline="always")
 def field(data: Any, at: Any, end: Any) -> Any:
-    """The field at an offset: its tag, its number or the start of its bytes, their end, the offset after it (-1 if damaged)."""
+    """Parse the field at an offset: tag, number or start of its bytes, their end, the next offset (-1 if damaged)."""
     tag, at = _varint(data, at, end)
     size, kind = np.int64(-1), tag & 7
     if at >= 0 and kind == 0:
@@ -67,7 +68,7 @@ def field(data: Any, at: Any, end: Any) -> Any:
 
 @inner()
 def _posting(data: Any, at: Any, end: Any) -> Any:
-    """Gap and frequency of a posting, and its end; -1 where it is none."""
+    """Return gap and frequency of a posting, and its end; -1 if it is damaged."""
     gap, tf = np.int64(0), np.int64(0)
     while 0 <= at < end:
         if data[at] == 8:
@@ -82,24 +83,24 @@ def _posting(data: Any, at: Any, end: Any) -> Any:
 
 @inner()
 def _is_short(data: Any, at: Any, end: Any) -> Any:
-    """Whether there is a posting of six bytes, as most are; read by their offsets they take two thirds of the time."""
+    """Whether the next field is a posting of six bytes, as most are; reading these by offsets takes two thirds of the time."""
     fits = end - at >= 6 and data[at] == 34 and data[at + 1] == 4 and data[at + 2] == 8 and data[at + 4] == 16
     return fits and data[at + 3] < 128 and data[at + 5] < 128
 
 
 @kernel()
 def parse_messages(data: Any, most: Any, tags: Any, present: Any) -> Any:
-    """Parse the messages of `data` that are whole, up to `most`, up to the first with a problem.
+    """Parse the complete messages of `data`, up to `most` and up to the first with a problem.
 
     Args:
         data: uint8.
-        most: Largest number of messages.
+        most: Maximum number of messages.
         tags: `LISTS` or `RECORDS`.
         present: bool, (documents,): marks the documents that have a posting.
 
     Returns:
         The bytes used; the bytes of the texts and their bounds; int64, (4, messages): two numbers of each, the end of its
-        postings and the sum of its tfs; docs and tfs of all; the problem after these, the bytes of its text, two numbers.
+        postings and the sum of its tfs; docs and tfs of all; the next problem, the bytes of its text, two numbers.
     """
     size = np.int64(len(data))
     room = min(most, size // MIN_MESSAGE + 1)
@@ -146,7 +147,7 @@ def parse_messages(data: Any, most: Any, tags: Any, present: Any) -> Any:
             elif tag < tags[4]:  # a known field of another kind
                 problem = NO_MESSAGE
         if problem == SOUND:
-            bounds[count + 1] = _copied(data, text, text_end, blob, bounds[count])
+            bounds[count + 1] = tables.copied(data, text, text_end, blob, bounds[count])
             numbers[0, count], numbers[1, count], numbers[2, count], numbers[3, count] = one, other, filled, total
             count, used = count + 1, end
     texts = blob[: bounds[count]].copy(), bounds[: count + 1].copy()
@@ -164,14 +165,6 @@ def first_unordered(blob: Any, bounds: Any) -> Any:
         if blob[a] > blob[b] if a < stop else not shorter:
             return i
     return -1
-
-
-@inner()
-def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
-    """Copy source[start:end] to target[at:]; return the end, as do those that follow."""
-    for i in range(end - start):
-        target[at + i] = source[start + i]
-    return at + end - start
 
 
 @inner()
@@ -195,12 +188,12 @@ def _put_number(out: Any, at: Any, tag: Any, value: Any) -> Any:
 @inner()
 def _put_bytes(out: Any, at: Any, tag: Any, blob: Any, start: Any, end: Any) -> Any:
     out[at] = tag
-    return _copied(blob, start, end, out, _put(out, at + 1, end - start))
+    return tables.copied(blob, start, end, out, _put(out, at + 1, end - start))
 
 
 @inner()
 def _before(most: Any) -> Any:
-    """Bytes to leave for the length of a message of at most so many bytes."""
+    """Number of bytes reserved for the length of a message of at most so many bytes."""
     size = 1
     while most >= 128:
         size, most = size + 1, most >> 7
@@ -209,14 +202,14 @@ def _before(most: Any) -> Any:
 
 @inner()
 def _put_length(out: Any, at: Any, start: Any, end: Any) -> Any:
-    """Put the length of the message out[start:end] at `at`, and the message right after it."""
+    """Write the length of the message out[start:end] at `at`, and move the message right after it."""
     after = _put(out, at, end - start)
-    return end if after == start else _copied(out, start, end, out, after)
+    return end if after == start else tables.copied(out, start, end, out, after)
 
 
 @kernel()
 def write_lists(blob: Any, bounds: Any, df: Any, cf: Any, docs: Any, tfs: Any) -> Any:
-    """Messages of postings lists of the terms blob[bounds[i]:bounds[i + 1]]."""
+    """Return the messages of postings lists of the terms blob[bounds[i]:bounds[i + 1]]."""
     out = np.empty(MAX_POSTING * len(docs) + (bounds[-1] - bounds[0]) + MAX_NUMBERS * len(df), np.uint8)
     at, first = np.int64(0), np.int64(0)
     for i in range(len(df)):
@@ -239,7 +232,7 @@ def write_lists(blob: Any, bounds: Any, df: Any, cf: Any, docs: Any, tfs: Any) -
 
 @kernel()
 def write_records(blob: Any, bounds: Any, first: Any, lengths: Any) -> Any:
-    """Messages of documents, with docids from `first`, of the ids blob[bounds[i]:bounds[i + 1]]."""
+    """Return the messages of documents, with docids from `first`, of the ids blob[bounds[i]:bounds[i + 1]]."""
     out = np.empty((bounds[-1] - bounds[0]) + MAX_NUMBERS * len(lengths), np.uint8)
     at = np.int64(0)
     for i in range(len(lengths)):

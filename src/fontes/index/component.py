@@ -1,8 +1,8 @@
-"""Components: the kinds of data that segments are made of, each one class with the verbs of an index's life.
+"""Components: the kinds of data in segments, each a class that opens, joins, writes, merges and checks it.
 
-A component is registered when its module is imported, by the name with which those of its files and folders begin:
-`class Positions(Component[PositionLists], name="positions")`. Another package makes that module an entry point of the group
-`fontes.components`; it is imported when a segment has such files.
+A component is registered when its module is imported, by the name that its files and folders start with:
+`class Positions(Component[PositionLists], name="positions")`. Another package declares that module as an entry point of the
+group `fontes.components`; it is imported when a segment has such files.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
-FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component made after the segment
-FILE = re.compile(r"([a-z]\w*)\..*npy")  # of one built with the documents
+FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build
+FILE = re.compile(r"([a-z]\w*)\..*npy")  # of a component built with the documents
 POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without their component's name
-DROP = "drop_vectors=True (--drop-vectors) drops what not all documents have"
+DROP = "drop_vectors=True (--drop-vectors) drops the vectors that not all documents have"
 DELETIONS = "deleted"  # prefix of folders of no component
 
 
@@ -41,8 +41,8 @@ class Building:
     """The build of a segment, for writers.
 
     Args:
-        folder: Where the files go; files for the time being go beside it.
-        settings: What is indexed of the documents.
+        folder: Folder of the files; temporary files are beside it.
+        settings: Settings of the index.
         workers: Threads that writers share.
     """
 
@@ -59,11 +59,11 @@ class Writer(ABC):
         """Append documents, the first of which has the ordinal `first`."""
 
     def finish(self) -> None:  # noqa: B027  # most have nothing to do
-        """Is called after the last batch, before `close` of any writer: begins what workers have still to do."""
+        """Start the remaining work of workers; called after the last batch, before `close` of any writer."""
 
     @abstractmethod
     def close(self) -> dict[str, int]:
-        """Completes the files. Returns counts for the manifest."""
+        """Complete the files. Return counts for the manifest."""
 
     def abandon(self) -> None:  # noqa: B027
         """Close unfinished files; do nothing after `close`."""
@@ -73,7 +73,7 @@ class Component(ABC, Generic[T]):
     """One kind of data of a segment's documents.
 
     Attributes:
-        name: Its name in the registry and at the beginning of its files' names.
+        name: Name in the registry, and prefix of the names of its files.
     """
 
     name: ClassVar[str] = ""
@@ -86,40 +86,30 @@ class Component(ABC, Generic[T]):
 
     @abstractmethod
     def open(self, segment: Segment) -> T:
-        """Data of all documents of a segment, deleted ones too.
-
-        Raises:
-            IndexFormatError: A file is missing or damaged.
-        """
+        """Open the data of all documents of a segment, deleted ones too; raise IndexFormatError if a file is damaged."""
 
     def of(self, segment: Segment) -> T:
-        """The data of a segment that has them, which it opened."""
+        """Return the opened data of a segment that has the component."""
         opened: T = segment.opened[self.name]
         return opened
 
     def join(self, leaves: Sequence[Leaf], parts: Sequence[Any], facts: dict[str, Any]) -> Any:
-        """Data of the living documents of several segments as one.
+        """Join the data of the living documents of several segments; by default return `parts`, the data of each.
 
-        Args:
-            leaves: The segments.
-            parts: The data of each; by default they are returned unchanged.
-            facts: A description of the data where there are no segments.
+        `facts` describe the data if there are no segments.
         """
         return parts
 
     def writer(self, building: Building) -> Writer:
-        """The writer of a new segment's files. Raises ParameterError for a component that is not built with the documents."""
+        """Return a writer of a new segment's files; raise ParameterError if it is not built with the documents."""
         raise ParameterError(f"the component '{self.name}' is not built with the documents")
 
     @abstractmethod
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        """Write the data of the living documents of several segments to the folder of a new one.
+        """Write the data of the living documents of several segments to the folder of a new one. Return counts for the
+        manifest.
 
-        Returns:
-            Counts for the manifest.
-
-        Raises:
-            IndexFormatError: A segment is damaged.
+        Raises IndexFormatError if a segment is damaged.
         """
 
     @abstractmethod
@@ -131,7 +121,7 @@ class Component(ABC, Generic[T]):
         return {}
 
     def conflict(self, leaves: Sequence[Leaf]) -> str | None:
-        """Reason why a merge of these segments would lose data; None if it would not."""
+        """Return why a merge of these segments would lose data; None if it would not."""
         if all(self.name in leaf.segment.opened for leaf in leaves):
             return None
         return f"some of its documents have no data of its component '{self.name}'; {DROP}"

@@ -1,4 +1,4 @@
-"""A draft of an index's next state: segments, with additions, deletions and merges, until they are moved to their place."""
+"""Draft of an index's next state: its segments, with additions, deletions and merges, before they are committed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Draft:
 
     Args:
         reader: The present state.
-        draft: The folder of new folders until the commit.
+        draft: Folder for new segments and deletions until the commit.
 
     Attributes:
-        entries: The manifest's entries.
+        entries: Entries of the manifest.
         leaves: A leaf for each entry.
     """
 
@@ -49,7 +49,7 @@ class Draft:
         self._shards: int | None = reader.manifest.get("shards")
         self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
-        self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
+        self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # merged leaves, and the folders of their segments
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
         """Add a finished segment of the draft; of several shards, to the one with the fewest documents."""
@@ -81,10 +81,9 @@ class Draft:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, progress: ProgressCallback) -> None:
-        """Merge the segments from `first` up to `last` into one, or into none if no document lives.
+        """Merge the segments from `first` up to `last` into one, or none without living documents.
 
-        Raises:
-            IndexFormatError: One is damaged, which the merged segment would hide.
+        Raises IndexFormatError if one is damaged, which the merged segment would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -118,10 +117,7 @@ class Draft:
                 self.merge(first, last, progress)
 
     def of_shards(self) -> list[tuple[int, int]]:
-        """Put the segments of each shard beside one another. Return the range of each shard, the last shard first.
-
-        So a merge changes no range that comes later in the list.
-        """
+        """Sort the segments by shard. Return the range of each shard, the last first, so that merges keep the other ranges."""
         order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
         self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
         edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
@@ -148,13 +144,13 @@ class Draft:
             entries.append(entry)
         return entries
 
-    def _check_deletions(self, number: int, so_that: str) -> None:
+    def _check_deletions(self, number: int, consequence: str) -> None:
         """Raise IndexFormatError if a segment's deletions are damaged."""
         deleted = self.entries[number]["deleted"]
         if deleted is not None and id(deleted) not in self._new:
             problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
             if problem is not None:
-                raise IndexFormatError(f"{problem}, so that {so_that}; {REMEDY}")
+                raise IndexFormatError(f"{problem}, so that {consequence}; {REMEDY}")
 
     def _folder(self) -> Path:
         """An empty folder in the draft."""
@@ -165,11 +161,11 @@ class Draft:
 
 
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
-    """The range of segments to merge next, or None.
+    """Return the range of segments to merge next, or None.
 
-    A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours become one when none has
-    more documents than their tier (up to SMALL, FACTOR times that, and so on), as in Lucene's logarithmic merges. Segments
-    whose merge would lose data are left apart.
+    A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours are merged if none has
+    more documents than their tier (SMALL, FACTOR times that, and so on), as in Lucene's logarithmic merges. Segments whose
+    merge would lose data are not merged.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:

@@ -1,4 +1,4 @@
-"""Terms of an ascending table by their beginning, and by edit distance: the table is walked as the tree of its prefixes."""
+"""Search of an ascending table of terms by prefix and by edit distance, walking it as a trie."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ from .tables import arrays_of
 
 
 def prefixed(terms: Strings, prefix: str) -> tuple[int, int]:
-    """Return the first position of the terms that begin with `prefix`, and the position after the last.
-
-    Args:
-        terms: Terms, ascending.
-        prefix: Their beginning.
-    """
+    """Return the first position of the ascending `terms` that begin with `prefix`, and the position after the last."""
     begin = utf8(prefix)
-    return _place(terms, begin), _place(terms, begin + b"\xff")
+    return _lower_bound(terms, begin), _lower_bound(terms, begin + b"\xff")
 
 
 def near(
@@ -33,9 +28,9 @@ def near(
     Args:
         terms: Terms, ascending.
         word: The word.
-        edits: Greatest distance.
-        prefix: Number of characters at the beginning that must be the same.
-        complete: Whether terms count whose beginning is that near; the distance is that of the nearest beginning.
+        edits: Maximum distance.
+        prefix: Number of leading characters that must be equal.
+        complete: Also find terms with a prefix within this distance; the distance is that of the nearest prefix.
 
     Returns:
         Positions of the terms, ascending, int32; and the distance of each, uint8.
@@ -47,7 +42,7 @@ def near(
     return indices[:count].copy(), distances[:count].copy()
 
 
-def _place(terms: Strings, begin: bytes) -> int:
+def _lower_bound(terms: Strings, begin: bytes) -> int:
     """Position of the first term that is not below some bytes."""
     blob, offsets = terms.blob, terms.offsets
     low, high = 0, len(terms)
@@ -88,9 +83,9 @@ def _shares(text: Any, one: Any, other: Any, end: Any, size: int) -> bool:
 def _walk(
     text: Any, bounds: Any, first: int, last: int, letters: Any, edits: int, complete: bool, indices: Any, distances: Any
 ) -> int:
-    """Rows of the table of distances are kept for the prefix that a term shares with the one before it.
+    """Walk the terms, keeping the rows of the distance table for the prefix that a term shares with the previous one.
 
-    Terms below a prefix that no edits mend are skipped together.
+    Terms under a prefix beyond the maximum distance are skipped together.
     """
     length = len(letters)
     deepest = length + edits + 1  # where every row is above `edits`
@@ -98,7 +93,7 @@ def _walk(
     own = np.zeros(deepest + 1, dtype=np.int64)  # characters of the prefix, from 1
     ends = np.zeros(deepest + 1, dtype=np.int64)  # its bytes up to each
     lowest = np.zeros(deepest + 1, dtype=np.int64)  # least value of each row
-    nearest = np.zeros(deepest + 1, dtype=np.int64)  # least distance of the whole word and a prefix up to here
+    nearest = np.zeros(deepest + 1, dtype=np.int64)  # least distance of the word from a prefix up to here
     for j in range(min(length, edits) + 1):
         rows[0, j] = j
     nearest[0] = rows[0, length]

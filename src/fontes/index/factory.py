@@ -1,4 +1,4 @@
-"""Methods of an index that other rooms and packages bring.
+"""Methods of an index that other packages provide.
 
 `index.bm25()` makes the registered stage `bm25` over the index's state; any registered stage with a field `index` is such a
 method. An entry point of the group `fontes.index`, such as `encode`, is a function whose first argument is the state.
@@ -20,7 +20,7 @@ from ..core.registry import nearest, provided
 P = ParamSpec("P")
 S = TypeVar("S")
 METHODS = "fontes.index"
-"""The group of entry points of functions that are methods of an index."""
+"""Group of entry points of functions that are methods of an index."""
 
 
 class StageMethod(Generic[P, S]):
@@ -35,7 +35,7 @@ class StageMethod(Generic[P, S]):
 
 @lru_cache(None)
 def stage_method(name: str) -> Callable[..., Any]:
-    """A function from a state and parameters, which it checks, to the stage of this name; or the method of an entry point.
+    """Return the function from a state and checked parameters to the stage of this name; or the function of an entry point.
 
     Raises:
         AttributeError: No stage that works on an index has this name.
@@ -74,7 +74,7 @@ def _stage(name: str) -> Any:
     """The class of the stage of this name, if it works on an index."""
     try:
         cls = stages[name]
-    except ParameterError:  # there is none, or it cannot be imported
+    except ParameterError:  # unknown, or not importable
         return None
     return cls if "index" in {field.name for field in fields(cls)} else None
 

@@ -20,8 +20,8 @@ from .texts import TEXTS
 if TYPE_CHECKING:
     from .state import State
 
-SAMPLE = 10_000  # documents of which tokens are counted; of a larger index so many, evenly spaced
-BATCH = 512  # documents that are read together
+SAMPLE = 10_000  # maximum documents whose tokens are counted
+BATCH = 512  # documents read at a time
 
 
 def facts_of(reader: State) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def facts_of(reader: State) -> dict[str, Any]:
 
 
 def shown(name: str, info: Mapping[str, Any]) -> str:
-    """The facts as a table in HTML, for notebooks."""
+    """Return the facts as an HTML table, for notebooks."""
     analyzer = info["analyzer"]
     rows = [
         ("path", info["path"]),
@@ -73,7 +73,7 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
 
 
 def sampled(index: State) -> Iterator[list[Doc]]:
-    """The documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
+    """Yield the documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
     count = len(index)
     numbers = np.linspace(0, count - 1, SAMPLE).astype(np.int64) if count > SAMPLE else np.arange(count)
     ids = index.ids.take(numbers)

@@ -1,4 +1,4 @@
-"""Files of an index: the manifest, the sizes and contents that it states, and the atomic commit of a build."""
+"""Files of an index: the manifest, checks of the listed files, and the atomic commit of a build."""
 
 from __future__ import annotations
 
@@ -51,11 +51,7 @@ DELETED_COUNTS = ("documents", "postings", "tokens")  # of its deletions
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of the index at `path`.
-
-    Raises:
-        IndexFormatError: There is none that this version can read.
-    """
+    """Return the manifest of the index at `path`; raise IndexFormatError if there is none that this version can read."""
     if not path.exists():
         raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {path} makes an index")
     if not (path / MANIFEST).is_file():
@@ -79,16 +75,17 @@ def _is_manifest(manifest: dict[str, Any]) -> bool:
 
 def _is_sound(segment: dict[str, Any]) -> bool:
     deleted = segment["deleted"]
-    sound = SEGMENT_NAME.fullmatch(segment["name"]) is not None and is_table(segment["files"]) and _are_counts(segment, COUNTS)
-    if deleted is None:
-        return sound
-    named = DELETED_NAME.fullmatch(deleted["name"]) is not None and is_table(deleted["files"])
-    return (
-        sound
-        and named
-        and _are_counts(deleted, DELETED_COUNTS)
-        and all(deleted[name] <= segment[name] for name in DELETED_COUNTS)
+    return _is_folder(segment, SEGMENT_NAME, COUNTS) and (
+        deleted is None
+        or (
+            _is_folder(deleted, DELETED_NAME, DELETED_COUNTS) and all(deleted[name] <= segment[name] for name in DELETED_COUNTS)
+        )
     )
+
+
+def _is_folder(entry: dict[str, Any], pattern: re.Pattern[str], counts: Iterable[str]) -> bool:
+    named = pattern.fullmatch(entry["name"]) is not None and is_table(entry["files"])
+    return named and all(type(entry[name]) is int and entry[name] >= 0 for name in counts)
 
 
 def _are_facts(manifest: dict[str, Any]) -> bool:
@@ -114,12 +111,8 @@ def _are_sharded(manifest: dict[str, Any]) -> bool:
 
 
 def shard_of(segment: dict[str, Any]) -> int:
-    """The shard in a segment's entry; 0 where there are no shards."""
+    """Return the shard in a segment's entry; 0 without shards."""
     return int(segment.get("shard", 0))
-
-
-def _are_counts(entry: dict[str, Any], names: Iterable[str]) -> bool:
-    return all(type(entry[name]) is int and entry[name] >= 0 for name in names)
 
 
 def manifest_file(path: Path) -> tuple[int, int] | None:
@@ -150,7 +143,7 @@ def _check(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, Fil
 
 
 def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTable]]:
-    """The folders of a manifest's segments and deletions, each with its table of files."""
+    """Yield the folders of a manifest's segments and deletions, each with its table of files."""
     for segment in manifest["segments"]:
         folder = path / segment["name"]
         yield folder, segment["files"]
@@ -167,7 +160,7 @@ def is_same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def place_of(path: Path) -> Path:
-    """The real path of an index, so that all links to it share the lock of one parent."""
+    """Return the real path of an index, so that all links to it share the lock of one parent."""
     return Path(os.path.realpath(as_path(path)))
 
 
@@ -177,14 +170,14 @@ def _fingerprint(manifest: dict[str, Any]) -> str:
 
 
 def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) -> dict[str, Any]:
-    """The manifest's entry of a new segment: name, shard, counts, files."""
+    """Return the manifest's entry of a new segment: name, shard, counts, files."""
     files = file_table(segment)
     of_shard = {} if shard is None else {"shard": shard}
     return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **of_shard, **counts, "files": files, "deleted": None}
 
 
 def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A manifest with these segments."""
+    """Return a manifest with these segments."""
     new = {**manifest, "segments": list(segments)}
     return {**new, "fingerprint": _fingerprint(new)}
 
@@ -203,13 +196,10 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """Yield a temporary folder beside `path` to build an index in.
 
-    Args:
-        path: Path of the index.
-        overwrite: Replace an index.
-        drop_vectors: Replace even one that holds vectors.
+    `overwrite` allows to replace an index, `drop_vectors` even one that holds vectors.
 
     Raises:
-        InputError: `path` is in the way.
+        InputError: Something at `path` may not be replaced.
         FontesError: The disk is full or cannot be written.
     """
     check_place(path, overwrite, drop_vectors)
@@ -233,16 +223,16 @@ def commit(
     """Make finished segments in `stage` the content of the index at `path`, in one atomic step.
 
     Args:
-        stage: The folder that `building` made.
-        path: The index's place.
-        segments: Folders in `stage` with the files of a segment, and its counts: one for each shard where the manifest has
-            "shards". One without documents is left out.
+        stage: Folder from `building`.
+        path: Path of the index.
+        segments: Folders in `stage` with the files of a segment, and its counts; one per shard if the manifest has "shards".
+            Segments without documents are left out.
         manifest: The manifest without segments.
         overwrite: Replace an index.
         drop_vectors: Replace even one that holds vectors.
 
     Raises:
-        InputError: An index that is not to be replaced has appeared meanwhile.
+        InputError: An index that may not be replaced has appeared meanwhile.
     """
     shown, path = path, place_of(path)
     entries = [
@@ -273,7 +263,9 @@ def commit(
 
 
 def replace_manifest(path: Path, folder: Path) -> None:
-    """Replace the manifest of the index at `path` by that in a folder, in one step, and remove what it does not name."""
+    """Replace the manifest of the index at `path` by that in `folder`, atomically, and remove the folders that it does not
+    name.
+    """
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
@@ -324,13 +316,13 @@ def vectors_in(path: Path) -> list[str]:
 def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
     """Raise InputError if something else than an index is at `path`."""
     if (address := address_of(path)) is not None:
-        raise InputError(f"an index is built on a disk; build it there, and then: fontes copy INDEX {address}")
+        raise InputError(f"an index is built on a local disk; build it there, and then: fontes copy INDEX {address}")
     if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
         if not drop_vectors and (vectors := vectors_in(path)):
             raise InputError(
-                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep them, "
+                f"{path} holds vectors, which a new index lacks: {', '.join(vectors)}; build at another place to keep them, "
                 "or drop them with drop_vectors=True (--drop-vectors)"
             )
     elif path.exists() and not (path.is_dir() and not any(path.iterdir())):
@@ -338,9 +330,9 @@ def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
 
 
 def free_name(path: Path, name: str) -> str:
-    """`name`, with a number above all others where the index has folders of this name.
+    """Return `name`, with a number above those of all existing folders of this name.
 
-    So no process that has a folder open meets another one under its name.
+    A process with an open folder thus never finds another one under its name.
     """
     taken = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
     numbers = [int(number[1:] or 1) for number in taken if re.fullmatch(r"(-\d+)?", number)]

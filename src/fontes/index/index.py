@@ -67,30 +67,29 @@ class Index(_State):
         """Build an index of documents in a directory and open it. The same documents give the same bytes.
 
         Args:
-            docs: What `read_corpus` accepts: a file or folder, or the address of one, a list of these, a DataFrame, or an
-                iterable of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or the name of a collection:
-                "sample:harbour", "irds:beir/scifact". Or a CIFF file, of which an index without texts is made; the analyzer
-                is for queries then.
+            docs: Documents as for `read_corpus`: a file, a folder or an address, a list of these, a DataFrame, or an iterable
+                of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or the name of a collection:
+                "sample:harbour", "irds:beir/scifact". Or a CIFF file, which makes an index without texts; the analyzer is then
+                for queries.
             path: The directory.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
-            fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
+            fields: Indexed fields, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals.
-            separate: Keep the frequencies and lengths of each field beside those of all together. Each field is then analysed
-                by itself, so that word n-grams end with it.
-            positions: Keep where each term stands in its document, which phrases need; the analyzer must have no n-grams.
-            columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
-                "keywords", a list of them, by key; strings are then read as these. None: every key with values of one type.
+            separate: Store the frequencies and lengths of each field as well as those of all together. Each field is then
+                analysed by itself, so that word n-grams end with it.
+            positions: Store the positions of terms, which phrases need; the analyzer must have no n-grams.
+            columns: Types of metadata columns for filters, by key: "keyword", "integer", "float", "date", "boolean" or
+                "keywords" (a list of them); strings are then converted to these. None: every key with values of one type.
             components: Names of further components that are built with the documents; packages bring some.
-            shards: How many shards it has, of as many documents each, in their order, for several machines to search.
+            shards: Number of shards, of as many documents each, in their order, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
-            memory: What postings, their terms and ids may take before they go to the disk (default: 2G); with `ray`, in each
-                task.
-            threads: How many threads read, analyse and compress (default: the machine's); with `ray`, in each task (1).
+            memory: Memory for postings, terms and ids before they are written to disk (default: 2G); with `ray`, of each task.
+            threads: Number of threads that read, analyse and compress (default: the machine's); with `ray`, of each task (1).
             overwrite: Replace an existing index, which stays until the new one is complete.
-            drop_vectors: Replace even an index that holds vectors, which the new one has not.
-            progress: Is called after each batch of documents.
+            drop_vectors: Replace even an index that holds vectors, which the new one does not have.
+            progress: Called after each batch of documents.
 
         Raises:
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
@@ -98,16 +97,8 @@ class Index(_State):
         """
         form = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
         with work(threads=threads, memory=memory, ray=ray):
-            build(
-                docs,
-                Path(path),
-                form,
-                columns,
-                shards=check_whole("shards", shards) if shards != 1 else None,
-                overwrite=overwrite,
-                drop_vectors=drop_vectors,
-                progress=progress,
-            )
+            count = check_whole("shards", shards) if shards != 1 else None
+            build(docs, Path(path), form, columns, count, overwrite, drop_vectors, progress)
         return cls.open(path, analyzer=form.analyzer)
 
     @classmethod
@@ -122,24 +113,24 @@ class Index(_State):
     ) -> Index:
         """Open the index in a directory.
 
-        What is damaged never crashes a search, and is mostly an error already when it is opened: sizes, shapes and the bounds
-        of all parts are looked at then. Values that have changed without that, as on a failing disk, can give wrong answers;
-        the sums of all files, which `check` and `verify` compare, tell.
+        Damaged files never crash a search. Sizes, shapes and bounds of all parts are checked when the index is opened. Other
+        changed values, as on a failing disk, may give wrong results; `check` and `verify` detect them by checksums of all
+        files.
 
         Args:
-            path: The directory; or the address of one, of which what is missing is copied to the user's cache.
-            analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
-                where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
-                an index opens all the same, and analysing a text raises ParameterError.
-            verify: Whether every file is read first, as `check` does.
-            partial: Whether shards that cannot be read are left out. What is there is an index of its own then, with its own
-                statistics; `info()` and the provenance of runs say what is "missing", and nothing can be changed.
-            ray: Let actors of Ray, each of which holds some shards, search: True for those of this machine, or the address of a
-                cluster. They end with the index.
+            path: The directory; or an address, from which missing files are copied to the user's cache.
+            analyzer: The analyzer of the index, compared with its stored name. Needed if it is a function, or a spaCy model in
+                a folder, as an index contains no code. Without it such an index can be opened, but analysing a text raises
+                ParameterError.
+            verify: Read every file first, as `check` does.
+            partial: Leave out shards that cannot be read. The rest is an index with its own statistics; `info()` and the
+                provenance of runs list the "missing" shards, and nothing can be changed.
+            ray: Let actors of Ray, each with some shards, search: True for those of this machine, or the address of a cluster.
+                They end with the index.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
-            ParameterError: The analyzer is not the one that the index was made with.
+            ParameterError: The index was made with another analyzer.
         """
         address = address_of(path)
         path = as_path(path) if address is None else local_copy(address)
@@ -159,13 +150,13 @@ class Index(_State):
         """Open the newest state.
 
         Returns:
-            Whether there was a newer one; it may hold the same documents where the index was built again.
+            Whether there was a newer one; it may hold the same documents if the index was built again.
 
         Raises:
             IndexFormatError: The index is gone or damaged.
             FontesError: It was replaced by an index with another analyzer.
         """
-        return self._go_on(self._state)
+        return self._advance(self._state)
 
     def add(
         self,
@@ -178,16 +169,16 @@ class Index(_State):
     ) -> Change:
         """Add documents after the present ones, and commit them in one step.
 
-        They are analysed as the others were. This index reads them at once; others that are open go on over their state until
-        `refresh`. Vectors are made for them by the next `encode`. Where segments pile up they are merged.
+        They are analysed like the others. This index reads them at once; other open indexes keep their state until `refresh()`.
+        The next `encode` makes their vectors. Small segments are merged as they accumulate.
 
         Args:
-            docs: As `build` takes them.
-            duplicates: How to treat duplicate ids, those of the index and those that come twice: "error"; "skip" keeps the
-                document that came first; "replace" keeps the one that comes last, at the end of the index.
-            memory: As of `build`.
-            threads: As of `build`.
-            progress: Is called after each batch of documents.
+            docs: As for `build`.
+            duplicates: How to treat duplicate ids, of the index or within `docs`: "error"; "skip" keeps the first document;
+                "replace" keeps the last one, at the end of the index.
+            memory: As for `build`.
+            threads: As for `build`.
+            progress: Called after each batch of documents.
 
         Raises:
             InputError: A document cannot be used, or an id exists already; nothing was changed.
@@ -195,7 +186,7 @@ class Index(_State):
         """
         with work(threads=threads, memory=memory):
             change, after = add(self._state, docs, duplicates, progress)
-        self._go_on(after)
+        self._advance(after)
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
@@ -210,7 +201,7 @@ class Index(_State):
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
         change, after = delete(self._state, [ids] if isinstance(ids, str) else list(ids), missing)
-        self._go_on(after)
+        self._advance(after)
         return change
 
     def merge(
@@ -221,15 +212,16 @@ class Index(_State):
         drop_vectors: bool = False,
         progress: ProgressCallback = silent,
     ) -> Change:
-        """Merge all segments, or those of each shard, into one without deleted documents: what `build` would make of the rest.
+        """Merge all segments, or those of each shard, into one without deleted documents, equal to a new build of the
+        documents.
 
-        Vectors, token vectors and weights of terms are carried over.
+        Vectors, token vectors and term weights are copied.
 
         Args:
-            memory: As of `build`.
-            threads: As of `build`.
-            drop_vectors: Merge even where only some documents have the vectors of an encoder, which are dropped.
-            progress: Is called as terms and documents are done.
+            memory: As for `build`.
+            threads: As for `build`.
+            drop_vectors: Merge even if only some documents have the vectors of an encoder, which are dropped.
+            progress: Called with the number of merged terms and documents.
 
         Raises:
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
@@ -237,17 +229,17 @@ class Index(_State):
         """
         with work(threads=threads, memory=memory):
             change, after = merge(self._state, drop_vectors, progress)
-        self._go_on(after)
+        self._advance(after)
         return change
 
-    def _go_on(self, reader: State) -> bool:
-        """Open the newest state, possibly that of `reader`. Returns whether it differs from the current one."""
-        with self._lock:  # so that none goes back to a state that it has read before another thread went on
+    def _advance(self, reader: State) -> bool:
+        """Open the newest state, possibly `reader`. Returns whether it differs from the current one."""
+        with self._lock:  # else a thread could restore an older state than another one has opened
             before = self._state
             self._state = reader.refreshed()
             return self._state is not before
 
-    if not TYPE_CHECKING:  # type checkers see what the base class has
+    if not TYPE_CHECKING:  # type checkers use the base class
 
         def __getattr__(self, name: str) -> Any:
             if name == "reader":

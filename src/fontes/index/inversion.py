@@ -1,4 +1,4 @@
-"""Inversion: batches of documents become runs of postings, and runs the files of an inverted index."""
+"""Inversion: batches of documents to runs of postings, and runs to the files of an inverted index."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.strings import Strings
+from ..core.strings import Strings, offsets_of
 from ..core.threads import Queue, Workers, in_order
 from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter, fixed
@@ -22,28 +23,19 @@ from .payload_kernels import invert_rows, merge_rows
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 
 if TYPE_CHECKING:
+    from ..text.vocabulary import Vocabulary
     from .build import IndexSettings
 
 CHUNK = 1 << 19  # postings merged at a time
-IDS = 8  # parts of the memory of a build, of which ids take one
-KEPT = 4  # parts of a worker's memory, of which its vocabulary may use one when a run begins
+IDS = 8  # ids may take 1/IDS of the memory of a build
+KEPT = 4  # a worker keeps its vocabulary for the next run up to 1/KEPT of its memory
 POSTING = 16  # maximum bytes of memory of a posting until its run is complete
 MERGED = 24  # maximum bytes of memory of a posting while it is merged
 PAYLOAD = 12  # maximum bytes of memory of a posting's row, besides twice its own
 BLOCK = 8  # maximum further bytes of memory of a posting with a payload while runs are merged
 TERM = 64  # bytes of memory of a term while terms are sorted
-SAMPLES = 8  # terms of a run that are considered for each chunk of postings
+SAMPLES = 8  # terms of a run sampled for each chunk of postings
 Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
-
-
-class Numbered(Protocol):
-    """Terms by number."""
-
-    def __len__(self) -> int: ...
-
-    def table(self) -> Strings:
-        """All terms."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -51,14 +43,14 @@ class Chunk:
     """Postings of some consecutive terms.
 
     Args:
-        terms: The bytes of the terms.
-        term_sizes: The bytes of each term.
-        df: The postings of each term.
-        cf: The occurrences of each term.
-        postings: The postings, packed.
-        sizes: The bytes of each term's.
+        terms: Concatenated bytes of the terms.
+        term_sizes: Bytes of each term.
+        df: Postings of each term.
+        cf: Occurrences of each term.
+        postings: The packed postings.
+        sizes: Bytes of the postings of each term.
         payloads: For each payload component the rows of the postings, and the bytes of each term's rows.
-        tables: What it keeps of these terms.
+        tables: For each payload component its further arrays of these terms.
     """
 
     terms: NDArray[np.uint8]
@@ -72,11 +64,11 @@ class Chunk:
 
 
 class PostingRuns:
-    """The runs of a build, in memory until one must go to the disk; then all do.
+    """The runs of a build, in memory until one is spilled to disk, which spills all.
 
-    A run has the arrays "terms" (bytes, end to end), "term_ends" (in "terms"), "ends" (of each term's postings), "docs" and
-    "tfs" (int32); and for each component of payloads "rows-NAME" (bytes) and "row_ends-NAME" (of each term's). The arrays of
-    all runs are end to end.
+    A run has the arrays "terms" (concatenated bytes), "term_ends" (in "terms"), "ends" (of each term's postings), "docs" and
+    "tfs" (int32); and for each payload component "rows-NAME" (bytes) and "row_ends-NAME" (of each term's). The arrays of all
+    runs are concatenated.
 
     Args:
         folder: Folder for runs that do not stay in memory.
@@ -84,7 +76,7 @@ class PostingRuns:
     """
 
     TYPES: ClassVar = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
-    PARTS: ClassVar = {"term_ends": "terms", "ends": "docs"}  # arrays of ends, and what they are the ends of
+    PARTS: ClassVar = {"term_ends": "terms", "ends": "docs"}  # arrays of ends, and the arrays that they divide
 
     def __init__(self, folder: Path, payloads: Sequence[str] = ()) -> None:
         self._folder, self._payloads = folder, payloads
@@ -98,7 +90,7 @@ class PostingRuns:
         self._spilled = False
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
-        """Append a run, whose ends count from its own start; `spill` writes all runs to the disk."""
+        """Append a run, whose ends count from its own start; `spill` writes all runs to disk."""
         with self._lock:
             for ends, part in self._parts.items():
                 run[ends] += self._ends[ends]
@@ -109,7 +101,7 @@ class PostingRuns:
                 self._spill()
 
     def chunks(self, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Edges of chunks of about `most` postings: of each run the first term, and the one after the last."""
+        """Yield the edges of chunks of about `most` postings: for each run its first term, and the one after its last."""
         arrays = self.arrays()
         counts = np.array(self._counts, dtype=np.int64)
         splits = _splits(arrays, counts, most)
@@ -124,7 +116,7 @@ class PostingRuns:
             yield before, counts[1:]
 
     def merged(self, edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
-        """A chunk: the postings of all runs by terms."""
+        """Merge the postings of all runs between these edges by terms."""
         first, last = edges
         a = self.arrays()
         terms = int(np.sum(last - first))
@@ -140,18 +132,13 @@ class PostingRuns:
         rows = {name: self._merged_rows(name, edges, blocks, df) for name in self._payloads}
         return Chunk(text[:used].copy(), sizes, df, cf, out[:length].copy(), packed, rows)
 
-    def row_bytes(self) -> int:
-        """Bytes of payloads of all runs."""
-        return sum(size for ends, size in self._ends.items() if ends not in self.PARTS)
-
-    def postings(self) -> int:
-        """Postings of all runs."""
-        return self._ends["ends"]
+    def row_size(self) -> int:
+        """Mean bytes of a posting's payloads."""
+        return sum(size for ends, size in self._ends.items() if ends not in self.PARTS) // max(1, self._ends["ends"])
 
     def _merged_rows(
         self, name: str, edges: tuple[NDArray[np.int64], NDArray[np.int64]], blocks: NDArray[np.int32], df: NDArray[np.int64]
     ) -> Rows:
-        """The rows of a chunk's postings, and the bytes of each term's."""
         a = self.arrays()
         starts, ends = (_before(a[f"row_ends-{name}"], indices) for indices in edges)
         rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
@@ -192,18 +179,11 @@ class PostingRuns:
 
 
 class Inverter:
-    """Turns documents of numbered terms into runs.
+    """Appends documents of numbered terms to `runs`, which are spilled when postings and vocabulary take `memory` bytes."""
 
-    Args:
-        runs: The runs, appended to.
-        vocabulary: The terms.
-        memory: Bytes that postings and vocabulary may take before they go to the disk.
-    """
-
-    def __init__(self, runs: PostingRuns, vocabulary: Numbered, memory: int) -> None:
+    def __init__(self, runs: PostingRuns, vocabulary: Vocabulary | Strings, memory: int) -> None:
         self.vocabulary = vocabulary
-        self._runs = runs
-        self._memory = memory
+        self._runs, self._memory = runs, memory
         self._pending: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Mapping[str, Rows]]] = []
         self._size, self._bytes = 0, 0
 
@@ -216,14 +196,14 @@ class Inverter:
         more: int = 0,
         payloads: Mapping[str, Rows] | None = None,
     ) -> bool:
-        """Append documents. Return whether all went to the disk.
+        """Append documents. Return whether all runs were spilled to disk.
 
         Args:
-            first: The ordinal of the first one.
-            terms: The term numbers of all documents, concatenated; each term once per document.
-            counts: The frequency of each, from 1.
-            bounds: The offset of each document's first term, one entry more.
-            more: Bytes of the vocabulary.
+            first: Ordinal of the first one.
+            terms: Term numbers of all documents, concatenated; each term once per document.
+            counts: Frequency of each, from 1.
+            bounds: Offset of each document's first term, and the end of the last.
+            more: Further bytes of the vocabulary.
             payloads: For each payload component the rows of the terms, and the bytes of each.
         """
         payloads = payloads or {}
@@ -244,7 +224,7 @@ class Inverter:
         for _, terms, *_ in self._pending:
             sizes += np.bincount(terms, minlength=len(sizes))
         own = np.flatnonzero(sizes)
-        table = self.vocabulary.table()
+        table = self.vocabulary if isinstance(self.vocabulary, Strings) else self.vocabulary.table()
         table = table if len(own) == len(table) else table.reordered(own)
         order = own[table.order]
         ends = np.cumsum(sizes[order])
@@ -261,7 +241,7 @@ class Inverter:
         self._runs.append(run, spill)
 
     def _inverted_rows(self, name: str, order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The rows of the pending documents by terms in this order, and where those of each end."""
+        """Rows of the pending documents, by terms in this order, and the end of each term's."""
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
         for _, terms, _, _, payloads in self._pending:
             sizes += np.bincount(terms, payloads[name][1], len(sizes)).astype(np.int64)
@@ -309,21 +289,13 @@ def _before(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.i
     return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
 
 
-@dataclass(frozen=True)
-class _Analysed:
-    """Documents of which one thread made postings.
-
-    Args:
-        lengths: The terms of each.
-        payloads: Data of each payload component, by document.
-    """
-
-    lengths: NDArray[np.int64]
-    payloads: Mapping[str, NDArray[np.integer[Any]]] = field(default_factory=dict)
+class _Analysed(NamedTuple):
+    lengths: NDArray[np.int64]  # of each document
+    payloads: Mapping[str, NDArray[np.integer[Any]]] = MappingProxyType({})  # data of the documents by component
 
 
 class _Worker:
-    """A vocabulary and the runs of the batches that one thread analyses."""
+    """Vocabulary and runs of one thread."""
 
     def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[Any]], runs: PostingRuns, memory: int) -> None:
         self._analyzer = settings.analyzer
@@ -368,7 +340,6 @@ class _Worker:
         return terms[:filled].copy(), counts[:filled].copy(), term_bounds
 
     def _occurrences(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> Occurrences:
-        """Documents whose fields come one after another."""
         positions, spans = np.zeros(0, np.int32), np.zeros(0, np.int64)
         if self._placed:
             numbers, bounds, positions, spans = self._vocabulary.encode_positions(text, text_bounds)
@@ -381,9 +352,8 @@ class _Worker:
     def _weighted(self, weights: Sequence[Mapping[str, int]]) -> tuple[NDArray[Any], ...]:
         terms = self._vocabulary.numbers([term for bag in weights for term in bag])
         counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
-        bounds = np.zeros(len(weights) + 1, dtype=np.int64)
-        np.cumsum([len(bag) for bag in weights], out=bounds[1:])
-        return terms, counts, bounds, np.array([sum(bag.values()) for bag in weights], dtype=np.int64)
+        lengths = np.array([sum(bag.values()) for bag in weights], dtype=np.int64)
+        return terms, counts, offsets_of([len(bag) for bag in weights]), lengths
 
 
 class ListsWriter:
@@ -428,18 +398,12 @@ class ListsWriter:
 
 
 class PostingsWriter:
-    """Turns documents of numbered terms into the files of an inverted index.
-
-    Args:
-        folder: Folder of the files; runs are beside it until the end.
-        terms: The terms.
-        memory: Bytes that postings may take before they are written to disk.
-    """
+    """Writes documents of numbered terms as an inverted index in `folder`; spills runs beside it above `memory` bytes."""
 
     def __init__(self, folder: Path, terms: Strings, memory: int) -> None:
         self._lists = ListsWriter(folder)
         self._runs = PostingRuns(folder.parent)
-        self._inverter = Inverter(self._runs, _Table(terms), memory)
+        self._inverter = Inverter(self._runs, terms, memory)
         self._memory, self._count = memory, 0
 
     def append(
@@ -504,7 +468,6 @@ class InvertedWriter(Writer):
             self._writers[name].documents(numbers)
 
     def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
-        """Analyse a batch."""
         try:
             worker = self._idle.pop()  # the worker that was used last, so that few vocabularies grow
         except IndexError:
@@ -526,7 +489,7 @@ def write_runs(
         tables = {name: writer.tables(chunk.payloads[name], chunk.df) for name, writer in writers.items()}
         return replace(chunk, tables=tables) if tables else chunk
 
-    carried = BLOCK + runs.row_bytes() // max(1, runs.postings()) if writers else 0
+    carried = BLOCK + runs.row_size() if writers else 0
     carried += sum(writer.memory for writer in writers.values())
     for chunk in workers.in_order(merged, runs.chunks(chunk_size(workers.threads, carried))):
         lists.write(chunk)
@@ -546,17 +509,16 @@ def write_lists(
     Args:
         folder: Folder of the files.
         terms: The terms, in ascending order.
-        df: The number of postings of each term, from 1.
-        lengths: The sum of frequencies of each document.
-        postings: Function that returns the postings of a range of term numbers, concatenated.
+        df: Number of postings of each term, from 1.
+        lengths: Sum of frequencies of each document.
+        postings: Returns the concatenated postings of a range of term numbers.
     """
 
     def part(edges: tuple[int, int]) -> Chunk:
         first, last = edges
         own = np.asarray(df[first:last], dtype=np.int64)
         docs, tfs = postings(first, last)
-        bounds, byte_bounds = np.zeros(last - first + 1, dtype=np.int64), np.zeros(last - first + 1, dtype=np.int64)
-        np.cumsum(own, out=bounds[1:])
+        bounds, byte_bounds = offsets_of(own), np.zeros(last - first + 1, dtype=np.int64)
         cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
         length = pack_postings(bounds, fixed(docs), fixed(tfs), out, byte_bounds, cf)
         offsets = terms.offsets[first : last + 1].astype(np.int64)
@@ -575,16 +537,5 @@ def write_lists(
 
 
 def chunk_size(threads: int, carried: int = 0) -> int:
-    """Number of postings merged at a time, given the bytes of each."""
+    """Number of postings merged at a time, if each carries so many further bytes."""
     return max(1, min(CHUNK, resources().memory // ((MERGED + carried) * (threads + 1))))
-
-
-class _Table:
-    def __init__(self, terms: Strings) -> None:
-        self._terms = terms
-
-    def __len__(self) -> int:
-        return len(self._terms)
-
-    def table(self) -> Strings:
-        return self._terms

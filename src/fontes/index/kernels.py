@@ -1,7 +1,7 @@
-"""The compiled loops of the index: counting, inverting, and postings to bytes and back.
+"""Compiled loops of the index: counting, inverting, and packing postings.
 
 A posting is two variable-length integers of seven bits a byte, low bits first, the high bit set on all bytes but the last:
-the distance from the document before it (the first one's from -1) times two, plus one if the term occurs once; otherwise the
+the distance from the previous document (for the first from -1) times two, plus one if the term occurs once; otherwise the
 term frequency follows.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.strings import offsets_of
 from ..storage.compiled import inner, kernel
 from . import kernels, tables
 
@@ -22,10 +23,10 @@ MOST_BYTES = 10  # of a posting
 
 @kernel()
 def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts: Any) -> Any:
-    """The distinct terms of each document and how often they occur.
+    """Count the distinct terms of each document.
 
-    `numbers[bounds[i]:bounds[i+1]]` are the terms of document i. `frequencies` is scratch, one zero a term. Fills `terms`
-    and `counts` (as long as `numbers`) and returns where those of each document start, int64, one entry more.
+    `numbers[bounds[i]:bounds[i+1]]` are the terms of document i. `frequencies` is scratch, one zero per term. Fills `terms` and
+    `counts` (as long as `numbers`) and returns the start of each document's terms, and the end of the last, int64.
     """
     term_bounds = np.zeros(len(bounds), dtype=np.int64)
     filled = 0
@@ -46,7 +47,7 @@ def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts:
 
 @kernel()
 def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
-    """Postings to bytes: term i has those from bounds[i] to bounds[i+1]. Fills `byte_bounds` and `cf`; returns the length."""
+    """Pack postings; term i has those from bounds[i] to bounds[i+1]. Fills `byte_bounds` and `cf`; returns the length."""
     at = 0
     for i in range(len(bounds) - 1):
         before = -1
@@ -62,7 +63,7 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
 
 @inner(inline="always")
 def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
-    """Write a posting that follows one of the document `before`; return where it ends."""
+    """Write a posting after one of the document `before`; return its end."""
     value = np.int64(doc - before) << 1 | (tf == 1)
     while value >= 128:
         out[at] = value & 127 | 128
@@ -83,9 +84,9 @@ def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
 
 @kernel()
 def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
-    """The postings of some terms, end to end, into `docs` and `tfs`: those of term i are the bytes from starts[i] to ends[i].
+    """Unpack the postings of some terms into `docs` and `tfs`; those of term i are the bytes from starts[i] to ends[i].
 
-    False if the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
+    Returns False unless the bytes hold `df` postings, ascending, of an index with so many documents.
     """
     filled = 0
     for i in range(len(df)):
@@ -112,9 +113,9 @@ def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: i
 
 
 def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
-    """`unpack_postings` in numpy: a few times slower, for a process that has not compiled it."""
+    """`unpack_postings` in numpy: a few times slower, for a process that has not compiled the loop."""
     buffer = np.concatenate([postings[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
-    edges = np.concatenate([[0], np.cumsum(df)])
+    edges = offsets_of(df)
     last = np.flatnonzero(buffer < 128)  # byte of each integer
     sizes = np.diff(last, prepend=-1)
     if not len(last) or last[-1] != len(buffer) - 1 or sizes.max() > MOST_BYTES // 2 + 1:
@@ -123,7 +124,7 @@ def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: 
     for byte in range(sizes.max()):
         longer = np.flatnonzero(sizes > byte)
         values[longer] |= (buffer[last[longer] - sizes[longer] + 1 + byte] & 127).astype(np.int64) << 7 * byte
-    # After an odd integer comes a document; from there on documents and frequencies take turns up to the next odd one.
+    # A document follows an odd integer; then documents and frequencies alternate up to the next odd one.
     place = np.arange(len(values))
     odd = np.maximum.accumulate(np.where(values & 1, place, -1))
     since = place - np.concatenate([[-1], odd[:-1]])
@@ -133,9 +134,9 @@ def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: 
     several = np.flatnonzero(values[of_doc] & 1 == 0)
     frequencies = np.append(values, 0)[of_doc[several] + 1]
     gaps = values[of_doc] >> 1
-    totals = np.concatenate([[0], np.cumsum(gaps)])
+    totals = offsets_of(gaps)
     ordinals = totals[1:] - np.repeat(totals[edges[:-1]], df) - 1
-    byte_of = np.concatenate([last[of_doc] - sizes[of_doc] + 1, [len(buffer)]])  # where each posting begins
+    byte_of = np.concatenate([last[of_doc] - sizes[of_doc] + 1, [len(buffer)]])  # start of each posting
     fits = np.array_equal(byte_of[edges[1:]], np.cumsum(ends - starts)) and gaps.min() > 0 and ordinals.max() < documents
     if not fits or np.any((frequencies < 1) | (frequencies > 0x7FFFFFFF)):
         return False
@@ -146,7 +147,7 @@ def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: 
 
 @inner()
 def _varint(postings: Any, at: Any, end: Any) -> Any:
-    """The integer at `at` and the place after it, which is -1 where the bytes end too early or make too large a number."""
+    """Return the integer at `at` and its end; -1 if the bytes end too early or the number is too large."""
     value, shift = np.int64(0), 0
     while 0 <= at < end and shift <= 35:
         value |= np.int64(postings[at] & 127) << shift
@@ -161,11 +162,11 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
 def append_postings(
     numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
 ) -> bool:
-    """Append the postings of one segment to those of the segments before it, without those of deleted documents.
+    """Append the postings of one segment, without deleted documents, to those of earlier segments.
 
-    `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the
-    terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one. `cursor[i]` is
-    where the next posting of term i goes. False if there is no room left for one.
+    `numbers[i]` is the segment's number of term i (-1: none), `df` is the segment's; `docs` and `tfs` are the concatenated
+    postings of its terms; `ordinals` the new number of each of its documents, -1 for a deleted one. The next posting of term i
+    goes to `cursor[i]`. Returns False if the space is exhausted.
     """
     at = 0
     for i in range(len(numbers)):
@@ -188,7 +189,7 @@ HEAD = 8  # bytes of a term that are compared as one number
 
 @kernel()
 def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds: Any) -> None:
-    """Indexed text of packed documents: title and text, joined by a space, or one of them."""
+    """Copy the indexed text of packed documents: title and text, joined by a space, or one of them."""
     at, filled = 0, 0
     for i in range(len(sizes)):
         middle = at + sizes[i, 0]
@@ -210,7 +211,7 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
 
 @kernel()
 def take_fields(text: Any, sizes: Any, taken: Any, out: Any, bounds: Any) -> None:
-    """Fields of packed documents, each by itself: of title, text and metadata those that are `taken`."""
+    """Copy the fields of packed documents (title, text, metadata) that are `taken`, each by itself."""
     at, filled, count = np.int64(0), np.int64(0), 0
     for i in range(len(sizes)):
         for field in range(sizes.shape[1]):
@@ -226,10 +227,10 @@ def take_fields(text: Any, sizes: Any, taken: Any, out: Any, bounds: Any) -> Non
 
 @kernel()
 def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: Any, tfs: Any) -> None:
-    """From the terms of each document to the documents of each term.
+    """Turn the terms of each document into the documents of each term.
 
-    Document i has the number first + i. `cursor[t]` is where the next posting of term t goes; it is moved past it.
-    Postings come out in ascending order of documents.
+    Document i has the number first + i. The next posting of term t goes to `cursor[t]`, which is advanced. Postings are in
+    ascending order of documents.
     """
     for i in range(len(bounds) - 1):
         for at in range(bounds[i], bounds[i + 1]):
@@ -241,7 +242,7 @@ def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: 
 
 @kernel()
 def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, edges: Any) -> None:
-    """For each run, whose terms are those from counts[r] to counts[r+1], the first that is not before `split`."""
+    """Find, for each run, whose terms are those from counts[r] to counts[r+1], the first that is not before `split`."""
     for run in range(len(edges)):
         low, high = counts[run], counts[run + 1]
         while low < high:
@@ -268,11 +269,11 @@ def merge_runs(
     out: Any,
     blocks: Any,
 ) -> Any:
-    """The terms from at[r] to last[r] of all runs, each once, ascending, with the postings of all, packed, in `out`.
+    """Merge the terms from at[r] to last[r] of all runs, ascending, with all their postings, packed, in `out`.
 
-    `text` takes the bytes of the terms, `counts` of each its bytes, df, cf and the bytes of its postings. Of each block of
-    postings that come from one run after another, `blocks` takes the run and their number, unless it has no room. Returns how
-    many terms there are, and how much of `text` and `out` is filled. Moves `at`.
+    Fills `text` with the bytes of the terms, and `counts` with each term's bytes, df, cf and bytes of postings. Fills `blocks`,
+    if it has space, with the run and size of each block of postings that come from one run. Returns the number of terms, and
+    the filled lengths of `text` and `out`. Advances `at`.
     """
     runs = len(at)
     heads = np.zeros(runs, dtype=np.uint64)
@@ -313,7 +314,7 @@ def merge_runs(
             at[run] += 1
             heads[run] = _head(terms, term_ends, at[run], last[run])
         while tied:
-            least, limit = 0, np.int64(1) << 40  # the run whose next document comes first, and that of the next run
+            least, limit = 0, np.int64(1) << 40  # the run with the first next document, and the next document of the others
             for i in range(1, tied):
                 if docs[place[i]] < docs[place[least]]:
                     limit = np.int64(docs[place[least]])
@@ -344,7 +345,7 @@ def _start(ends: Any, at: Any) -> Any:
 
 @inner()
 def _head(terms: Any, term_ends: Any, at: int, last: int) -> Any:
-    """The first bytes of a term as a number, so that terms are in order where these are."""
+    """Return the first bytes of a term as a number that sorts as the term."""
     head = np.uint64(0)
     if at < last:
         start = _start(term_ends, at)

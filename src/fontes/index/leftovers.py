@@ -1,11 +1,10 @@
-"""Files that interrupted builds and encodings have left in a folder and beside it, and their removal."""
+"""Files left by interrupted builds and encodings in a folder and beside it, and their removal."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 
 from ..core.errors import IndexFormatError
@@ -18,10 +17,9 @@ from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
 
 
 def leftovers(place: Path) -> list[Leftover]:
-    """Files that nothing refers to: beside `place`, in it, and in the indexes in it.
+    """Return unreferenced files beside `place`, in it, and in the indexes in it.
 
-    Args:
-        place: An index, or a folder with indexes, runs or models; it need not be there.
+    `place` is an index, or a folder with indexes, runs or models; it need not exist.
     """
     place = place_of(place)
     left = list(hidden(place.parent, place.name))
@@ -40,21 +38,17 @@ def _of_index(path: Path) -> Iterator[Leftover]:
     """Files that the manifest does not name, of interrupted changes and encodings, and replaced vectors."""
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
-            stack.enter_context(locked(path.parent))  # while an index is committed, the manifest comes after the segment
+            stack.enter_context(locked(path.parent))  # a commit writes the manifest after the segment
         others = unnamed(path)
         for folder in others:
             what = "a segment of no index" if folder.parent == path else "deletions that newer ones have replaced"
-            yield Leftover(folder, what, False, path.parent, partial(_is_unnamed, folder, path))
+            yield Leftover(folder, what, False, path.parent, lambda folder=folder: folder in unnamed(path))  # type: ignore[misc]
         stack.close()
         draft = path / DRAFT_OF_WRITER
         if draft.is_dir() and not draft.is_symlink():
             yield Leftover(draft, "a change that was stopped", is_in_use(draft), draft)
         for segment in read_manifest(path)["segments"]:
             yield from _of_segment(path / segment["name"])
-
-
-def _is_unnamed(folder: Path, path: Path) -> bool:
-    return folder in unnamed(path)
 
 
 def _of_segment(segment: Path) -> Iterator[Leftover]:
@@ -75,13 +69,9 @@ def _of_segment(segment: Path) -> Iterator[Leftover]:
 
 
 def clean(place: Path) -> tuple[list[Leftover], list[Leftover]]:
-    """Remove leftovers that are not in use.
-
-    Returns:
-        What is gone, and what stays.
-    """
-    gone: list[Leftover] = []
-    staying: list[Leftover] = []
+    """Remove leftovers that are not in use. Return the removed and the remaining ones."""
+    removed: list[Leftover] = []
+    remaining: list[Leftover] = []
     for item in leftovers(place):
-        (gone if not item.in_use and item.remove() else staying).append(item)
-    return gone, staying
+        (removed if not item.in_use and item.remove() else remaining).append(item)
+    return removed, remaining

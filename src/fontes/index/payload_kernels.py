@@ -1,7 +1,7 @@
-"""The compiled loops of payloads: the numbers that each posting carries, to bytes and back.
+"""Compiled loops of payloads: packing and unpacking the numbers that each posting carries.
 
-The payload of a posting is a row of variable-length integers as in `kernels`, each a number times two, plus one on the last of
-the row, so that rows end to end are told apart without knowing how long they are.
+The payload of a posting is a row of variable-length integers as in `kernels`, each a number times two, plus one for the last of
+the row, so that concatenated rows can be separated without their lengths.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ONES = np.uint64(0x0101010101010101)
 def group_by_posting(
     numbers: Any, bounds: Any, values: Any, terms: Any, counts: Any, term_bounds: Any, slots: Any, out: Any
 ) -> None:
-    """A value of each token, put in the order of postings.
+    """Put a value of each token in the order of postings.
 
-    `numbers[bounds[i]:bounds[i+1]]` are the terms of document i; `terms`, `counts` and `term_bounds` are what `count_terms`
-    made of them. `slots` is scratch, a number a term.
+    `numbers[bounds[i]:bounds[i+1]]` are the terms of document i; `terms`, `counts` and `term_bounds` are the output of
+    `count_terms`. `slots` is scratch, one number per term.
     """
     for i in range(len(bounds) - 1):
         at = bounds[i]
@@ -39,7 +39,9 @@ def group_by_posting(
 
 @kernel()
 def pack_positions(positions: Any, counts: Any, out: Any, sizes: Any) -> int:
-    """Positions of each posting to rows of distances, the first from 0. Fills the bytes of each row; returns their sum."""
+    """Pack the positions of each posting as a row of distances, the first from 0. Fills the bytes of each row; returns their
+    sum.
+    """
     at, token = 0, 0
     for posting in range(len(counts)):
         begun, before, final = at, np.int64(0), token + counts[posting]
@@ -53,7 +55,9 @@ def pack_positions(positions: Any, counts: Any, out: Any, sizes: Any) -> int:
 
 @kernel()
 def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, sizes: Any) -> int:
-    """Fields of each posting's tokens, ascending, to rows: see `unpack_frequencies`. Fills and returns as `pack_positions`."""
+    """Pack the ascending fields of each posting's tokens as rows for `unpack_frequencies`; fills and returns as
+    `pack_positions`.
+    """
     at, token = 0, 0
     for posting in range(len(counts)):
         begun, final = at, token + counts[posting]
@@ -73,7 +77,9 @@ def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, 
 
 @kernel()
 def invert_rows(terms: Any, data: Any, cursor: Any, out: Any) -> None:
-    """From the rows of each document's terms to those of each term's documents, whose next one goes to `cursor[term]`."""
+    """Copy the rows of each document's terms to the rows of each term's documents; the next row of a term goes to
+    `cursor[term]`.
+    """
     at = np.int64(0)
     for posting in range(len(terms)):
         at, cursor[terms[posting]] = _copied(data, at, len(data), out, cursor[terms[posting]])
@@ -81,7 +87,7 @@ def invert_rows(terms: Any, data: Any, cursor: Any, out: Any) -> None:
 
 @kernel()
 def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: Any, sizes: Any) -> Any:
-    """The rows of several runs by terms.
+    """Merge the rows of several runs by terms.
 
     The next `blocks[b]` rows are those at `cursors[runs[b]]`; term i has `df[i]` of all. Fills the bytes of each term; returns
     their sum.
@@ -104,10 +110,10 @@ def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: An
 
 @kernel(steps=lambda data, starts, ends, *rest: 2 * int((ends - starts).sum()))
 def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices: Any, cursor: Any, out: Any) -> bool:
-    """Append the rows of some terms of a segment to those of the segments before it.
+    """Append the rows of some terms of a segment to those of earlier segments.
 
-    Term i has those in the bytes from starts[i] to ends[i], and goes to cursor[indices[i]]. `alive` tells of each row whether
-    its document lives; it is empty if all do. False if the bytes do not hold as many rows as `df` says.
+    Rows of term i are the bytes from starts[i] to ends[i], and go to cursor[indices[i]]. `alive` says for each row whether its
+    document is living; empty if all are. Returns False if the bytes do not hold `df` rows.
     """
     row = 0
     for i in range(len(df)):
@@ -135,7 +141,7 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices:
 def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> int:
     """Fill in the offsets, from the term's first byte, of its rows number `block`, 2 `block` and so on.
 
-    Returns how many there are; -1 where the bytes do not hold as many rows as `df` says.
+    Returns their number; -1 if the bytes do not hold `df` rows.
     """
     filled = 0
     for i in range(len(df)):
@@ -154,10 +160,10 @@ def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> i
 
 @kernel(steps=lambda data, starts, ends, *rest: 3 * int((ends - starts).sum()))
 def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, out: Any) -> bool:
-    """The frequencies by field of some terms' postings, end to end, into `out`, which is zeros.
+    """Unpack the frequencies by field of some terms' postings into `out`, which is zeros.
 
-    A row of one number has the frequency less one, shifted by `bits`, and the one field that holds the term; a row of several
-    has the frequency in each field. False if the bytes do not hold as many rows as `df` says, or others.
+    A row of one number holds the frequency less one, shifted by `bits`, and the only field with the term; a row of several
+    holds the frequency in each field. Returns False if the bytes do not hold `df` such rows.
     """
     filled, width = 0, out.shape[1]
     for i in range(len(df)):
@@ -190,7 +196,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
 
 @kernel(steps=lambda frequencies, df, of_df, of_cf: 2 * frequencies.size)
 def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None:
-    """Add up the postings, and the frequencies, of each term in each field."""
+    """Add up the postings and frequencies of each term in each field."""
     row = 0
     for i in range(len(df)):
         for _ in range(df[i]):
@@ -215,11 +221,11 @@ def unpack_positions(
     whole: bool,
     block: int,
 ) -> Any:
-    """The positions of some postings of some terms.
+    """Unpack the positions of some postings of some terms.
 
-    Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as `measure_rows` makes them, from
-    firsts[i] on. Of its rows those are taken that `indices[bounds[i]:bounds[i+1]]` number; all where `whole`. Returns whether
-    the bytes hold such rows, where the positions of each posting start, and the positions.
+    Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as from `measure_rows`, from firsts[i].
+    `indices[bounds[i]:bounds[i+1]]` are the numbers of the rows to unpack; all if `whole`. Returns whether the bytes hold such
+    rows, the start of each posting's positions, and the positions.
     """
     row_bounds = np.zeros(bounds[len(df)] + 1, dtype=np.int64)
     out = np.empty(max(64, 2 * len(row_bounds)), dtype=np.int32)
@@ -294,7 +300,7 @@ def count_phrase(
         tf: Output: frequency in each of these.
 
     Returns:
-        The number of documents that have it, -1 where the bytes are no such rows.
+        Number of documents with the phrase; -1 if the bytes are no such rows.
     """
     count, words = len(terms), words.reshape(2, len(words) // 2)
     rows, ats = np.zeros(count, dtype=np.int64), np.empty(count, dtype=np.int64)
@@ -340,7 +346,7 @@ def count_phrase(
 
 @inner()
 def _count_phrase(positions: Any, sizes: Any, words: Any, low: int, high: int, cursors: Any) -> int:
-    """How often a phrase stands in a document between two positions."""
+    """Count a phrase in a document between two positions."""
     rarest, count = 0, 0
     for word in range(words.shape[1]):
         cursors[word] = 0
@@ -367,7 +373,7 @@ def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
 
 @inner(inline="always")
 def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
-    """Write a number; return where it ends."""
+    """Write a number; return its end."""
     value = np.int64(number) << 1 | last
     while value >= 128:
         out[at] = value & 127 | 128
@@ -379,7 +385,7 @@ def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
 
 @inner()
 def _copied(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
-    """Copy the row at `at`; return where it ends in both, -1 for the first where the bytes end too early."""
+    """Copy the row at `at`; return its ends in `data` and `out`, -1 for the first if the bytes end too early."""
     while at < end:
         byte = data[at]
         last = byte & 1
@@ -400,7 +406,7 @@ def _copied(data: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
 
 @inner()
 def _skipped(data: Any, at: Any, end: Any) -> Any:
-    """The end of the row at `at`; -1 where the bytes end too early."""
+    """Return the end of the row at `at`; -1 if the bytes end too early."""
     while 0 <= at < end:
         byte = data[at]
         last = byte & 1
@@ -417,13 +423,13 @@ def _skipped(data: Any, at: Any, end: Any) -> Any:
 
 @inner()
 def _after(data: Any, at: Any, end: Any, rows: Any) -> Any:
-    """Where the row begins that follows so many rows; -1 where the bytes end too early. Eight bytes at a time where it can."""
+    """Return the start of the row after so many rows, eight bytes at a time where possible; -1 if the bytes end too early."""
     while rows > 0:
         if 0 <= at <= end - 8:
             word = np.uint64(0)
             for i in range(8):
                 word |= np.uint64(data[np.uint64(at) + np.uint64(i)]) << np.uint64(8 * i)
-            more = word >> np.uint64(7) & ONES  # the bytes that another one of their number follows
+            more = word >> np.uint64(7) & ONES  # bytes that are not the last of their number
             lasts, size = word & ONES & ~(more << np.uint64(8)), 8
             if more >> np.uint64(56):
                 lasts &= np.uint64(0x00FFFFFFFFFFFFFF)
@@ -442,7 +448,7 @@ def _after(data: Any, at: Any, end: Any, rows: Any) -> Any:
 
 @inner()
 def _number(data: Any, at: Any, end: Any) -> Any:
-    """The integer at `at` and the place after it, which is -1 where the bytes end too early or make too large a number."""
+    """Return the integer at `at` and its end; -1 if the bytes end too early or the number is too large."""
     value, shift = np.int64(0), 0
     while 0 <= at < end and shift < 7 * MOST_BYTES:
         value |= np.int64(data[at] & 127) << shift

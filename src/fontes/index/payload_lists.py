@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 class RowLists:
     """The rows of a segment's postings, in a folder.
 
-    Args:
-        folder: The folder.
-        name: Name of the component.
-        lists: The segment's inverted index.
-
-    Raises:
-        IndexFormatError: A file is missing or damaged.
+    `name` is that of the component, `lists` the segment's inverted index. Raises IndexFormatError if a file is missing or
+    damaged.
     """
 
     def __init__(self, folder: Path, name: str, lists: PostingLists) -> None:
@@ -41,15 +36,12 @@ class RowLists:
         self.rows = self.arrays.array(f"{name}.rows", "|u1", None)
         self.bounds = self.arrays.bounds(f"{name}.bounds", len(self.rows), len(lists.df))
         if np.any(lists.df > self.bounds[1:] - self.bounds[:-1]):  # a row takes a byte at least
-            raise self.arrays.damaged(f"{name}.bounds", "it leaves no room for the postings of a term")
+            raise self.arrays.damaged(f"{name}.bounds", "a term has fewer bytes than postings")
 
     def spans(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Where the bytes of each term start and end, and its number of rows."""
-        return (
-            self.bounds[:-1][terms].astype(np.int64),
-            self.bounds[1:][terms].astype(np.int64),
-            self.lists.df[terms].astype(np.int64),
-        )
+        """Start and end of the bytes of each term, and its number of rows."""
+        starts, ends, df = (a[terms].astype(np.int64) for a in (self.bounds[:-1], self.bounds[1:], self.lists.df))
+        return starts, ends, df
 
     def damaged(self) -> IndexFormatError:
         """An error about the rows."""
@@ -57,10 +49,9 @@ class RowLists:
 
 
 def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last: int) -> Rows:
-    """The rows of the living postings of the terms from one number up to another, and the bytes of each term.
+    """Merge the rows of the living postings of a range of terms: the rows, and the bytes of each term.
 
-    Raises:
-        IndexFormatError: The bytes are no rows of the postings.
+    Raises IndexFormatError if the bytes are no rows of the postings.
     """
     sizes = np.zeros(last - first, dtype=np.int64)
     own = []
@@ -87,10 +78,9 @@ def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last:
 
 
 def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: PayloadWriter) -> None:
-    """Write the payloads of the living documents of several segments; their data by document are written already.
+    """Write the payloads of the living documents of several segments, whose data by document are already written.
 
-    Raises:
-        IndexFormatError: A segment is damaged.
+    Raises IndexFormatError if a segment is damaged.
     """
     lists = JoinedLists([leaf.segment.lists for leaf in leaves], leaves)
     carried = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))

@@ -1,7 +1,7 @@
-"""Payloads: numbers of each posting beside its frequency, built with the postings and stored in their own files.
+"""Payloads: numbers of each posting besides its frequency, built with the postings and stored in files of their own.
 
-A component of payloads packs the numbers of a batch's postings; runs carry the bytes to where the postings go. What a posting
-carries is a row; see `payload_kernels`.
+A payload component packs the numbers of a batch's postings; runs carry the bytes. The payload of a posting is a row; see
+`payload_kernels`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.strings import offsets_of
 from ..storage.arrays import ByteWriter, NumberWriter
 from .component import Building, Component, Writer
 from .payload_kernels import group_by_posting
@@ -24,21 +25,21 @@ if TYPE_CHECKING:
     from .batches import Batch
 
 T = TypeVar("T")
-Rows = tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]  # rows end to end, and the bytes of each, or of each term's
+Rows = tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]  # concatenated rows, and the bytes of each, or of each term's
 
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Analysed documents: their tokens and the postings made of them.
+    """Analysed documents: their tokens and postings.
 
     Args:
-        numbers: The term of each token.
-        bounds: Where the tokens of each field of each document start, one entry more.
-        positions: The position of each token in its field; empty unless requested.
-        spans: (documents, fields): tokens of each field, with those that were dropped; empty unless requested.
-        terms: The term of each posting.
-        counts: Its frequency.
-        term_bounds: Where the postings of each document start, one entry more.
+        numbers: Term of each token.
+        bounds: Offset of the tokens of each field of each document, and the end of the last.
+        positions: Position of each token in its field; empty unless requested.
+        spans: (documents, fields): tokens of each field, with dropped ones; empty unless requested.
+        terms: Term of each posting.
+        counts: Frequency of each posting.
+        term_bounds: Offset of the postings of each document, and the end of the last.
         fields: Number of fields.
         slots: Scratch, int32, one number per term.
     """
@@ -122,7 +123,7 @@ class PayloadWriter:
         self._rows, self._bounds = ByteWriter(folder, f"{name}.rows"), NumberWriter(folder, f"{name}.bounds")
         self._documents = NumberWriter(folder, f"{name}.{of_documents}", fields)
         self._tables = [NumberWriter(folder, f"{name}.{table}", width) for table, width in of_terms.items()]
-        self._made = tables
+        self._compute = tables
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
     def documents(self, numbers: NDArray[np.integer[Any]]) -> None:
@@ -132,7 +133,7 @@ class PayloadWriter:
     def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
         """Packed rows of consecutive terms, for `write`; may be called in any thread."""
         data, sizes = rows
-        return self._made(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), df)
+        return self._compute(data, offsets_of(sizes), df)
 
     def write(self, rows: Rows, tables: Sequence[NDArray[np.integer[Any]]]) -> None:
         """Append the rows of terms."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
-from ..core.strings import Strings
+from ..core.strings import Strings, offsets_of
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays
 from ..storage.compiled import affordable
@@ -83,7 +83,7 @@ class Searchable(Protocol):
         ...
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Postings of terms, end to end: ordinals of documents, frequencies."""
+        """Concatenated postings of terms: ordinals of documents, frequencies."""
         ...
 
     @property
@@ -153,7 +153,7 @@ class PostingLists:
         return self._number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Postings of the terms with these numbers, end to end: ordinals of documents, term frequencies; both int32.
+        """Return the concatenated postings of the terms with these numbers: ordinals and term frequencies, both int32.
 
         Raises:
             IndexFormatError: The bytes are no postings of the terms.
@@ -226,7 +226,7 @@ class JoinedLists:
     """Inverted indexes of several leaves as that of their living documents; attributes are those of `PostingLists`.
 
     Args:
-        parts: One for each leaf.
+        parts: Inverted index of each leaf.
         leaves: The leaves, with their deletions counted in `parts`.
 
     Attributes:
@@ -246,7 +246,7 @@ class JoinedLists:
             df[of_part] += part.df if deletions is None else deletions.subtracted(part.df, "df")
             cf[of_part] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
         kept = np.flatnonzero(df)
-        self.terms = terms if len(kept) == len(terms) else _ascending(terms.reordered(kept))
+        self.terms = terms if len(kept) == len(terms) else terms.reordered(kept).ascending()
         self.df: NDArray[np.integer[Any]] = df[kept]
         self.cf: NDArray[np.integer[Any]] = cf[kept]
         self.numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
@@ -257,13 +257,8 @@ class JoinedLists:
         return self._number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Postings of the terms with these numbers, end to end: ordinals of documents, term frequencies; both int32.
-
-        Raises:
-            IndexFormatError: The bytes are no postings of the terms.
-        """
-        cursor = np.zeros(len(terms) + 1, dtype=np.int64)
-        np.cumsum(self.df[terms], out=cursor[1:])
+        """Return the postings as `PostingLists.postings` does."""
+        cursor = offsets_of(self.df[terms])
         ends = cursor[1:].copy()
         docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
         for part, leaf, of_part, of_union in zip(self.parts, self.leaves, self._df, self.numbers, strict=True):
@@ -279,27 +274,20 @@ class JoinedLists:
 
 
 def counted(leaf: Leaf, part: PostingLists) -> Leaf:
-    """The leaf with its deletions counted in another inverted index of its documents."""
+    """Return the leaf with its deletions counted in another inverted index of its documents."""
     return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
 
 
 def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
-    """Write one inverted index of the living documents. Return the counts of terms, postings and tokens.
+    """Write one inverted index of the living documents of `leaves`, the first with the ordinals from 0, in `folder`.
 
-    Args:
-        parts: Inverted indexes of the leaves' documents: their own, or weights of terms.
-        leaves: The leaves, the first with the ordinals from 0.
-        folder: Folder of the files.
+    `parts` are the inverted indexes of the leaves' documents: their own, or term weights. Returns the counts of terms, postings
+    and tokens.
     """
     own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
     lists = JoinedLists(parts, own)
-    return write_lists(
-        folder,
-        lists.terms,
-        lists.df,
-        lists.lengths,
-        lambda first, last: lists.postings(np.arange(first, last)),
-    )
+    postings = lambda first, last: lists.postings(np.arange(first, last))  # noqa: E731
+    return write_lists(folder, lists.terms, lists.df, lists.lengths, postings)
 
 
 class Postings(Component[PostingLists], name="postings"):
@@ -315,8 +303,7 @@ class Postings(Component[PostingLists], name="postings"):
         return InvertedWriter(building)
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        lists = [leaf.segment.lists for leaf in leaves]
-        return merge_lists(lists, leaves, folder)
+        return merge_lists([leaf.segment.lists for leaf in leaves], leaves, folder)
 
     def check(self, leaf: Leaf, deep: bool) -> None:
         if deep:
@@ -335,7 +322,3 @@ def _inverse(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     inverse = np.full(count, -1, dtype=np.int32)
     inverse[numbers] = np.arange(len(numbers), dtype=np.int32)
     return inverse
-
-
-def _ascending(terms: Strings) -> Strings:
-    return Strings(terms.blob, terms.offsets, np.arange(len(terms), dtype=np.uint32))

@@ -1,4 +1,4 @@
-"""Copies of an index: to an address such as "s3://bucket/papers.index", from one, or from directory to directory."""
+"""Copies of an index: to or from an address such as "s3://bucket/papers.index", or between directories."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from .files import (
 )
 
 CACHE = DiskCache("indexes")
-FETCHED = ".fetched"  # where files are until their sums are right
-ATTEMPTS = 5  # to copy an index that others change meanwhile
+FETCHED = ".fetched"  # folder of files before their checksums are verified
+ATTEMPTS = 5  # to copy an index that changes meanwhile
 
 
 def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: ProgressCallback = silent) -> None:
-    """Copy an index to an address, from one, or between directories, checking the sums of all files.
+    """Copy an index to an address, from one, or between directories, verifying the checksums of all files.
 
-    Files that are at the target already are not copied again, and the manifest comes last: a copy that is interrupted leaves
-    what was there before, and resumes when started again. The source may be in use, and may change meanwhile.
+    Files that exist at the target are not copied again, and the manifest is copied last: an interrupted copy leaves the old
+    index intact, and resumes when started again. The source may be in use, and may change meanwhile.
 
     Args:
         source: An index: a directory, or an address such as "s3://bucket/papers.index".
-        target: Where it goes: an address, or a directory.
+        target: An address or a directory.
         overwrite: Replace an existing index.
-        progress: Is called after each file.
+        progress: Called after each file.
 
     Raises:
         InputError: Something is at the target already, or an address cannot be reached.
@@ -51,7 +51,7 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
     """
     here, there = address_of(source), address_of(target)
     if here is not None and there is not None:
-        raise ParameterError("copy needs a directory on one side: copy from the one address to a directory, and from there on")
+        raise ParameterError("copy needs a directory as source or target: copy to a directory first, and then to the address")
     if here is None and there is None:
         _copy(Path(source), Path(target), overwrite, progress)
     elif there is not None:
@@ -65,12 +65,12 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
 
 
 def _copy(source: Path, target: Path, overwrite: bool, progress: ProgressCallback) -> None:
-    read_manifest(source)  # which says where there is no index
+    read_manifest(source)  # raises if there is no index
     ours, theirs = source.resolve(), target.resolve()
     if ours == theirs or ours in theirs.parents or theirs in ours.parents:
         raise ParameterError(f"{target} and {source} are one directory, or one is inside of the other; choose another place")
-    if not _begun(target):
-        check_place(target, overwrite, drop_vectors=True)  # the copy brings those of its source
+    if not _is_interrupted(target):
+        check_place(target, overwrite, drop_vectors=True)  # vectors are copied from the source
     _steadily(source, lambda: check_contents(source, read_manifest(source)))
     target.mkdir(parents=True, exist_ok=True)
     with locked(target):
@@ -78,7 +78,7 @@ def _copy(source: Path, target: Path, overwrite: bool, progress: ProgressCallbac
 
 
 def _steadily(source: Path, work: Callable[[], None]) -> None:
-    """Run `work`, and once more where a concurrent change of the index made it fail."""
+    """Run `work`, and again if it failed while the index changed."""
     for left in reversed(range(ATTEMPTS)):
         before = (source / MANIFEST).read_bytes()
         try:
@@ -90,7 +90,7 @@ def _steadily(source: Path, work: Callable[[], None]) -> None:
             return
 
 
-def _begun(place: Path) -> bool:
+def _is_interrupted(place: Path) -> bool:
     """Whether a directory holds an interrupted copy and nothing else."""
     names = [entry.name for entry in place.iterdir()] if place.is_dir() and not (place / MANIFEST).exists() else []
     segments = [name for name in names if SEGMENT_NAME.fullmatch(name)]
@@ -98,7 +98,7 @@ def _begun(place: Path) -> bool:
 
 
 def local_copy(address: str) -> Path:
-    """The folder among the user's caches with a copy of the index at an address, as it is there now.
+    """Return a folder in the user's cache with a current copy of the index at an address.
 
     Raises:
         InputError: The address cannot be reached.
@@ -149,7 +149,7 @@ def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
     try:
         manifest = _manifest(address, draft)
         there = _listed(address)
-        from_directory = address_of(address) is None  # what an address has is opened often, and not read anew each time
+        from_directory = address_of(address) is None  # copies of addresses are opened often, so their content is not read
         missing = list(_missing(place, manifest, changed if from_directory else wrong_size))
         for number, (name, table) in enumerate(missing, 1):
             _fetch_file(f"{address}/{name}", draft / "file", table)
@@ -177,7 +177,7 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
         _get(there, draft / MANIFEST)
     except InputError as error:
         if "there is no such" in str(error):
-            raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy puts one there") from None
+            raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy copies one there") from None
         raise
     try:
         return read_manifest(draft)
@@ -200,7 +200,7 @@ def _fetch_file(address: str, path: Path, table: FileTable) -> None:
     """Copy one file and verify its checksum."""
     _get(address, path)
     if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
-        raise IndexFormatError(f"{address} is damaged: it is not what {MANIFEST} says; put the index there again (fontes copy)")
+        raise IndexFormatError(f"{address} is damaged: it differs from {MANIFEST}; copy the index there again (fontes copy)")
 
 
 def _attachments(there: dict[str, int], segment: str) -> list[str]:
@@ -220,7 +220,7 @@ def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path)
         check_folder(place)
     except IndexFormatError as error:
         problem = str(error).replace(str(place), f"{address}/{folder}").partition(";")[0]
-        raise IndexFormatError(f"{problem}; put the index there again (fontes copy)") from None
+        raise IndexFormatError(f"{problem}; copy the index there again (fontes copy)") from None
 
 
 def _sound(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A segment of an index, opened; its deletions; and a segment as one state sees it."""
+"""A segment of an index, its deletions, and a segment as part of one state."""
 
 from __future__ import annotations
 
@@ -50,15 +50,10 @@ class Deletions:
 
     @classmethod
     def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
-        """Read what `write` wrote.
+        """Read the files of `write` for a segment's inverted index; raise IndexFormatError if one is damaged or of another
+        segment.
 
-        Args:
-            folder: The folder.
-            lists: The segment's inverted index.
-            counts: Numbers of "documents", "postings" and "tokens" that are deleted.
-
-        Raises:
-            IndexFormatError: A file is missing, damaged, or of another segment.
+        `counts` are the expected numbers of deleted "documents", "postings" and "tokens".
         """
         arrays = Arrays(folder)
         dead = arrays.array("dead", "|b1", lists.documents)
@@ -100,13 +95,13 @@ class Segment:
     """The arrays of one segment, by memory map.
 
     Args:
-        folder: Where it is.
-        entry: Its entry in the manifest: counts that it must have, and its files; None: what is in the folder.
-        texts: Whether it has the documents' texts; one of CIFF has not, and its documents have the lengths that CIFF gave them.
+        folder: The folder.
+        entry: Its entry in the manifest, with expected counts and files; None: the files in the folder.
+        texts: Whether it has the documents' texts; a segment from CIFF has none, and lengths from the file.
 
     Attributes:
-        ids: The document ids, in the order of the documents.
-        opened: The data of each component that is built with the documents, by its name.
+        ids: Document ids, in order.
+        opened: Data of each component that was built with the documents, by name.
         unknown: Names of components whose package is not installed.
 
     Raises:
@@ -136,15 +131,11 @@ class Segment:
 
     @property
     def texts(self) -> DocumentStore:
-        """The documents' texts.
-
-        Raises:
-            InputError: The segment has none.
-        """
+        """Texts of the documents; InputError if the segment has none."""
         if "text" not in self.opened:
             raise InputError(
-                f"{self.folder.parent} holds no text: it was made of a CIFF file, which has terms, postings and lengths alone; "
-                "make an index of the documents for what reads them"
+                f"{self.folder.parent} holds no text: it was made from a CIFF file, with only terms, postings and lengths; "
+                "index the documents themselves to read them"
             )
         texts: DocumentStore = self.opened["text"]
         return texts
@@ -156,10 +147,9 @@ class Segment:
         return columns
 
     def check_ids(self, dead: NDArray[np.bool_] | None) -> None:
-        """Raise IndexFormatError unless the ids are in order and each living document has its own.
+        """Raise IndexFormatError unless the ids are in order and those of living documents are unique.
 
-        Args:
-            dead: For each document whether it is deleted, which frees its id for a later one of the segment; None: none is.
+        `dead` marks deleted documents; None: none is deleted.
         """
         order = self.ids.order.tolist()
         ids = list(zip(self.ids.take(self.ids.order), order, strict=True))
@@ -170,18 +160,13 @@ class Segment:
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
     def read(self, ids: Sequence[str], leaf_docs: Sequence[int]) -> list[Doc]:
-        """The documents at these positions, which have these ids.
-
-        Raises:
-            InputError: The segment has no texts.
-            IndexFormatError: They are damaged.
-        """
+        """Return the documents at these positions, whose ids are `ids`; raise as `texts`, and if they are damaged."""
         return self.texts.read(ids, leaf_docs)
 
     def docs(self, first: int, last: int) -> list[Doc]:
-        """The documents from one position up to another, deleted ones too."""
-        leaf_docs = range(first, last)
-        return self.read([self.ids[place] for place in leaf_docs], leaf_docs)
+        """Return the documents from one position up to another, deleted ones too."""
+        positions = range(first, last)
+        return self.read([self.ids[i] for i in positions], positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,11 +235,9 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
 def located(
     leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
 ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
-    """For each leaf with some of these documents: its number, their indices in `docs`, their positions in the segment.
+    """Yield for each leaf with some of these documents its number, their indices in `docs`, their positions in the segment.
 
-    Args:
-        leaves: The leaves of a state.
-        docs: Ordinals.
+    `docs` are ordinals in the state of the leaves.
     """
     for number, leaf in enumerate(leaves):
         local = docs.astype(np.int64) - leaf.first

@@ -1,4 +1,4 @@
-"""Shards: cutting a segment into them, and what is left of an index where some of them cannot be read."""
+"""Shards: splitting a segment into them, and the readable rest of an index with damaged ones."""
 
 from __future__ import annotations
 
@@ -19,14 +19,8 @@ from .segment import Deletions, Leaf, Segment
 def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
     """Write a segment for each shard: consecutive documents, equally many in each shard or one fewer.
 
-    Args:
-        segment: The documents.
-        shards: How many shards there are to be; some have no document where there are fewer.
-        folder: Where a folder for each shard goes.
-        progress: Is called now and then.
-
     Returns:
-        The folder of each shard, and its counts.
+        The folder of each shard in `folder`, and its counts; shards without documents have no folder.
     """
     segments: list[tuple[Path, dict[str, int]]] = []
     edges = [segment.documents * shard // shards for shard in range(shards + 1)]
@@ -44,20 +38,20 @@ def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallba
 
 
 def readable(path: Path, manifest: dict[str, Any], verify: bool, opens: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-    """The manifest of the shards that can be read, which is the index's own where all can.
+    """Return the manifest of the shards that can be read; the index's own if all can.
 
     Args:
         path: The index.
         manifest: Its manifest.
-        verify: Whether every file is read.
-        opens: Opens a segment, and raises where that is not possible.
+        verify: Whether to read every file.
+        opens: Opens a segment, and raises if that is not possible.
 
     Returns:
-        The manifest; where shards are missing, with "missing", what there is to say of each of them, and under "committed" the
-        fingerprint of the whole.
+        The manifest; if shards are missing, with "missing", the facts of each, and under "committed" the fingerprint of the
+        whole.
 
     Raises:
-        IndexFormatError: None can be read.
+        IndexFormatError: No shard can be read.
     """
     facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
     problems: dict[int, str] = {}
@@ -81,4 +75,4 @@ def readable(path: Path, manifest: dict[str, Any], verify: bool, opens: Callable
             sizes[shard_of(entry)] += entry["documents"] - (entry["deleted"]["documents"] if entry["deleted"] else 0)
     missing = [{"shard": shard, "documents": size, "problem": problems[shard]} for shard, size in sizes.items()]
     whole = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, left)
-    return {**whole, "missing": missing}  # what there is to say of them is not of the fingerprint
+    return {**whole, "missing": missing}  # the fingerprint covers the numbers of the missing shards alone

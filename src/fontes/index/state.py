@@ -83,6 +83,7 @@ class State:
         leaves: Segments with documents.
         actors: Processes that hold and search the shards; None if this process does.
         missing: "shard", "documents" and "problem" of each unreadable shard that was left out.
+        vectors: Encoders' vectors and term weights of the documents.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -101,7 +102,7 @@ class State:
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
         segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
-        self._vectors = VectorStore(path, self.leaves)
+        self.vectors = VectorStore(path, self.leaves)
         self.actors: Searchers | None = None if before is None else before.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
         self._partial = False
@@ -142,7 +143,7 @@ class State:
                     reader.check()
                 return reader
             except (IndexFormatError, FileNotFoundError):
-                # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
+                # Another process may have replaced the manifest between two files, perhaps by an equal one: try again.
                 if manifest_file(path) == seen:
                     raise
 
@@ -169,7 +170,7 @@ class State:
         weights = None if self.scale is None else TermWeights(self.fields[0])
         return IndexSettings(self.analyzer, self.fields, weights, tuple(self.manifest.get("components", ())))
 
-    if TYPE_CHECKING:  # what `__getattr__` gives, for those who read types
+    if TYPE_CHECKING:  # `__getattr__` returns these
         bm25 = StageMethod(BM25)
         tfidf = StageMethod(TFIDF)
         ql = StageMethod(QueryLikelihood)
@@ -202,18 +203,13 @@ class State:
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the fingerprint and folder names, which tells equal states of one index apart."""
+        """Digest of the fingerprint and folder names, which differs between equal states of one index."""
         return hash_json([self.fingerprint, self.manifest["segments"]])
 
     @cached_property
     def name(self) -> str:
         """Name of the directory without its ending: "papers" for `papers.index`."""
         return self.path.absolute().stem
-
-    @property
-    def vectors(self) -> VectorStore:
-        """Encoders' vectors and term weights of the documents."""
-        return self._vectors
 
     @cached_property
     def ids(self) -> Strings:
@@ -267,7 +263,7 @@ class State:
         """Frequencies and lengths of each field.
 
         Raises:
-            ParameterError: The index does not keep its fields apart.
+            ParameterError: The index stores no separate fields.
         """
         if not self._has(FIELDS.name):
             raise ParameterError(f"{self.path} keeps no separate fields; build it with separate=True (--separate)")
@@ -276,7 +272,7 @@ class State:
 
     @property
     def has_positions(self) -> bool:
-        """Whether positions of terms are kept, which phrases need."""
+        """Whether positions of terms are stored, which phrases need."""
         return self._has(POSITIONS.name)
 
     @cached_property
@@ -284,7 +280,7 @@ class State:
         """Positions of terms in documents.
 
         Raises:
-            ParameterError: The index keeps none.
+            ParameterError: The index stores none.
         """
         if not self.has_positions:
             raise ParameterError(f"{self.path} keeps no positions; build it with positions=True (--positions)")
@@ -301,7 +297,7 @@ class State:
         return self._lists.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Postings of the terms with these numbers, end to end: ordinals, ascending within a term; term frequencies."""
+        """Concatenated postings of the terms with these numbers: ordinals, ascending within a term; term frequencies."""
         return self._lists.postings(np.asarray(terms))
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
@@ -314,7 +310,7 @@ class State:
         return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
 
     def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """Return the documents with these ordinals and their matching ids."""
+        """Return the documents with these ordinals, whose ids are `ids`."""
         firsts = [leaf.first for leaf in self.leaves]
         of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
@@ -380,7 +376,7 @@ class State:
         for leaf in self.leaves if deep else ():
             leaf.check()
             leaf.segment.columns.require(self.schema.types)
-        self._vectors.check(deep)
+        self.vectors.check(deep)
 
     def require_all(self) -> None:
         """Raise IndexFormatError if a shard is missing."""
@@ -442,7 +438,7 @@ class State:
             ParameterError: There are none.
             IndexFormatError: They are damaged.
         """
-        return self._vectors.of(VECTORS, encoder, dtype)
+        return self.vectors.of(VECTORS, encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """Term weights of the documents by a learned sparse encoder.
@@ -451,7 +447,7 @@ class State:
             ParameterError: There are none.
             IndexFormatError: They are damaged.
         """
-        return self._vectors.of(WEIGHTS, encoder)
+        return self.vectors.of(WEIGHTS, encoder)
 
     @property
     def has_texts(self) -> bool:
@@ -477,7 +473,7 @@ class State:
     def snippets(self, pairs: Sequence[tuple[str | Topic, Doc]]) -> list[Snippet]:
         """Snippets of several (query, document) pairs, much faster than one at a time.
 
-        A topic with a structured query is shown by its clauses, other ones by their text.
+        For a topic with a structured query they match its clauses, for others its text.
         """
         analyzer = self.analyzer
         plain = [(query if isinstance(query, str) else query.text, doc) for query, doc in pairs if not _clauses(query)]
@@ -521,7 +517,7 @@ class State:
         return f"State('{self.path}', {len(self)} documents)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.path.absolute(), self.analyzer)
+        return _opened_again, (self.path.absolute(), self.analyzer)
 
 
 def _clauses(query: str | Topic) -> tuple[Clause, ...]:
@@ -529,7 +525,7 @@ def _clauses(query: str | Topic) -> tuple[Clause, ...]:
     return () if isinstance(query, str) or query.query is None else tuple(query.query.scored)
 
 
-def _again(path: Path, analyzer: Analyzer) -> State:
+def _opened_again(path: Path, analyzer: Analyzer) -> State:
     """Open the newest state of an index, in another process."""
     return State.newest(path, lambda manifest: analyzer)
 
@@ -537,7 +533,7 @@ def _again(path: Path, analyzer: Analyzer) -> State:
 def _opened(
     path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
 ) -> tuple[Segment, Deletions | None]:
-    """Open a segment of a manifest with its deletions, or share it with an older state."""
+    """Open a segment of a manifest with its deletions; an older state's open segment is shared."""
     folder, deleted = path / entry["name"], entry["deleted"]
     try:
         segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
@@ -549,7 +545,7 @@ def _opened(
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-    """Analyzer of the manifest, taking the function or analyzer of the argument if it is the same."""
+    """Return the analyzer of the manifest, or the equal one of the argument."""
     try:
         stored = Analyzer.from_dict(manifest["analyzer"])
     except ParameterError as error:

@@ -1,4 +1,4 @@
-"""Typing help: completions of the word being typed, and corrections of words that the index hardly knows."""
+"""Suggestions while typing: completions of the last word, and corrections of words that are rare in the index."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .tables import arrays_of
 if TYPE_CHECKING:
     from .state import State
 
-SHORTEST = 3  # characters of an unknown word that is corrected
-KNOWN = 5  # characters of a word of the index that is corrected
-LONG = 6  # characters of a word that may have two edits
-FUZZY = 4  # characters of a beginning that is completed despite an edit
-MORE = (0, 500, 5000)  # by distance: how many times as frequent as a word of the index its correction is
-EDIT, INITIAL = 4.0, 2.0  # logarithms of frequency that a second edit, and another first letter, cost a correction
-LONGEST = 64  # characters of a word that is corrected or completed
-WORDS = 64  # words of a query that are looked at, from its end
-CORRECTED = 4096  # corrections remembered
+SHORTEST = 3  # minimum characters of an unknown word to correct
+KNOWN = 5  # minimum characters of a word of the index to correct
+LONG = 6  # minimum characters of a word with two edits
+FUZZY = 4  # minimum characters of a prefix that is completed despite an edit
+MORE = (0, 500, 5000)  # by distance: minimum ratio of the frequencies of a correction and a word of the index
+EDIT, INITIAL = 4.0, 2.0  # penalties in log frequency of a second edit and of another first letter
+LONGEST = 64  # maximum characters of a word to correct or complete
+WORDS = 64  # words of a query that are corrected, from its end
+CORRECTED = 4096  # cached corrections
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,11 @@ class Suggestions:
 
 @dataclass(frozen=True)
 class _Word:
-    """A word of a query: its place in characters, its surface form, and whether the index can have it."""
-
-    start: int
+    start: int  # in characters of the query
     end: int
     form: str
     df: int
-    is_searched: bool
+    is_searched: bool  # whether it has an index term
 
 
 class Suggester:
@@ -91,15 +89,15 @@ class Suggester:
         ]
 
     def _df(self, form: str, terms: tuple[str, ...]) -> int:
-        """Documents with a word; its occurrences, where the index has no whole words as terms."""
+        """Number of documents with a word; of its occurrences if terms are no whole words."""
         if is_gram(self._state.analyzer):
-            place = self._table.find(form)
-            return 0 if place < 0 else int(self._counts[place])
+            i = self._table.find(form)
+            return 0 if i < 0 else int(self._counts[i])
         numbers = [self._state.term_number(term) for term in terms]
         return max((int(self._state.df[number]) for number in numbers if number >= 0), default=0)
 
     def _completions(self, form: str, k: int) -> list[str]:
-        """The most frequent forms that begin with a form; one of each term, and not the form itself."""
+        """The most frequent forms with this prefix, one per term, without the prefix itself."""
         if not 0 < len(form) <= LONGEST:
             return []
         first, last = prefixed(self._table, form)
@@ -111,16 +109,16 @@ class Suggester:
         while len(indices):
             frequent = self._frequent(indices, most)
             chosen = {}
-            for place in frequent.tolist():
-                term = int(self._terms[place])
-                chosen.setdefault(-1 - place if term < 0 else term, self._table[place])
+            for i in frequent.tolist():
+                term = int(self._terms[i])
+                chosen.setdefault(-1 - i if term < 0 else term, self._table[i])
             if len(chosen) > k or len(frequent) == len(indices):
                 break
             most *= 8
         return [completion for completion in chosen.values() if completion != form][:k]
 
     def _frequent(self, indices: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        """About `most` indices of the most frequent forms, in this order; ties by the forms."""
+        """About `most` indices of the most frequent forms, most frequent first; ties by form."""
         counts = self._counts[indices]
         if most < len(indices):
             kept = counts >= np.partition(counts, -most)[-most]
@@ -136,7 +134,7 @@ class Suggester:
         return self._corrections.get(word.form, functools.partial(self._correct, word))
 
     def _correct(self, word: _Word) -> str | None:
-        """The form near a word with the best frequency for its distance; None if none is frequent enough."""
+        """The similar form with the best frequency for its distance; None if none is frequent enough."""
         form = word.form
         indices, distances = near(self._table, form, 1)
         if len(form) >= LONG:
@@ -147,12 +145,12 @@ class Suggester:
         if not kept.any():
             return None
         indices, distances, counts = indices[kept], distances[kept], counts[kept]
-        initials = np.array([self._table[place][:1] != form[:1] for place in indices.tolist()])
+        initials = np.array([self._table[i][:1] != form[:1] for i in indices.tolist()])
         return self._table[int(indices[np.argmax(np.log(counts) - EDIT * (distances - 1.0) - INITIAL * initials)])]
 
 
 def _replaced(query: str, better: Iterable[tuple[_Word, str]]) -> str:
-    """The query with other forms of some words, in the case that was typed."""
+    """Replace some words of a query, in the case that was typed."""
     pieces, at = [], 0
     for word, form in better:
         typed = query[word.start : word.end]

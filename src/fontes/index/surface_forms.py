@@ -1,6 +1,6 @@
-"""Surface forms: the words of documents before stemming and stop words, with their frequencies.
+"""Surface forms: the words of documents before stemming and stop-word removal, with their frequencies.
 
-They are counted in the stored texts at first use. Those of a large segment are kept in `words/` in the user's cache, by the
+They are counted in the stored texts at first use. Those of a large segment are cached in `words/` in the user's cache, by the
 hashes of its files, so that after additions only the new segments are read.
 """
 
@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.strings import Strings, utf8
+from ..core.strings import Strings, concatenated, offsets_of, utf8
 from ..storage.arrays import UNSIGNED, smallest, write_array
 from ..storage.artifact import Artifact, ArtifactKind
 from ..storage.caches import Attached, Cached, DiskCache
 from ..storage.hashes import hash_json
 from ..text import Analyzer
 from ..text.tokenizers import TOKENIZERS
-from ..text.vocabulary import end_to_end
 from .batches import PLAIN, content
 from .tables import located, union
 
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
     from .segment import Segment
     from .state import State
 
-SAMPLE = 1 << 27  # bytes of a segment's stored texts that are read; of more, every second, third ... block
+SAMPLE = 1 << 27  # bytes of a segment's stored texts that are read; of a larger one every second, third … block
 PIECE = 1 << 22  # bytes analysed at a time
-DOCUMENTS = 1000  # documents decoded at a time, where fields of metadata are indexed
-KEPT = 1 << 22  # least bytes of texts for keeping forms on disk
+DOCUMENTS = 1000  # documents decoded at a time, if metadata are indexed
+KEPT = 1 << 22  # minimum bytes of texts for caching forms on disk
 CACHE = DiskCache("words", 1 << 30)
 KIND = ArtifactKind("fontes-words", 1, "words", "they are counted again when they are needed")
 
@@ -55,11 +54,9 @@ class SurfaceForms:
     terms: NDArray[np.int32]
 
     def where(self, kept: NDArray[np.bool_]) -> SurfaceForms:
-        """Those of a mask."""
+        """Return the forms at which the mask is true."""
         indices = np.flatnonzero(kept)
-        words = self.words.reordered(indices)
-        order = np.arange(len(indices), dtype=np.uint32)
-        return SurfaceForms(Strings(words.blob, words.offsets, order), self.counts[indices], self.terms[indices])
+        return SurfaceForms(self.words.reordered(indices).ascending(), self.counts[indices], self.terms[indices])
 
 
 def is_gram(analyzer: Analyzer) -> bool:
@@ -68,7 +65,7 @@ def is_gram(analyzer: Analyzer) -> bool:
 
 
 def unstemmed(analyzer: Analyzer) -> Analyzer:
-    """The analyzer whose terms are surface forms; its own tokens where only a tokenizer of another package knows them."""
+    """The analyzer whose terms are surface forms: its own tokens if its tokenizer is of another package."""
     return replace(analyzer, words=(1, 1), chars=None, stemmer="", stopwords=())
 
 
@@ -96,16 +93,12 @@ def surface_forms(state: State) -> SurfaceForms:
 
 
 def _without_blanks(terms: Strings) -> NDArray[np.bool_]:
-    blanks = np.concatenate([[0], np.cumsum(terms.blob == ord(" "))])
+    blanks = offsets_of(terms.blob == ord(" "))
     none: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
     return none
 
 
-def _no_forms(segment: Segment) -> Cached[str, SurfaceForms]:
-    return Cached(1)
-
-
-_FORMS = Attached("surface_forms", _no_forms)
+_FORMS: Attached[Segment, Cached[str, SurfaceForms]] = Attached("surface_forms", lambda segment: Cached(1))
 
 
 def _forms(segment: Segment, state: State) -> SurfaceForms:
@@ -142,7 +135,7 @@ def _stored(folder: Path, terms: int) -> SurfaceForms:
 
 
 def _counted(segment: Segment, state: State) -> SurfaceForms:
-    """Forms of a segment, deleted documents too; with numbers of the segment's own terms."""
+    """Forms of a segment, deleted documents too, with the numbers of its own terms."""
     vocabulary = unstemmed(state.analyzer).vocabulary()
     step = max(1, -(-segment.texts.size // SAMPLE))
     counts = np.zeros(0, dtype=np.int64)
@@ -152,8 +145,7 @@ def _counted(segment: Segment, state: State) -> SurfaceForms:
         counted[: len(counts)] += counts
         counts = counted
     table = vocabulary.table()
-    words = table.reordered(table.order)
-    words = Strings(words.blob, words.offsets, np.arange(len(words), dtype=np.uint32))
+    words = table.reordered(table.order).ascending()
     return SurfaceForms(words, step * counts[table.order], _term_numbers(words, state.analyzer, segment.lists.terms))
 
 
@@ -167,11 +159,11 @@ def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray
 
 
 def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """Texts of every `step`-th block in pieces: their bytes, and where each starts."""
+    """Yield the texts of every `step`-th block in pieces: concatenated bytes and offsets."""
     if not set(fields) <= set(PLAIN):
         for first in range(0, segment.documents, DOCUMENTS * step):
             docs = segment.docs(first, min(first + DOCUMENTS, segment.documents))
-            yield end_to_end([utf8(content(doc, fields)) for doc in docs])
+            yield concatenated([utf8(content(doc, fields)) for doc in docs])
         return
     parts: list[bytes] = []
     sizes: list[NDArray[np.int64]] = []
@@ -189,4 +181,4 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
 
 
 def _batch(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    return np.frombuffer(b"".join(parts), dtype=np.uint8), np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]))
+    return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(np.concatenate([np.zeros(0, np.int64), *sizes]))

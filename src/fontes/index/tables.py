@@ -1,4 +1,4 @@
-"""Tables of strings: joined, united and searched by compiled loops, and the table of a build's ids."""
+"""Tables of strings: joined, united and searched by compiled loops; and the table of document ids of a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.strings import HEAD, Strings, utf8
+from ..core.strings import HEAD, Strings, offsets_of, utf8
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, write_array
 from ..storage.compiled import inner, is_loaded, kernel
 
@@ -19,7 +19,9 @@ Numbers = NDArray[np.int32]
 
 
 def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
-    """Union of ascending tables without repetitions: its strings, ascending, and for each table their positions, int32."""
+    """Return the union of ascending tables, each without repetitions: its strings, ascending, and for each table their
+    positions.
+    """
     pool = [(len(table), i, table, [i]) for i, table in enumerate(tables)]
     maps: list[Numbers] = [np.arange(len(table), dtype=np.int32) for table in tables]
     heapq.heapify(pool)  # the two shortest first, so that the strings of a long one are seen once
@@ -29,40 +31,38 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
         for own, to in ((left, one_to), (right, other_to)):
             for i in own:
                 maps[i] = to[maps[i]]
-        table = _ascending(blob, offsets)
+        table = Strings(blob, offsets).ascending()
         heapq.heappush(pool, (len(table), first, table, left + right))
-    return (pool[0][2] if pool else _ascending(*arrays_of(Strings.of([])))), maps
+    return (pool[0][2] if pool else Strings.of([]).ascending()), maps
 
 
 def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
-    """Tables end to end, with their order, which is merged from those of the tables.
-
-    Args:
-        tables: The tables.
-        live: Positions, ascending, of the strings of each table that are taken; None takes all.
-    """
+    """Concatenate the strings of tables at the positions in `live`, ascending (None: all); merge the tables' orders."""
     if len(tables) == 1 and live[0] is None:
         return tables[0]
     parts = [table if indices is None else _taken(table, indices) for table, indices in zip(tables, live, strict=True)]
-    sizes = np.cumsum([0, *(len(part.blob) for part in parts)])
-    firsts = np.cumsum([0, *map(len, parts)])
-    blob = np.concatenate([*(part.blob for part in parts), np.zeros(0, dtype=np.uint8)])
-    ends = [part.offsets[1:].astype(np.int64) + size for part, size in zip(parts, sizes.tolist(), strict=False)]
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
-    orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts.tolist(), strict=False)]
-    return Strings(blob, offsets, merged_orders(blob, offsets, orders))
+    firsts = offsets_of([len(part) for part in parts]).tolist()
+    orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts, strict=False)]
+    table = concatenate_tables(parts)
+    return Strings(table.blob, table.offsets, merged_orders(table.blob, table.offsets, orders))
+
+
+def concatenate_tables(tables: Sequence[Strings]) -> Strings:
+    """Return one table of the strings of several, in this order."""
+    blob = np.concatenate([np.zeros(0, dtype=np.uint8), *(table.blob for table in tables)])
+    return Strings(blob, offsets_of(np.concatenate([np.zeros(0, np.int64), *(np.diff(table.offsets) for table in tables)])))
 
 
 def merged_orders(
     blob: NDArray[np.uint8], offsets: NDArray[np.int64], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
 ) -> NDArray[np.uint32]:
-    """The order of a table from those of parts of it.
+    """Merge the orders of parts of a table.
 
     Args:
-        blob: The bytes of the strings.
-        offsets: The offset of each string.
-        orders: Positions of each part's strings in ascending order of the strings, equal ones by their positions.
-        spool: Beginning of the names of temporary files; None: memory is used.
+        blob: Bytes of the strings.
+        offsets: Offset of each string.
+        orders: For each part the positions of its strings in ascending order of the strings, equal ones by position.
+        spool: Prefix of the names of temporary files; None: in memory.
     """
     pool = [(len(order), i, order) for i, order in enumerate(orders)]
     heapq.heapify(pool)
@@ -78,21 +78,17 @@ def merged_orders(
 
 
 def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.uint32]) -> int:
-    """Index into `order` of the first string that the next one equals; -1 for none."""
+    """Return the index into `order` of the first string that equals the next one; -1 for none."""
     return int(_first_repeated(fixed(blob), fixed(offsets), fixed(order)))
 
 
 def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
-    """Position in `table` of each of `queries`, int64; -1 for an absent one."""
+    """Return the position in `table` of each of `queries`, int64; -1 for an absent one."""
     return _located(*arrays_of(queries), *arrays_of(table), fixed(table.order))  # type: ignore[no-any-return]
 
 
 class Finder:
-    """Finds single strings in an ascending table; compiled where loops are.
-
-    Args:
-        table: The table.
-    """
+    """Finds single strings in an ascending table, by a compiled loop once loops are loaded."""
 
     def __init__(self, table: Strings) -> None:
         self._table = table
@@ -112,8 +108,8 @@ class Finder:
 def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]:
     """The first eight bytes of every HEAD-th string as a number, shorter ones followed by zeros."""
     starts, ends = offsets[:-1:HEAD].astype(np.int64), offsets[1::HEAD].astype(np.int64)
-    places = starts[:, None] + np.arange(8)
-    letters = np.where(places < ends[:, None], blob.take(places, mode="clip"), 0).astype(np.uint8)
+    positions = starts[:, None] + np.arange(8)
+    letters = np.where(positions < ends[:, None], blob.take(positions, mode="clip"), 0).astype(np.uint8)
     return fixed(letters.view(">u8")[:, 0].astype(np.uint64))
 
 
@@ -126,10 +122,6 @@ def _taken(table: Strings, indices: NDArray[Any]) -> Strings:
     return Strings(some.blob, some.offsets, order[order >= 0].astype(np.uint32))
 
 
-def _ascending(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> Strings:
-    return Strings(blob, offsets, np.arange(len(offsets) - 1, dtype=np.uint32))
-
-
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Bytes and offsets of a table, for compiled loops."""
     return fixed(table.blob), fixed(table.offsets.astype(np.int64))
@@ -137,7 +129,7 @@ def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 @inner()
 def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any) -> int:
-    """Below, at or above 0 as one[start:end] is before, equal to or after other[begin:finish]."""
+    """Return a number below, equal to or above 0 if one[start:end] is before, equal to or after other[begin:finish]."""
     common = min(end - start, finish - begin)
     for i in range(common):
         if one[start + i] != other[begin + i]:
@@ -146,8 +138,8 @@ def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any
 
 
 @inner()
-def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
-    """Copy source[start:end] to target[at:]; return where it ends."""
+def copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
+    """Copy source[start:end] to target[at:]; return the end."""
     for i in range(start, end):
         target[at + i - start] = source[i]
     return at + end - start
@@ -155,7 +147,7 @@ def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
 
 @kernel()
 def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
-    """By halves, first among the heads, then among the strings between two of them."""
+    """Search the heads, then the strings between two of them."""
     head = np.uint64(0)
     for i in range(8):
         head = head << np.uint64(8) | np.uint64(string[i] if i < len(string) else 0)
@@ -188,7 +180,7 @@ def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
 
 @kernel(steps=lambda one, one_bounds, other, other_bounds: 8 * (len(one_bounds) + len(other_bounds)))
 def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
-    """Two ascending tables in one: its bytes and bounds, and the indices in it of the strings of either."""
+    """Unite two ascending tables: the bytes and bounds of the union, and the indices in it of the strings of each."""
     n, m = len(one_bounds) - 1, len(other_bounds) - 1
     blob = np.empty(len(one) + len(other), dtype=np.uint8)
     bounds = np.zeros(n + m + 1, dtype=np.int64)
@@ -202,11 +194,11 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
         else:
             side = compared(one, one_bounds[i], one_bounds[i + 1], other, other_bounds[j], other_bounds[j + 1])
         if side <= 0:
-            bounds[count + 1] = _copied(one, one_bounds[i], one_bounds[i + 1], blob, bounds[count])
+            bounds[count + 1] = copied(one, one_bounds[i], one_bounds[i + 1], blob, bounds[count])
             one_to[i] = count
             i += 1
         else:
-            bounds[count + 1] = _copied(other, other_bounds[j], other_bounds[j + 1], blob, bounds[count])
+            bounds[count + 1] = copied(other, other_bounds[j], other_bounds[j + 1], blob, bounds[count])
         if side >= 0:
             other_to[j] = count
             j += 1
@@ -216,7 +208,7 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
 
 @kernel(steps=lambda blob, bounds, one, other, merged: 8 * (len(one) + len(other)))
 def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> None:
-    """Two lists of indices, each in the order of its strings, in one list in that order; equal ones by their indices."""
+    """Merge two lists of indices, each in the order of its strings; equal strings by index."""
     i, j = 0, 0
     while i < len(one) and j < len(other):
         a, b = np.int64(one[i]), np.int64(other[j])
@@ -243,7 +235,6 @@ def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
 
 @kernel(steps=lambda queries, query_bounds, *rest: 200 * len(query_bounds))
 def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any) -> Any:
-    """By halves, in the order of the table."""
     indices = np.full(len(query_bounds) - 1, -1, dtype=np.int64)
     for i in range(len(indices)):
         low, high = 0, len(order)
@@ -261,16 +252,11 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
     return indices
 
 
-SORTING = 64  # bytes of memory that an id takes while it is put in order, besides its own
+SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
 
 
 class IdWriter:
-    """Writes doc_ids.
-
-    Args:
-        folder: Folder of the files.
-        memory: The bytes that ids may take before they are put in order by themselves, and the order goes to the disk.
-    """
+    """Writes doc_ids in `folder`; pending ids are sorted, and their order is spilled, when they take `memory` bytes."""
 
     def __init__(self, folder: Path, memory: int) -> None:
         self._folder, self._memory = folder, memory
@@ -291,11 +277,7 @@ class IdWriter:
             self._parts += 1
 
     def close(self, repeated: bool) -> None:
-        """Completes the files.
-
-        Raises:
-            InputError: An id occurs twice, unless ids may be `repeated`.
-        """
+        """Complete the files; raise InputError for an id that occurs twice, unless ids may be `repeated`."""
         self._bytes.close()
         self._bounds.close()
         blob, bounds = (read_array(self._folder, f"doc_ids.{name}") for name in ("bytes", "bounds"))
@@ -304,8 +286,8 @@ class IdWriter:
         if self._pending:
             parts.append(self._part())
         order = merged_orders(blob, bounds, parts, self._file("merged") if self._parts else None)
-        if not repeated and (place := first_repeated(blob, bounds, order)) >= 0:
-            first, second = sorted((int(order[place]) + 1, int(order[place + 1]) + 1))
+        if not repeated and (rank := first_repeated(blob, bounds, order)) >= 0:
+            first, second = sorted((int(order[rank]) + 1, int(order[rank + 1]) + 1))
             one = Strings(blob, bounds)[first - 1]
             raise InputError(f"document id '{one}' occurs twice, as documents {first} and {second}; ids must be unique")
         write_array(self._folder, "doc_ids.order", order)
@@ -316,11 +298,8 @@ class IdWriter:
         self._bounds.abandon()
 
     def _part(self) -> NDArray[Any]:
-        """The order of the pending ids, by their indices among all."""
-        sizes = np.concatenate([np.diff(ids.offsets) for ids in self._pending])
-        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        table = Strings(np.concatenate([ids.blob for ids in self._pending]), offsets)
+        """Sort the pending ids: their indices among all ids."""
+        table = concatenate_tables(self._pending)
         self._pending, self._size = [], 0
         return table.order + np.uint32(self._count - len(table))
 
@@ -329,7 +308,7 @@ class IdWriter:
 
 
 def _spooled(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
-    """Numbers as int64, in a file."""
+    """Copy numbers to a file, as int64."""
     copy = np.memmap(path, np.int64, "w+", shape=numbers.shape)
     for first in range(0, len(numbers), 1 << 16):
         copy[first : first + (1 << 16)] = numbers[first : first + (1 << 16)]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import Progress, ProgressCallback
+from ..core.strings import offsets_of
 from ..core.threads import Queue, Workers, in_order
 from ..core.values import Doc
 from ..formats.packed import Packed
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 15  # maximum bytes of text in a block
 RECENT = 2048  # cached unpacked blocks of a segment, 64 MB
 MIN_BLOCK = 3 * BLOCK // 4  # minimum bytes of text before a document's size may end a block
-MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
+MARKED = 1 << 28  # of 1 << 32: the fraction of sizes that end one
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class Block:
     """Consecutive documents that are compressed together.
 
     Args:
-        sizes: uint32, (documents, 3): the bytes of the title, the text and the metadata of each.
-        load: Function that returns these, concatenated.
-        packed: The same compressed, if done.
+        sizes: uint32, (documents, 3): bytes of the title, the text and the metadata of each.
+        load: Returns these, concatenated.
+        packed: The compressed block, if done.
     """
 
     sizes: NDArray[np.uint32]
@@ -64,8 +65,8 @@ class Block:
 class Blocks:
     """Grouping of documents into blocks of up to BLOCK bytes, or of one document.
 
-    A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. So two sequences with the same last
-    documents soon have the same blocks, and a merge need not compress most blocks again.
+    A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. Sequences that differ at their beginning
+    therefore soon have equal blocks, and a merge compresses few blocks again.
     """
 
     def __init__(self) -> None:
@@ -103,12 +104,7 @@ class Blocks:
 
 
 class DocumentWriter(Writer):
-    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes.
-
-    Args:
-        folder: Folder of the files.
-        workers: Threads that compress.
-    """
+    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes."""
 
     def __init__(self, folder: Path, workers: Workers | None = None) -> None:
         self._folder = folder
@@ -131,9 +127,13 @@ class DocumentWriter(Writer):
         Raises:
             InputError: A document is too long to be read in one piece.
         """
-        for place in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > MAX_PIECE).tolist():
-            check_length(int(docs.sizes[place].sum(dtype=np.int64)), f"document '{docs.ids[place]}'", "text")
+        for i in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > MAX_PIECE).tolist():
+            check_length(int(docs.sizes[i].sum(dtype=np.int64)), f"document '{docs.ids[i]}'", "text")
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
+
+    def _append_all(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            self.append(block)
 
     def append(self, block: Block) -> None:
         """Append a packed block."""
@@ -155,10 +155,6 @@ class DocumentWriter(Writer):
     def abandon(self) -> None:
         self._bytes.abandon()
         self._sizes.abandon()
-
-    def _append_all(self, blocks: list[Block]) -> None:
-        for block in blocks:
-            self.append(block)
 
 
 def packed(block: Block) -> Block:
@@ -227,11 +223,10 @@ class DocumentStore:
 
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
-        bounds = np.zeros(3 * (last - first) + 1, dtype=np.int64)
-        np.cumsum(self._sizes[first:last].ravel(), out=bounds[1:])
+        bounds = offsets_of(self._sizes[first:last].ravel())
         length, most = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
         if length > most:
-            raise self._damaged(block, f"it has {length:,} bytes, more than the {most:,} that there may be")
+            raise self._damaged(block, f"it has {length:,} bytes, more than the maximum of {most:,}")
         unpack = zlib.decompressobj()
         try:
             text = unpack.decompress(self._bytes[start:end].tobytes(), length + 1)
@@ -294,7 +289,7 @@ def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallbac
 
 
 def _blocks(leaves: Sequence[Leaf]) -> Iterator[Block]:
-    """The living documents in the blocks of a build; blocks that a segment has alike stay packed."""
+    """Yield the living documents in the blocks of a build; equal blocks of a segment stay packed."""
     blocks = Blocks()
     for leaf in leaves:
         dead = leaf.dead

@@ -84,31 +84,22 @@ def build(
     path: Path,
     form: IndexSettings,
     columns: Mapping[str, str] | None,
-    *,
-    shards: int | None = None,
+    shards: int | None,
     overwrite: bool,
     drop_vectors: bool,
     progress: ProgressCallback,
 ) -> None:
     """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
-        actors.build_on_cluster(
-            docs,
-            path,
-            form,
-            columns,
-            shards=shards,
-            overwrite=overwrite,
-            drop_vectors=drop_vectors,
-            progress=progress,
-        )
+        replacing: dict[str, Any] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
+        actors.build_on_cluster(docs, path, form, columns, shards=shards, progress=progress, **replacing)
         return
     documents = _documents(docs)
     ciff = ciff_file(documents)
     if ciff is not None and (form.weights is not None or columns is not None):
-        raise ParameterError(f"{ciff} holds no metadata, so that there are no vectors and no columns to choose of them")
+        raise ParameterError(f"{ciff} holds no metadata, so that it has no term weights and no columns")
     if ciff is not None and (form.separate or form.positions):
-        raise ParameterError(f"{ciff} holds neither fields nor positions; make an index of the documents for what needs them")
+        raise ParameterError(f"{ciff} holds neither fields nor positions; they need an index of the documents")
     with building(path, overwrite, drop_vectors) as stage:
         folder = stage / "segment"
         folder.mkdir()
@@ -124,8 +115,7 @@ def build(
         segments = [(folder, counts)]
         if shards is not None:
             manifest["shards"] = shards
-            whole = Segment(folder, texts=ciff is None)
-            segments = cut(whole, shards, stage, progress=progress)
+            segments = cut(Segment(folder, texts=ciff is None), shards, stage, progress=progress)
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
@@ -145,8 +135,8 @@ def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progre
     with _writing(reader) as (before, draft):
         if before.ciff is not None:
             raise InputError(
-                f"{before.path} was made of a CIFF file and holds no text, so that no documents can be added to it; make an "
-                "index of all documents, or of a CIFF file of them all"
+                f"{before.path} was made from a CIFF file and holds no text, so that no documents can be added; index all "
+                "documents, or a CIFF file of all"
             )
         seen: set[str] = set()
 
@@ -227,7 +217,7 @@ def _replaced(state: Draft, before: State, duplicates: str) -> int:
         more = f", as are {len(again) - 1:,} others" if len(again) > 1 else ""
         raise InputError(
             f"document '{new.ids[int(again[0])]}' is in the index {before.path} already{more}; nothing was added; "
-            "duplicates='replace' (--duplicates replace) puts the new one in its place, 'skip' keeps the old one"
+            "duplicates='replace' (--duplicates replace) replaces the old one, 'skip' keeps it"
         )
     repeated = np.unique(ordinals[again])
     _delete(state, before, repeated)
@@ -256,7 +246,7 @@ def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
 def _writing(reader: State) -> Iterator[tuple[State, Path]]:
     """Lock the index and yield its newest state and an empty folder for the changes."""
     if reader.path.absolute().parent == copies():
-        raise FontesError(f"{reader.path} is a copy of an index at an address; change the one that it was put there from")
+        raise FontesError(f"{reader.path} is a copy of an index at an address; change the original and copy it there again")
     path, busy = reader.path, FontesError("the index is being changed")
     read_manifest(path)
     try:
@@ -316,7 +306,7 @@ def _committed(before: State, state: Draft, draft: Path, schema: Schema | None =
     with uninterrupted(before.path), locked(path.parent):
         if not is_same_state(read_manifest(path), before.manifest):
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
-        remove_unnamed(path)  # which a process has left that was killed here
+        remove_unnamed(path)  # left by a process that was killed here
         try:
             manifest = complete(facts, state.place(path))
             check_sizes(path, manifest)

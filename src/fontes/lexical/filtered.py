@@ -60,7 +60,7 @@ class FilteredImpacts:
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One extra place: documents that do not pass are written and then overwritten.
         own_docs, own_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)
-        select(terms, bounds, docs, weights, self._where.places, self._where.docs, own, own_docs, own_weights)
+        select(terms, bounds, docs, weights, self._where.numbers, self._where.docs, own, own_docs, own_weights)
         first = self._pool.add(own, own_docs[: own[-1]], own_weights[: own[-1]])
         self._numbers[terms] = np.arange(first + 1, first + 1 + len(terms), dtype=np.int32)
 

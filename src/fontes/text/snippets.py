@@ -12,12 +12,11 @@ from html import escape
 import numpy as np
 
 from ..core.query import Leaf, Phrase, Term, Window
-from ..core.strings import utf8
+from ..core.strings import concatenated, utf8
 from ..storage.caches import Attached
 from .analyzer import Analyzer
 from .proximity import spans_among
 from .tokenizers import TOKENIZERS
-from .vocabulary import end_to_end
 from .windows import windows
 
 PIECE = 1 << 20  # characters analysed at a time
@@ -137,7 +136,7 @@ class _Seen:
         vocabulary = self._vocabulary
         if len(vocabulary.terms) > MAX_CACHED_TERMS:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
-        text, text_bounds = end_to_end([utf8(text) for text, _ in texts])
+        text, text_bounds = concatenated([utf8(text) for text, _ in texts])
         numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
         shown = {id(terms): sorted(vocabulary.known(terms)) for terms in {id(terms): terms for _, terms in texts}.values()}
         of_texts = [shown[id(terms)] for _, terms in texts]

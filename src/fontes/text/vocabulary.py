@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.strings import Strings, utf8
+from ..core.strings import Strings, concatenated, utf8
 from ..storage.arrays import fixed
 from ..storage.compiled import kernel
 from . import external, folding, tokenizers
@@ -72,7 +72,7 @@ class Vocabulary:
 
     def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Like `encode`, for texts in UTF-8."""
-        return self.encode_table(*end_to_end(texts))
+        return self.encode_table(*concatenated(texts))
 
     def encode_table(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
@@ -112,7 +112,7 @@ class Vocabulary:
         """Return tokens as (first character, end, its terms), optionally only those with one of `terms`."""
         encoded = utf8(text)
         with self._lock:
-            buffer, starts, ends, _ = self._tokenize(*end_to_end([encoded]))
+            buffer, starts, ends, _ = self._tokenize(*concatenated([encoded]))
             tokens = self._tokens.intern(buffer, starts, ends)
             self._analyze_new()
             matching = np.arange(len(tokens)) if terms is None else np.flatnonzero(self._tokens_with(terms)[tokens])
@@ -173,7 +173,7 @@ class Vocabulary:
             except (TypeError, AttributeError) as e:
                 raise ParameterError(f"the tokenizer {tokenizer!r} must give a list of strings, not {own!r}") from e
             bounds[i] = len(tokens)
-        buffer, edges = end_to_end(tokens)
+        buffer, edges = concatenated(tokens)
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
 
     def _analyze_new(self) -> None:
@@ -241,13 +241,6 @@ class Vocabulary:
         new_bounds = np.zeros_like(bounds)
         np.cumsum(np.bincount(every, minlength=len(bounds) - 1), out=new_bounds[1:])
         return np.concatenate([grams for grams, _ in parts])[place], new_bounds
-
-
-def end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Concatenate texts; return the bytes and each text's start, with one more entry for the end."""
-    bounds = np.zeros(len(texts) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
-    return np.frombuffer(b"".join(texts), dtype=np.uint8), bounds
 
 
 def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -5,7 +5,7 @@ from .filters import Filter, filter_of, left_out
 from .lookup import column_type, column_values, greatest_value
 from .schema import Schema, joined_schema, stored_kind
 from .values import SegmentColumns
-from .writer import COLUMNS, ColumnWriter, columns_anew
+from .writer import COLUMNS, ColumnWriter, converted_columns
 
 __all__ = [
     "COLUMNS",
@@ -15,7 +15,7 @@ __all__ = [
     "SegmentColumns",
     "column_type",
     "column_values",
-    "columns_anew",
+    "converted_columns",
     "facet_columns",
     "facets_of",
     "filter_of",

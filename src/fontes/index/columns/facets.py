@@ -1,4 +1,4 @@
-"""Facets: how many of some documents have each value of a column, or a value in each bin of a histogram."""
+"""Facets: counts of documents by their values in a column, or by bins of a histogram."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ...core.registry import nearest
 from .filters import Columned
 
 ORDERED = ("date", "float", "integer")  # types of columns that have histograms
-SAMPLE = 10_000  # documents by which a column is judged
-UNIQUE = 0.9  # of a sample's values, where so many differ the column identifies documents
+SAMPLE = 10_000  # documents sampled to judge a column
+UNIQUE = 0.9  # fraction of distinct values above which a column identifies documents
 DAY = 86_400_000_000  # microseconds
 STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
 
@@ -27,18 +27,18 @@ STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in r
 def facets_of(
     reader: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
 ) -> dict[str, dict[Any, int]]:
-    """Counts of values.
+    """Count documents by their values.
 
     Args:
-        reader: One state of an index.
-        docs: The ordinals of documents.
-        columns: The names of columns.
-        bins: Count numbers and dates in at most so many bins of equal width; None: each value for itself.
+        reader: State of an index.
+        docs: Ordinals of the documents.
+        columns: Names of columns.
+        bins: Maximum number of equal-width bins for numbers and dates; None: count each value.
 
     Returns:
-        For each column its values with the number of the documents that have them, the most frequent first, equal ones in
-        ascending order. A document counts once for each keyword of a list, and not at all where it has no value. A bin is a
-        pair of its first and last value, in ascending order; the last value of a bin of floats belongs to the next bin.
+        For each column the number of documents by value, the most frequent first, ties in ascending order. A document counts
+        once for each keyword of a list, and not at all without a value. A bin is a pair of its first and last value, in
+        ascending order; the last value of a bin of floats belongs to the next bin.
 
     Raises:
         ParameterError: There is no such column, or `bins` is below 1.
@@ -75,13 +75,9 @@ def facets_of(
 
 
 def facet_columns(reader: Columned) -> tuple[list[str], list[str]]:
-    """The columns that are worth a facet, and those that hold links.
+    """Return the names of the columns suitable as facets, numbers and dates first, and of the columns of http(s) addresses.
 
-    A column of whole numbers or keywords that identifies documents, such as their titles, is no facet: nearly every document
-    has a value of its own. Large indexes are judged by documents that are spread over them.
-
-    Returns:
-        Two lists of names: the facets, numbers and dates first; and the columns all of whose values are http(s) addresses.
+    A column of whole numbers or keywords that identifies documents, such as titles, is no facet. Large indexes are sampled.
     """
     documents = sum(leaf.documents for leaf in reader.leaves)
     docs = np.unique(np.linspace(0, documents - 1, min(SAMPLE, documents), dtype=np.int64))
@@ -103,7 +99,7 @@ def is_link(value: str) -> bool:
 
 
 def _histogram(values: NDArray[Any], kind: str, bins: int) -> dict[tuple[Any, Any], int]:
-    """Counts of values by the first and last value of bins whose width is a round number."""
+    """Count values by the first and last value of bins whose width is a round number."""
     if kind == "float":
         values = values[np.isfinite(values)]
     if not len(values):
@@ -161,9 +157,9 @@ def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
 
 
 def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Each number from the least to the largest, with how often it occurs."""
+    """Each number from the least to the greatest, with its frequency."""
     low = int(numbers.min())
-    return [(low + place, frequency) for place, frequency in enumerate(np.bincount(numbers - low).tolist())]
+    return list(enumerate(np.bincount(numbers - low).tolist(), low))
 
 
 def _round_numbers(power: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ...storage.caches import Attached, Cached
 from ..segment import Leaf, Segment
 from .schema import Schema
 
-KEPT = 16  # filters of a segment, and of an index
+KEPT = 16  # cached filters of a segment, and of an index
 
 
 class Columned(Protocol):
@@ -37,11 +37,11 @@ class Columned(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """The documents that a search may return.
+    """The documents that pass a filter.
 
     Args:
-        text: What it says.
-        mask: One a document: whether it passes.
+        text: The filter.
+        mask: bool, (documents,).
     """
 
     text: str
@@ -52,37 +52,37 @@ class Filter:
 
     @cached_property
     def docs(self) -> NDArray[np.int32]:
-        """The ordinals of the documents that pass, ascending."""
+        """int32, ordinals of the documents that pass, ascending."""
         return np.flatnonzero(self.mask).astype(np.int32)
 
     @cached_property
-    def places(self) -> NDArray[np.int32]:
-        """For each document its number among those that pass, -1 for one that does not."""
-        places = np.full(len(self.mask), -1, dtype=np.int32)
-        places[self.docs] = np.arange(len(self.docs), dtype=np.int32)
-        return places
+    def numbers(self) -> NDArray[np.int32]:
+        """int32, (documents,): number of each among those that pass; -1 for others."""
+        numbers = np.full(len(self.mask), -1, dtype=np.int32)
+        numbers[self.docs] = np.arange(len(self.docs), dtype=np.int32)
+        return numbers
 
 
 def filter_of(state: Columned, where: str | None) -> Filter | None:
-    """The documents of one state of an index that a filter lets pass; None if there is no filter.
+    """Return the documents of a state that pass a filter; None without a filter.
 
     Raises:
-        ParameterError: It is none, or not one of these columns.
+        ParameterError: The filter is invalid, or its columns are unknown.
         IndexFormatError: A file is damaged.
     """
     if where is None:
         return None
-    if not state.leaves and not state.schema.types:  # no documents, whose columns nobody knows
+    if not state.leaves and not state.schema.types:  # without documents no column is known
         return Filter(where, np.zeros(0, dtype=np.bool_))
     return _FILTERS.of(state).get(where, lambda: _filtered(state, where))
 
 
 def left_out(state: Columned, where: str | None, doc: int) -> Explanation | None:
-    """Explanation of a document that a filter leaves out; None for one that passes."""
+    """Explain that a filter excludes a document; None for one that passes."""
     passed = filter_of(state, where)
     if passed is None or passed.mask[doc]:
         return None
-    return Explanation(0.0, f"the document is left out: {where} does not hold of it")
+    return Explanation(0.0, f"excluded by the filter {where}")
 
 
 def _filtered(state: Columned, where: str) -> Filter:
@@ -96,9 +96,5 @@ def _filtered(state: Columned, where: str) -> Filter:
     return Filter(where, mask)
 
 
-def _none(owner: Any) -> Cached[Any, Any]:
-    return Cached(KEPT)
-
-
-_FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", _none)
-_MASKS: Attached[Segment, Cached[FilterCondition, Mask]] = Attached("masks", _none)
+_FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", lambda state: Cached(KEPT))
+_MASKS: Attached[Segment, Cached[FilterCondition, Mask]] = Attached("masks", lambda segment: Cached(KEPT))

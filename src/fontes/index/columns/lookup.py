@@ -40,25 +40,15 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
 
 
 def column_values(reader: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
-    """Values of documents in a column.
-
-    Args:
-        reader: One state of an index.
-        column: The name of a column that it has.
-        docs: The ordinals of the documents, in any order.
-    """
+    """Return the values in a column of the documents with these ordinals, in any order."""
     kind = reader.schema.types[column]
-    parts, places = [], [np.zeros(0, dtype=np.int64)]
+    parts, indices = [], []
     for number, here, leaf_docs in located(reader.leaves, docs):
         columns = reader.leaves[number].segment.columns
         columns.require(reader.schema.types)
         parts.append(columns.values(column, kind).of(leaf_docs))
-        places.append(np.asarray(here))
-    if not parts:
-        return absent(kind, 0)
-    joined = join_values(parts)
-    order = np.concatenate(places)
-    return joined.of(np.argsort(order, kind="stable"))
+        indices.append(np.asarray(here))
+    return join_values(parts).of(np.argsort(np.concatenate(indices), kind="stable")) if parts else absent(kind, 0)
 
 
 def greatest_value(reader: Columned, column: str) -> Any:
@@ -72,8 +62,4 @@ def greatest_value(reader: Columned, column: str) -> Any:
     return _GREATEST.of(reader).get(column, greatest)
 
 
-def _none(reader: Any) -> Cached[str, Any]:
-    return Cached()
-
-
-_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", _none)
+_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", lambda reader: Cached())

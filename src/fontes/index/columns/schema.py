@@ -1,4 +1,4 @@
-"""Which metadata are columns, and of which type: declared, or decided by the values that come first."""
+"""Schema of metadata columns: names and types, declared or detected from the values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ...core.registry import nearest
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 
-MAX_COLUMNS = 128  # columns that are taken up by themselves
+MAX_COLUMNS = 128  # detected columns
 MAX_KEYWORD_LENGTH = 256  # characters of a string in them
-MISSING = -(2**63)  # stands for a missing whole number
+MISSING = -(2**63)  # a missing whole number
 CELLS = {"absent cells": "keyword", "boolean cells": "boolean", "date cells": "date"}
 CELLS |= {"integer cells": "integer", "float cells": "float"}
-"""The values of a table's cells, by the type of their column; beside values of other kinds they are keywords."""
+"""Kinds of table cells, with the types of their columns; mixed with values of other kinds they are keywords."""
 WIDENING = (
     ("boolean",),
     ("integer", "float"),
@@ -30,11 +30,11 @@ WIDENING = (
     ("date", "date cells"),
     ("date", "keyword", "keywords", "text"),
 )
-"""In each row a later type has room for the values of an earlier one."""
+"""In each row a later type can hold the values of earlier ones."""
 INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
 FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-ABSENT = ("na", "n/a", "nan", "null", "none")  # what programs write into cells without a number
-DATES = (  # forms whose day and month cannot be exchanged
+ABSENT = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them
+DATES = (  # unambiguous formats
     (re.compile(r"\d{4}/\d{1,2}/\d{1,2}", re.ASCII), "%Y/%m/%d"),
     (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}", re.ASCII), "%d.%m.%Y"),
     (re.compile(r"\d{1,2}\. \d{1,2}\. \d{4}", re.ASCII), "%d. %m. %Y"),
@@ -45,7 +45,7 @@ DATES = (  # forms whose day and month cannot be exchanged
     (re.compile(r"[A-Z][a-z]{3,8} \d{1,2}, \d{4}"), "%B %d, %Y"),
 )
 WHOLE = re.compile(r"[+-]?\d{1,19}")
-REMEDY = "mend the document, or build the index with columns={…} that names the types"
+REMEDY = "correct the document, or build the index with columns={…} that names the types"
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Schema:
     """The types of columns.
 
     Args:
-        declared: Whether a user named the columns: others are then never taken up, and strings such as "2020" are read as what
-            their column holds.
-        types: By name; besides the columns' own types those of metadata that have proved to be no columns.
+        declared: Whether a user declared the columns: others are then never detected, and strings such as "2020" are converted
+            to the type of their column.
+        types: Types by name, also of metadata that are no columns.
     """
 
     declared: bool = False
@@ -63,11 +63,7 @@ class Schema:
 
     @classmethod
     def of(cls, columns: Mapping[str, str] | None) -> Schema:
-        """Schema out of the types that a user names; None detects them in the metadata.
-
-        Raises:
-            ParameterError: There is no such type.
-        """
+        """Return the schema of declared types; None detects columns. Raises ParameterError for an unknown type."""
         for name, kind in (columns or {}).items():
             if kind not in TYPES:
                 raise ParameterError(f"column '{name}': there is no type {kind!r}; {nearest(str(kind), TYPES)}")
@@ -75,11 +71,7 @@ class Schema:
 
     @classmethod
     def read(cls, stored: Any) -> Schema:
-        """Schema out of the output of `to_json`.
-
-        Raises:
-            ValueError: It is something else.
-        """
+        """Return the schema of the output of `to_json`; raises ValueError for anything else."""
         if not isinstance(stored, dict) or set(stored) != {"declared", "types"} or not isinstance(stored["types"], dict):
             raise ValueError("no columns")
         if not isinstance(stored["declared"], bool) or not all(kind in (*TYPES, *REFUSED) for kind in stored["types"].values()):
@@ -87,7 +79,7 @@ class Schema:
         return cls(stored["declared"], dict(sorted(stored["types"].items())))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the manifest."""
+        """Return JSON values for the manifest."""
         return {"declared": self.declared, "types": dict(sorted(self.types.items()))}
 
     @property
@@ -101,7 +93,7 @@ class Schema:
 
 
 def widest(kinds: Collection[str]) -> str:
-    """The type that has room for the values of several types; "mixed" where none has."""
+    """Return the narrowest type that holds the values of all these types; "mixed" if there is none."""
     for row in WIDENING:
         if set(kinds) <= set(row):
             return max(kinds, key=row.index)
@@ -111,12 +103,12 @@ def widest(kinds: Collection[str]) -> str:
 
 
 def stored_kind(kind: str) -> str:
-    """The type of the column for values of a type that `widest` gives."""
+    """Return the column type for a type of `widest`."""
     return CELLS.get(kind, kind)
 
 
 def kind_of_cells(cells: Iterable[str]) -> str:
-    """The type of all different cells of a column: one of `CELLS`, or "keyword"."""
+    """Return the type of the distinct cells of a column: one of `CELLS`, or "keyword"."""
     return widest({_kind_of_cell(cell.strip()) for cell in cells} or {"keyword"})
 
 
@@ -132,9 +124,9 @@ def _kind_of_cell(cell: str) -> str:
 
 
 def date_of_cell(cell: str) -> int | None:
-    """A date in ISO's form, or in one of `DATES`, in microseconds since 1970; None for other text.
+    """Parse a date in ISO's form, or in one of `DATES`, to microseconds since 1970; None for other text.
 
-    Forms in which the day and the month can be exchanged, such as 05/06/2021, are none.
+    Forms with an ambiguous order of day and month, such as 05/06/2021, are not parsed.
     """
     if (iso := date_of(cell)) is not None:
         return iso
@@ -148,11 +140,7 @@ def date_of_cell(cell: str) -> int | None:
 
 
 def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
-    """The columns that are found in the metadata of documents, by those that were found in the parts of the documents.
-
-    Args:
-        parts: Of each part, in their order, the names that were taken up with the types of their values; see `ColumnWriter`.
-    """
+    """Return the detected schema of documents from those of consecutive parts; see `ColumnWriter.names`."""
     kinds: dict[str, set[str]] = {}
     for names in parts:
         for name, kind in names:
@@ -162,14 +150,14 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
 
 
 def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
-    """The value as a column of this type stores it; None for one that counts as missing.
+    """Return the value as a column of this type stores it; None for a missing one.
 
     Args:
         name: The column.
         kind: Its type.
-        value: A value of JSON.
+        value: A JSON value.
         doc_id: The document, for the error.
-        lenient: Whether strings stand for what they say: "2020", "true"; and numbers for strings.
+        lenient: Whether to convert strings such as "2020" and "true", and numbers to strings.
 
     Raises:
         InputError: The value is of another type.

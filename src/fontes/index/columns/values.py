@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import IndexFormatError
-from ...core.strings import Strings
+from ...core.strings import Strings, offsets_of
 from ...core.where import TYPES, Mask
 from ...storage.arrays import REMEDY, UNSIGNED, Arrays, OpenArrays, smallest, write_array
 from ...storage.caches import Cached
@@ -33,11 +33,11 @@ class Values:
 
     Args:
         kind: The type of the column.
-        values: One per document; a missing whole number or date is the least of its type, a missing float NaN;
-            truth values as 0 (none), 1 (false), 2 (true); keywords as 0 (none) or one more than their place in `table`. Of
-            lists the indices plus one, end to end, ascending within a document.
-        table: Of keywords, the different ones in ascending order; else None.
-        starts: Of lists, where those of each document start, and where the last ones end; else None.
+        values: One per document. A missing whole number or date is the least of its type, a missing float NaN; truth values
+            are 0 (none), 1 (false), 2 (true); keywords 0 (none) or their position in `table` plus one. For lists the
+            concatenated positions plus one, ascending within a document.
+        table: The distinct keywords, ascending; None for other types.
+        starts: Start of each document's list, and the end of the last; None for other types.
     """
 
     kind: str
@@ -65,8 +65,7 @@ class Values:
             return Values(self.kind, self.values[indices], self.table)
         starts = self.starts.astype(np.int64)
         sizes = np.diff(starts)[indices]
-        new = np.zeros(len(indices) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=new[1:])
+        new = offsets_of(sizes)
         rows = np.arange(new[-1]) + np.repeat(starts[:-1][indices] - new[:-1], sizes)
         return Values(self.kind, self.values[rows], self.table, new)
 
@@ -99,14 +98,10 @@ def write_columns(folder: Path, columns: dict[str, Values]) -> None:
 
 
 def read_values(arrays: Arrays, number: int, kind: str, documents: int) -> Values:
-    """Values that `write` wrote.
-
-    Raises:
-        IndexFormatError: A file is missing or damaged.
-    """
+    """Read the files that `Values.write` wrote; raises IndexFormatError if one is missing or damaged."""
     name = f"column-{number}"
     if kind in TEXTUAL:
-        table = ascending(arrays.strings(name, ordered=True))
+        table = arrays.strings(name, ordered=True).ascending()
         rows = None if kind == "keywords" else documents
         values = arrays.numbers(f"{name}.values", len(table) + 1, UNSIGNED, rows)
         if kind == "keyword":
@@ -136,11 +131,11 @@ def join_values(parts: Sequence[Values]) -> Values:
     if len(used) < len(table):
         renumbered = np.zeros(len(table) + 1, dtype=np.int64)
         renumbered[used + 1] = np.arange(1, len(used) + 1)
-        values, table = renumbered[values], ascending(table.reordered(used))
+        values, table = renumbered[values], table.reordered(used).ascending()
     starts = None
     if kind == "keywords":
         sizes = [np.diff(part.starts.astype(np.int64)) for part in parts if part.starts is not None]
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        starts = offsets_of(np.concatenate(sizes))
     return Values(kind, values, table, starts)
 
 
@@ -153,13 +148,8 @@ def absent(kind: str, documents: int) -> Values:
     return Values(kind, np.full(documents, empty.get(kind, 0), dtype), Strings.of([]) if kind == "keyword" else None)
 
 
-def ascending(table: Strings) -> Strings:
-    """A table whose strings are known to be in ascending order."""
-    return Strings(table.blob, table.offsets, np.arange(len(table), dtype=np.uint32))
-
-
 def _narrow(values: Array, present: NDArray[np.bool_]) -> Array:
-    """Whole numbers in the smallest type that holds them and whose least number none of them is."""
+    """Convert whole numbers to the smallest type that holds them, with its least number for missing ones."""
     low, high = int(values[present].min(initial=0)), int(values[present].max(initial=0))
     dtype = next(d for d in (np.int8, np.int16, np.int32, np.int64) if np.iinfo(d).min < low and high <= np.iinfo(d).max)
     return np.where(present, values, np.iinfo(dtype).min).astype(dtype)
@@ -171,21 +161,12 @@ def _wide(part: Values) -> Array:
     return np.where(part.present, part.values.astype(np.int64), MISSING)
 
 
-SIGNS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
+SIGNS |= {">": operator.gt, ">=": operator.ge}
 
 
 class SegmentColumns:
-    """The columns of a segment; a column that no document has is one without values. See `core.where.ColumnSource`.
-
-    Args:
-        folder: The folder of the segment.
-        documents: Number of documents.
+    """The columns of a segment, as a `core.where.ColumnSource`; a column that no document has is one without values.
 
     Attributes:
         types: The types by name of the columns in which a document has a value.
@@ -196,7 +177,7 @@ class SegmentColumns:
 
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder, self._documents = folder, documents
-        self._arrays = OpenArrays(folder, "column*")  # now: a commit may remove the folder later
+        self._arrays = OpenArrays(folder, "column*")  # opened now, as a commit may remove the folder later
         self.types: Mapping[str, str] = _types(self._arrays)
         self._numbers = {name: number for number, name in enumerate(self.types)}
         self._values: Cached[str, Values] = Cached()
@@ -208,14 +189,9 @@ class SegmentColumns:
                 raise IndexFormatError(f"{self._folder} has a column '{column}' of type {kind}, its index has not; {REMEDY}")
 
     def values(self, column: str, kind: str = "boolean") -> Values:
-        """The values of all documents of the segment.
+        """Return the values of all documents of the segment.
 
-        Args:
-            column: The name of the column.
-            kind: Its type, if the segment lacks it.
-
-        Raises:
-            IndexFormatError: A file is missing or damaged.
+        `kind` is the type of a column that the segment lacks. Raises IndexFormatError if a file is missing or damaged.
         """
         own = self.types.get(column)
         if own is None:
@@ -288,15 +264,15 @@ class SegmentColumns:
             flags[codes] = True
             flags[0] = False
             return np.asarray(flags[own.values])
-        place = (bisect_left if sign in ("<", ">=") else bisect_right)(table, value)
+        smaller = (bisect_left if sign in ("<", ">=") else bisect_right)(table, value)
         if sign in ("<", "<="):
-            return np.asarray((own.values > 0) & (own.values <= place))
-        return np.asarray(own.values > place)
+            return np.asarray((own.values > 0) & (own.values <= smaller))
+        return np.asarray(own.values > smaller)
 
 
 def _types(arrays: OpenArrays) -> dict[str, str]:
     """The names of the columns of a segment, ascending, with their types."""
-    if "columns.types" not in arrays:  # what the manifest lists was there when the index was opened
+    if "columns.types" not in arrays:  # files that the manifest lists were checked when the index was opened
         return {}
     names = arrays.strings("columns", ordered=True).tolist()
     types = arrays.numbers("columns.types", len(TYPES), "|u1", len(names))

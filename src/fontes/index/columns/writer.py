@@ -1,4 +1,4 @@
-"""The component of columns: gathered from documents as they come, merged, and read again from the documents."""
+"""The component of columns: gathered from documents, merged, and rebuilt from documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.dates import date_of
 from ...core.errors import IndexFormatError
 from ...core.progress import ProgressCallback
-from ...core.strings import Strings, encodable, utf8
+from ...core.strings import Strings, concatenated, encodable, offsets_of, utf8
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 from ...storage.arrays import REMEDY
@@ -20,7 +20,7 @@ from ..batches import Batch
 from ..component import Component, Writer, components
 from ..segment import Leaf, Segment
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
-from .values import SegmentColumns, Values, ascending, join_values, write_columns
+from .values import SegmentColumns, Values, join_values, write_columns
 
 if TYPE_CHECKING:
     from ..state import State
@@ -34,13 +34,13 @@ class ColumnWriter(Writer):
 
     Args:
         folder: Folder of the files.
-        schema: The columns so far; values of these must fit.
-        lenient: Whether strings stand for numbers and dates, as in a schema that is declared.
+        schema: The columns so far; their values must fit.
+        lenient: Convert strings to numbers and dates, as for a declared schema.
 
     Attributes:
-        schema: The columns; when it is closed, with those that have come up.
-        names: When it is closed, the names that were taken up, in their order, each with the type of its values, which is empty
-            if it has none and one of `CELLS` if cells of tables stand for them.
+        schema: The columns; after `close` with the new ones.
+        names: After `close`, the names of the columns in order, each with the type of its values: empty without any, one of
+            `CELLS` for cells of tables.
     """
 
     def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
@@ -54,11 +54,7 @@ class ColumnWriter(Writer):
         self._refused = {name for name, kind in schema.types.items() if kind in REFUSED}
 
     def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
-        """Append documents by their ids and metadata.
-
-        Raises:
-            InputError: A value does not fit its column.
-        """
+        """Append documents by their ids and metadata; raises InputError for a value that does not fit its column."""
         gathered: dict[str, tuple[list[int], list[Any]]] = {}
         for number, values in enumerate(metadata):
             for name, value in values.items():
@@ -71,7 +67,7 @@ class ColumnWriter(Writer):
         self._count += len(ids)
 
     def _takes(self, name: Any) -> bool:
-        """Whether there is a column of this name; one that may be begins to be."""
+        """Whether there is a column of this name; a new one is added if allowed."""
         if name in self._columns:
             return self._columns[name].kind != "mixed"
         if self.schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MAX_COLUMNS:
@@ -94,7 +90,7 @@ class ColumnWriter(Writer):
 
 
 class _ColumnBuffer:
-    """The values of one column, in pieces: the documents with one, and theirs."""
+    """The values of one column, in pieces: the documents that have one, and their values."""
 
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
         self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
@@ -164,7 +160,7 @@ class _ColumnBuffer:
         return _lists(documents, docs, np.concatenate([np.zeros(0, np.int64), *self._sizes]), codes, table)
 
     def _widen(self, values: list[Any]) -> None:
-        """Widen the type to hold more values; drop the values of what cannot be a column."""
+        """Widen the type to hold more values; drop the values of a type that is no column."""
         values = [value for value in values if value is not None and value != "" and value == value]
         kinds = {KINDS.get(kind) or _kind(kind) for kind in set(map(type, values))}
         kinds |= {self.kind} if self.kind else set()
@@ -197,12 +193,11 @@ def _filled(documents: int, missing: Any, docs: NDArray[np.int64], values: NDArr
 
 
 def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
-    """The different strings in ascending order, and for each of the table its place therein."""
-    encoded = list(map(utf8, table))  # in which two may be equal: lone surrogates are replaced
+    """The distinct strings in ascending order, and the position of each string of the table in it."""
+    encoded = list(map(utf8, table))  # two may be equal, as lone surrogates are replaced
     place = {text: number for number, text in enumerate(sorted(set(encoded)))}
-    blob = np.frombuffer(b"".join(place), dtype=np.uint8)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.fromiter(map(len, place), np.int64, len(place)))])
-    return ascending(Strings(blob, offsets)), np.fromiter((place[text] for text in encoded), np.int64, len(encoded))
+    table_of = Strings(*concatenated(list(place))).ascending()
+    return table_of, np.fromiter((place[text] for text in encoded), np.int64, len(encoded))
 
 
 def _lists(
@@ -210,11 +205,11 @@ def _lists(
 ) -> Values:
     width = len(table) + 1
     pairs = np.unique(np.repeat(docs, sizes) * width + codes)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(pairs // width, minlength=documents))])
+    starts = offsets_of(np.bincount(pairs // width, minlength=documents))
     return Values("keywords", pairs % width, table, starts)
 
 
-SOME = 256  # documents that are read together
+SOME = 256  # documents read at a time
 
 
 class ColumnsComponent(Component[SegmentColumns], name="columns"):
@@ -244,14 +239,8 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
 COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
 
 
-def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
-    """The columns of a segment's documents, converted to other types.
-
-    Args:
-        segment: The segment.
-        folder: An empty folder, where their files go.
-        schema: The types, which have room for all values.
-    """
+def converted_columns(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
+    """Convert the columns of a segment's documents to the types of `schema`, in the empty `folder`."""
     writer = ColumnWriter(folder, schema, lenient=True)
     for first in range(0, segment.documents, SOME):
         docs = segment.docs(first, min(first + SOME, segment.documents))

@@ -1,4 +1,4 @@
-"""Components that an encoder makes of a segment's documents: an artifact for each encoder and form."""
+"""Components that encoders compute from a segment's documents: an artifact for each encoder and form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..component import DROP, Component, components, folder_names
 from ..segment import Leaf, Segment, leaves_of
 from .journal import Encoding
 
-DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of encodings that are not complete
+DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of incomplete encodings
 
 
 class EncodedSegment(Protocol):
@@ -41,9 +41,9 @@ class EncodingJob:
     """Settings with which an encoder's vectors are computed.
 
     Args:
-        settings: The text that makes the encoder again, or None.
-        vectors: Gives the vectors of documents.
-        precision: Gives the precision that its models run in; it may have to load them.
+        settings: Text that makes the encoder again, or None.
+        vectors: Returns the vectors of documents.
+        precision: Returns the precision of its models, which it may have to load.
     """
 
     settings: str | None
@@ -56,10 +56,10 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     Attributes:
         kind: The kind of artifacts.
-        noun: What they are, for messages.
+        noun: Their name in messages.
         forms: The forms in which they may be stored, the most exact one first.
         remedy: How a user makes them; `{path}` is the index.
-        misfit: What it means that `fit` differs, and what to do.
+        misfit: Problem and remedy if `fit` differs.
     """
 
     kind: ClassVar[ArtifactKind]
@@ -70,11 +70,11 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     @abstractmethod
     def load(self, folder: Path, segment: Segment) -> P:
-        """One artifact of a segment. Raises IndexFormatError if it is damaged or of other documents."""
+        """Open an artifact of a segment. Raises IndexFormatError if it is damaged or of other documents."""
 
     @abstractmethod
     def join(self, leaves: Sequence[Leaf], parts: Sequence[P], facts: dict[str, Any]) -> J:
-        """The artifacts of one encoder over the living documents; `facts` describe them where there are no segments."""
+        """Join the artifacts of one encoder over the living documents; `facts` describe them if there are no segments."""
 
     @abstractmethod
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[P], segment: Path) -> None:
@@ -91,31 +91,31 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return (form,)
 
     def source(self, parts: dict[str, P], fingerprint: str, form: Any) -> P | None:
-        """The artifact of a segment from which one in another form can be made without the encoder."""
+        """Return the artifact of a segment from which one in another form can be made without the encoder."""
         return None
 
     def name_of(self, fingerprint: str, form: Any = None) -> str:
-        """The name of an artifact, with which its folder's name begins."""
+        """Return the name of an artifact, which is the prefix of its folder's name."""
         return f"{self.name}-{hash_text(fingerprint)[:16]}" + ("" if form is None else f"-{form}")
 
     def label(self, form: Any) -> str:
-        """Artifacts in a form, for messages; None is any form."""
+        """Return the name of artifacts in a form, for messages; None is any form."""
         return self.noun
 
     def described(self, meta: dict[str, Any]) -> str:
-        """An artifact, for messages, by its metadata."""
+        """Describe an artifact by its metadata, for messages."""
         return f"{meta['encoder']} (fingerprint {meta['fingerprint'][:8]})"
 
     def folders(self, segment: Path) -> dict[str, Path]:
-        """The folders of a segment's artifacts by name."""
+        """Return the folders of a segment's artifacts by name."""
         return {folder.name: folder for folder in sorted(segment.glob(f"{self.name}-*"))}
 
     def fit(self, folder: Path) -> object:
-        """A value that must be equal in all segments for a merge. Raises IndexFormatError if it cannot be read."""
+        """Return a value that must be equal in all segments to merge. Raises IndexFormatError if it cannot be read."""
         return None
 
     def open(self, segment: Segment) -> dict[str, P | IndexFormatError]:
-        """All artifacts of a segment by name; the error of a damaged one."""
+        """Open all artifacts of a segment, by name; a damaged one is its error."""
         opened: dict[str, P | IndexFormatError] = {}
         for name, folder in self.folders(segment.folder).items():
             try:
@@ -128,7 +128,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return opened
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        """Carry over the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
+        """Merge the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
         fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
             if name not in there and all(name in own and own[name] == fit for own in fits):
@@ -139,7 +139,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return {}
 
     def conflict(self, leaves: Sequence[Leaf]) -> str | None:
-        """Artifacts that only some segments have, or that do not fit."""
+        """Report artifacts that only some segments have, or that do not fit."""
         try:
             fits = [self._fits(leaf) for leaf in leaves]
         except IndexFormatError as error:
@@ -163,7 +163,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
 
 def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
-    """Reason why merging segments would lose data: encodings that only some of them have; None without any."""
+    """Return why merging segments would lose data, such as encodings of only some of them; None if it would not."""
     for leaf in leaves:
         for entry in leaf.segment.folder.glob(".*-*"):
             if DRAFT.fullmatch(entry.name) and any(entry.iterdir()):
@@ -179,11 +179,7 @@ def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
 
 
 def merge_encoded(leaves: Sequence[Leaf], folder: Path) -> None:
-    """Carries what encoders made of all of some segments over to the segment that they have been merged to.
-
-    Raises:
-        IndexFormatError: Something is not as it was written.
-    """
+    """Merge the artifacts that all these segments have into the one in `folder`; raises IndexFormatError for damaged ones."""
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
     for name in folder_names(leaf.segment.folder for leaf in leaves):
         if name in components:

@@ -1,4 +1,4 @@
-"""The component of vectors: encoded in blocks, quantized, put in their place in one step, and merged."""
+"""The component of vectors: encoded in blocks, quantized, committed, and merged."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import ProgressCallback
+from ...core.strings import offsets_of
 from ...core.values import Doc
 from ...storage.arrays import sync, write_array
 from ...storage.artifact import commit, read_settings, seal, settings
@@ -29,10 +30,10 @@ from .vectors import DTYPES, KIND, Embeddings, JoinedEmbeddings, SegmentEmbeddin
 if TYPE_CHECKING:
     from ..state import State
 
-PIECE = 1 << 24  # numbers of vectors that are copied at a time
-MAX_NORM = 1e15  # the length of a vector; inner products then stay within float32
-HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
-LEFT = ("norms", "scales", "counts", *JOURNAL)  # what is not needed when an encoding is complete
+PIECE = 1 << 24  # numbers of vectors copied at a time
+MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay within float32
+HEADER = 128  # bytes before the numbers of a .npy file, with space for any shape
+LEFT = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
 
 VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -69,7 +70,7 @@ class Job:
 
 
 class VectorEncoding(Encoding[Embeddings]):
-    """The vectors of a job."""
+    """Vectors of a job's documents."""
 
     def __init__(self, job: Job) -> None:
         self.ids, self.place, self._job = job.ids, job.name, job
@@ -100,15 +101,12 @@ class VectorEncoding(Encoding[Embeddings]):
         return quantized(vectors, bounds, self._job, first, last)
 
     def finish(self, segment: Path, draft: Path, rows: int) -> Embeddings:
-        """Older vectors of the same name go."""
         with (draft / "vectors.npy").open("r+b") as file:
             write_header(file, self._job.dtype, (rows, self._job.dim))
             sync(file)
         counts = np.fromfile(draft / "counts", "<u4")
         if np.any(counts != 1):
-            bounds = np.zeros(len(counts) + 1, dtype=np.int64)
-            np.cumsum(counts, out=bounds[1:])
-            write_array(draft, "bounds", bounds)
+            write_array(draft, "bounds", offsets_of(counts))
         for name in ("norms", "scales") if self._job.dtype == "int8" else ("norms",):
             write_array(draft, name, np.fromfile(draft / name, "<f4"))
         seal(draft, KIND, self._facts, "*.npy")
@@ -208,7 +206,7 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 def vector_encoding(
     job: Callable[..., Job], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
 ) -> VectorEncoding:
-    """The encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
+    """Return the encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
     return VectorEncoding(
         job(ids=segment.ids.tolist(), vectors=lambda first, last, report: vectors(segment.docs(first, last), report))
     )
@@ -240,13 +238,13 @@ def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
 def quantized(
     vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: Job, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
-    """The stored vectors of the documents from `first` up to `last`.
+    """Quantize the vectors of the documents from `first` up to `last` for storage.
 
     int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale.
 
     Args:
         vectors: (rows, dim).
-        bounds: Offset of each document's first row, one entry more.
+        bounds: Offset of each document's first row, and the end of the last.
         job: The job.
         first: Position of the first document.
         last: Position after the last one.
@@ -257,13 +255,13 @@ def quantized(
 
     Raises:
         InputError: A vector is not finite, or too long.
-        ParameterError: The encoder gave other vectors than it promised.
+        ParameterError: The encoder returned vectors of a wrong shape.
     """
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if vectors.ndim != 2 or vectors.shape[1] != job.dim or len(bounds) != last - first + 1 or bounds[-1] != len(vectors):
         raise ParameterError(
-            f"{job.encoder} gave vectors of the shape {vectors.shape} for {last - first} documents; "
-            f"it must give at least one of {job.dim} dimensions for each"
+            f"{job.encoder} returned vectors of the shape {vectors.shape} for {last - first} documents; "
+            f"it must return at least one of {job.dim} dimensions for each"
         )
     limit = np.float32(65504) if job.dtype == "float16" else np.float32(np.inf)
     with np.errstate(over="ignore"):
@@ -272,7 +270,7 @@ def quantized(
     if len(bad):
         doc_id = job.ids[first + int(np.searchsorted(bounds, bad[0], side="right")) - 1]
         raise InputError(
-            f"document '{doc_id}': {job.encoder} gave a vector that {job.dtype} cannot hold, or that is not finite"
+            f"document '{doc_id}': {job.encoder} returned a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
     small: NDArray[Any] = vectors.astype(DTYPES[job.dtype]) if job.dtype != "int8" else vectors

@@ -1,4 +1,4 @@
-"""Encoding of a segment's documents in blocks, each on disk with a line in a journal before the next one begins."""
+"""Encoding of a segment's documents in blocks, each written to disk with a line in a journal before the next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCK = 512  # documents of a block
 JOURNAL = ("journal", "settings.json")  # files of a draft that are not columns
 PARTS = "part-"  # prefix of the files of blocks made on a cluster
 
-Span = tuple[int, int]  # the documents from one ordinal up to another
+Span = tuple[int, int]  # documents from one ordinal up to another
 Block = tuple[NDArray[Any], ...]
 
 T = TypeVar("T")
@@ -41,9 +41,9 @@ class ColumnFile:
 
     Args:
         name: Name of the file.
-        width: Bytes of a document, or of a row.
-        of_documents: Whether there is one entry a document; else one a row, of which a document may have several.
-        offset: Bytes left free at the beginning, for a header.
+        width: Bytes of an entry.
+        of_documents: Whether it has an entry per document; else per row, of which a document may have several.
+        offset: Bytes reserved at the beginning, for a header.
     """
 
     name: str
@@ -114,7 +114,7 @@ def encode(
         encoding: Encoding to make.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        elsewhere: Gives the blocks; None: they are encoded here.
+        remote_encoder: Yields the blocks; None: they are encoded here.
 
     Raises:
         FontesError: Another process encodes the same, or the disk cannot be written; finished blocks are kept.
@@ -137,8 +137,8 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Progre
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
-        for left in [] if remote_encoder else draft.glob(f"*{PARTS}*"):  # of a run on a cluster
-            left.unlink(missing_ok=True)
+        for part in [] if remote_encoder else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
+            part.unlink(missing_ok=True)
     try:
         before, start = journal.documents, time.perf_counter()
 
@@ -170,9 +170,7 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
         yield
     except OSError as e:
         if not segment.exists():
-            raise FontesError(
-                f"{segment.parent} has changed meanwhile and keeps its documents elsewhere; index.refresh(), and encode again"
-            ) from e
+            raise FontesError(f"{segment.parent} was merged meanwhile; call index.refresh(), and encode again") from e
         done = journal.documents if journal else 0
         raise FontesError(
             f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {done:,} of {len(encoding.ids):,} "

@@ -1,4 +1,4 @@
-"""Vectors and term weights of the documents of a state: their artifacts, joined for each encoder, and new ones."""
+"""Vectors and term weights of a state's documents: opening, joining and encoding the artifacts of each encoder."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ T = TypeVar("T")
 class VectorStore:
     """Artifacts of the documents of a state, by component, encoder and form.
 
-    A segment has those of all its documents, deleted ones too; a state has an encoder's when all its segments have.
+    An artifact of a segment covers all its documents, deleted ones too; a state has an encoder's if all its segments have.
 
     Args:
-        path: The index's, for messages.
+        path: Path of the index, for messages.
         leaves: The segments.
 
     Attributes:
-        changes: Number of times that there have been others since it was opened.
+        changes: Number of changes since it was opened.
     """
 
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
@@ -48,7 +48,7 @@ class VectorStore:
         self._open(VECTORS)  # before a merge removes them
 
     def of(self, component: EncodedComponent[P, J], encoder: Any, form: Any = None) -> J:
-        """The artifacts of an encoder over all documents, in the most exact form where `form` is None.
+        """Join the artifacts of an encoder over all documents, in the most exact form if `form` is None.
 
         Raises:
             ParameterError: There are none, or some documents have none.
@@ -61,7 +61,7 @@ class VectorStore:
             facts = {"encoder": repr(encoder), "settings": None, "fingerprint": fingerprint, "form": form, **dim}
             return component.join((), (), facts)
         if (name := self._complete(component, fingerprint, form)) is None:
-            self._look_again(component)  # another process may have made them
+            self._reopen(component)  # another process may have made them
             name = self._complete(component, fingerprint, form)
         if name is None:
             raise self._absent(component, encoder, form)
@@ -83,20 +83,20 @@ class VectorStore:
         Args:
             component: The component that the encoder makes.
             encoder: The encoder.
-            job: How its vectors are made.
-            form: The form in which they are stored; None: those in which other segments have them.
+            job: Settings of the encoding.
+            form: Form in which they are stored; None: those of other segments.
             overwrite: Whether to make existing artifacts again.
             progress: Called as documents are encoded.
-            actors: The actors that encode; None: this process does.
+            actors: Actors that encode; None: this process does.
 
         Raises:
-            ParameterError: There is no such form.
+            ParameterError: The form is unknown.
             FontesError: Another process has removed a segment meanwhile.
         """
         fingerprint: str = encoder.fingerprint
         component.chosen_forms(form, ())
         check_there(self._path, self._leaves)
-        self._look_again(component)
+        self._reopen(component)
         stored = [own for own in component.forms if any(self._sound(component, fingerprint, own))]
         for chosen in component.chosen_forms(form, stored):
             name = component.name_of(fingerprint, chosen)
@@ -112,12 +112,12 @@ class VectorStore:
                 self.changes += 1
 
     def precision(self, component: EncodedComponent[P, J], fingerprint: str) -> object:
-        """The precision in which an encoder has made the artifacts of some documents; None if that is not known."""
+        """Return the precision of an encoder's artifacts; None if it is unknown."""
         metas = [parts[0].meta for _, parts in self.sound(component).values()]
         return next((meta.get("precision") for meta in metas if meta["fingerprint"] == fingerprint), None)
 
     def sound(self, component: EncodedComponent[P, J]) -> dict[str, tuple[list[Leaf], list[P]]]:
-        """The artifacts that can be read, by name, each with the segments that have it."""
+        """Return the readable artifacts by name, each with the segments that have it."""
         sound: dict[str, tuple[list[Leaf], list[P]]] = {}
         for leaf, parts in zip(self._leaves, self._open(component), strict=True):
             for name, part in parts.items():
@@ -134,11 +134,7 @@ class VectorStore:
         self.changes += 1
 
     def check(self, deep: bool = False) -> None:
-        """Read every file; `deep` also compares them with one another.
-
-        Raises:
-            IndexFormatError: One is not as it was written or does not fit the others.
-        """
+        """Read every file; `deep` also compares them with one another. Raises IndexFormatError for a damaged one."""
         for leaf in self._leaves:
             check_encoded(leaf, deep)
 
@@ -169,7 +165,7 @@ class VectorStore:
                 return name
         return None
 
-    def _look_again(self, component: EncodedComponent[P, J]) -> None:
+    def _reopen(self, component: EncodedComponent[P, J]) -> None:
         self.changes += 1
         before = self._open(component)
         self._opened[component.name] = [
@@ -178,7 +174,7 @@ class VectorStore:
         ]
 
     def _absent(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
-        """The error that says what there is instead."""
+        """Return the error for missing artifacts, which lists the existing ones."""
         check_there(self._path, self._leaves)
         fingerprint, opened = encoder.fingerprint, self._open(component)
         forms = component.forms if form is None else (form,)
@@ -195,7 +191,7 @@ class VectorStore:
             of_all = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
             return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {of_all}; {remedy} for the others")
         others = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
-        there = f", but those of {' and '.join(others)}" if others else ""
+        there = f", only those of {' and '.join(others)}" if others else ""
         return ParameterError(f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){there}; {remedy}")
 
 
@@ -217,14 +213,14 @@ def encode_segment(
     progress: ProgressCallback,
     actors: RemoteEncoder | None,
 ) -> T:
-    """Encode the documents of a segment and store the result with it, unless it is there; see `journal.encode`.
+    """Encode the documents of a segment and store the result with it, unless it exists; see `journal.encode`.
 
     Args:
         segment: The segment.
-        make: Makes the encoding of a segment; it can travel.
+        make: Makes the encoding of a segment; it can be pickled.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        actors: The actors that encode; None: this process does.
+        actors: Actors that encode; None: this process does.
     """
     blocks = None if actors is None else actors.blocks(make, segment)
     return encode(segment.folder, make(segment), overwrite, progress, blocks)
@@ -233,11 +229,11 @@ def encode_segment(
 def in_turn(
     leaves: Sequence[Leaf], lacking: Sequence[bool], progress: ProgressCallback
 ) -> Iterator[tuple[int, ProgressCallback]]:
-    """The numbers of the segments that lack something, and for each what reports its documents among those of all.
+    """Yield the number of each segment, and a callback that reports its documents among those of all.
 
     Args:
         leaves: The segments.
-        lacking: For each whether its documents are to be encoded.
+        lacking: Whether the documents of each are to be encoded; others report nothing.
         progress: Called as documents are encoded.
     """
     total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError
+from ...core.strings import offsets_of
+from ...storage.arrays import fixed
 from ...storage.artifact import Artifact, ArtifactKind
 from ...storage.caches import Cached, cache_folder
 from ...storage.hashes import hash_json
@@ -23,7 +25,7 @@ from ..segment import Leaf, located
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
-ROWS = 1 << 14  # that are looked at together
+ROWS = 1 << 14  # rows checked at a time
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 
 
@@ -55,7 +57,7 @@ class Embeddings:
         self.dtype = stored.fact("dtype", str)
         self.documents = stored.fact("documents", int)
         if self.dtype not in DTYPES:
-            raise stored.damaged(f"{folder} has vectors of the type {self.dtype!r}, which there is not")
+            raise stored.damaged(f"{folder} has vectors of the unknown type {self.dtype!r}")
         arrays, dim = stored.arrays, stored.fact("dim", int)
         self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, dim))
         rows = len(self.vectors)
@@ -97,11 +99,7 @@ class Embeddings:
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
     def check(self, deep: bool = False) -> None:
-        """Read every file; `deep` also compares norms with vectors.
-
-        Raises:
-            IndexFormatError: A file is not as it was written, or norms do not fit the vectors.
-        """
+        """Read every file; `deep` also compares norms with vectors. Raises IndexFormatError for a damaged one."""
         self._artifact.check()
         for first in range(0, len(self) if deep else 0, ROWS):
             rows = slice(first, first + ROWS)
@@ -120,13 +118,6 @@ class Embeddings:
         """Encoder, fingerprint, dtype, dimensions, counts, bytes."""
         facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
         return {**facts, "vectors": len(self), "bytes": self._artifact.bytes}
-
-
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view: compiled code has one version for writable arrays and one for others."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def latest(segment: Path) -> dict[str, Path]:
@@ -211,7 +202,7 @@ class JoinedEmbeddings:
         self.encoder: str = facts["encoder"]
         for share in shares:
             if (share.embeddings.dtype, share.embeddings.dim) != (self.dtype, self.dim):
-                raise share.embeddings.damaged(f"its vectors are not as those of {shares[0].embeddings.folder}")
+                raise share.embeddings.damaged(f"its vectors differ in form from those of {shares[0].embeddings.folder}")
         self._facts = {key: facts.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
         self.searchers: Cached[str, Any] = Cached()
 
@@ -240,7 +231,7 @@ class JoinedEmbeddings:
         if all(share.embeddings.single for share in self.shares):
             return np.zeros(0, dtype=np.int64)
         counts = np.concatenate([share.counts for share in self.shares])
-        return np.zeros(0, dtype=np.int64) if np.all(counts == 1) else np.concatenate([[0], np.cumsum(counts)])
+        return np.zeros(0, dtype=np.int64) if np.all(counts == 1) else offsets_of(counts)
 
     @cached_property
     def norms(self) -> NDArray[np.float32]:
@@ -295,11 +286,7 @@ class JoinedEmbeddings:
             yield self.shares[number], here, leaf_docs
 
     def check(self) -> None:
-        """Read every file.
-
-        Raises:
-            IndexFormatError: Where anything is not as it was written or does not fit together.
-        """
+        """Read every file; raise IndexFormatError if one is damaged."""
         for share in self.shares:
             share.embeddings.check()
 
@@ -322,13 +309,10 @@ class JoinedEmbeddings:
 
 
 def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of these documents end to end, and the offset of each document's first.
+    """Return the concatenated rows of these documents, and the offset of each document's first.
 
-    Args:
-        bounds: Document i has the rows bounds[i]:bounds[i + 1].
-        docs: The documents.
+    Document i has the rows bounds[i]:bounds[i + 1].
     """
     sizes = bounds[docs + 1] - bounds[docs]
-    starts = np.zeros(len(docs) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=starts[1:])
+    starts = offsets_of(sizes)
     return np.arange(starts[-1]) + np.repeat(bounds[docs] - starts[:-1], sizes), starts

@@ -1,4 +1,4 @@
-"""Weights of terms that a model gave the documents of a segment: an inverted index of its own beside that of their text."""
+"""Term weights of a segment's documents by a learned sparse encoder: an inverted index beside that of their text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import ProgressCallback
-from ...core.strings import Strings
-from ...core.values import Doc
+from ...core.strings import Strings, offsets_of
 from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from ..state import State
 
 SCALE = 10_000  # weights are stored as whole numbers: to four decimals
-MAX_WEIGHT = 200_000  # a weight; times SCALE it fits into 31 bits
-MEMORY = 1 << 30  # bytes that postings take before they are written to disk
-PIECE = 1 << 20  # postings that are read of an encoding at a time
+MAX_WEIGHT = 200_000  # times SCALE it fits into 31 bits
+MEMORY = 1 << 30  # bytes of postings before they are spilled to disk
+PIECE = 1 << 20  # postings read from a draft at a time
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-weights", 1, "weights of terms", REMEDY)
 
@@ -47,9 +46,9 @@ class TermVectors(Sequence[Mapping[str, float]]):
 
     Args:
         vocabulary: The terms by number.
-        bounds: int64: text i has terms[bounds[i]:bounds[i + 1]], in ascending order.
-        terms: int32: their numbers.
-        weights: float32: their weights, all above 0.
+        bounds: int64: text i has terms[bounds[i]:bounds[i + 1]], ascending.
+        terms: int32: numbers of the terms.
+        weights: float32: weights of the terms, all above 0.
     """
 
     vocabulary: Sequence[str]
@@ -100,7 +99,7 @@ class ScaledWeights:
 
 
 class WeightLists(ScaledWeights, PostingLists):
-    """The weights of a segment's documents by one encoder, as lexical search takes them: see `postings.Searchable`.
+    """Term weights of a segment's documents by one encoder, for lexical search; see `postings.Searchable`.
 
     A document's "frequency" of a term is its weight times SCALE.
 
@@ -155,16 +154,16 @@ class WeightLists(ScaledWeights, PostingLists):
 
 
 class WeightEncoding(Encoding[WeightLists]):
-    """Weights of the documents of a segment.
+    """Term weights of a segment's documents.
 
     Args:
-        fingerprint: The encoder's.
-        encoder: What the encoder calls itself.
-        settings: The text that makes the encoder again, or None.
-        ids: The ids of the documents.
-        vocabulary: The terms by number.
-        vectors: Gives the weights of the documents from one ordinal up to another. It may report how many are done.
-        precision: The precision that its models run in; None if unknown.
+        fingerprint: Fingerprint of the encoder.
+        encoder: Text of the encoder, for messages.
+        settings: Text that makes the encoder again, or None.
+        ids: Document ids.
+        vocabulary: Terms by number.
+        vectors: Returns the weights of the documents from one position up to another. It may report progress.
+        precision: Precision of the encoder's models; None if it is unknown.
     """
 
     noun = "weights"
@@ -196,7 +195,7 @@ class WeightEncoding(Encoding[WeightLists]):
         self._check(vectors, first, last)
         stored = np.rint(vectors.weights.astype(np.float64) * SCALE).astype(np.int32)
         kept = stored > 0
-        before = np.concatenate([[0], np.cumsum(kept)])
+        before = offsets_of(kept)
         return vectors.terms[kept], stored[kept], np.diff(before[vectors.bounds]).astype(np.uint32)
 
     def finish(self, segment: Path, draft: Path, rows: int) -> WeightLists:
@@ -204,15 +203,14 @@ class WeightEncoding(Encoding[WeightLists]):
         shutil.rmtree(whole, ignore_errors=True)  # of a process that was killed
         whole.mkdir()
         postings = PostingsWriter(whole, Strings.of(self._vocabulary), MEMORY)
-        bounds = np.concatenate([[0], np.cumsum(np.fromfile(draft / "counts", "<u4"), dtype=np.int64)])
+        bounds = offsets_of(np.fromfile(draft / "counts", "<u4"))
         columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0
         while first < len(self.ids):
             last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1)
             own, here = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
             numbers, weights = (np.array(column[own], dtype=np.int32) for column in columns)
-            sums = np.concatenate([[0], np.cumsum(weights, dtype=np.int64)])
-            postings.append(numbers, weights, here, np.diff(sums[here]))
+            postings.append(numbers, weights, here, np.diff(offsets_of(weights)[here]))
             first = last
         counts = postings.close()
         seal(whole, KIND, {**self._facts, "documents": len(self.ids), "terms": counts["terms"], "postings": counts["postings"]})
@@ -235,7 +233,7 @@ class WeightEncoding(Encoding[WeightLists]):
             or np.any((terms < 0) | (terms >= len(vectors.vocabulary)))
         ):
             raise ParameterError(
-                f"{encoder} gave weights that are not one ascending list of numbers of its vocabulary for each of "
+                f"{encoder} returned weights that are not one ascending list of numbers of its vocabulary for each of "
                 f"{last - first} documents"
             )
         bad = np.flatnonzero(~((vectors.weights >= 0) & (vectors.weights <= MAX_WEIGHT)))
@@ -243,17 +241,17 @@ class WeightEncoding(Encoding[WeightLists]):
             doc_id = self.ids[first + int(np.searchsorted(bounds, bad[0], side="right")) - 1]
             weight = f"{float(vectors.weights[bad[0]]):g}"
             raise InputError(
-                f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MAX_WEIGHT:,}"
+                f"document '{doc_id}': {encoder} returned the weight {weight}; weights lie between 0 and {MAX_WEIGHT:,}"
             )
 
 
 class JoinedWeights(ScaledWeights, JoinedLists):
-    """Weights of a state's documents by one encoder, as lexical search takes them: see `postings.Searchable`.
+    """Term weights of a state's documents by one encoder, for lexical search; see `postings.Searchable`.
 
     Args:
         leaves: The segments.
         lists: The weights of each segment's documents, deleted ones too.
-        facts: Encoder, settings and fingerprint where there are no segments.
+        facts: Encoder, settings and fingerprint, for a state without segments.
     """
 
     def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, Any]) -> None:
@@ -306,7 +304,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWe
     def encoding(
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: WeightLists | None
     ) -> Callable[[Segment], WeightEncoding]:
-        return partial(_weight_encoding, encoder, job.settings, precision, job.vectors)
+        return partial(_weight_encoding, encoder, job, precision)
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], segment: Path) -> None:
         first = parts[0].meta
@@ -330,14 +328,9 @@ class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWe
 WEIGHTS: TermWeightsComponent = components["sparse"]  # type: ignore[assignment]
 
 
-def _weight_encoding(
-    encoder: Any,
-    settings: str | None,
-    precision: str | None,
-    vectors: Callable[[Sequence[Doc], ProgressCallback], TermVectors],
-    segment: Segment,
-) -> WeightEncoding:
+def _weight_encoding(encoder: Any, job: EncodingJob, precision: str | None, segment: Segment) -> WeightEncoding:
     def own(first: int, last: int, report: ProgressCallback) -> TermVectors:
-        return vectors(segment.docs(first, last), report)
+        vectors: TermVectors = job.vectors(segment.docs(first, last), report)
+        return vectors
 
-    return WeightEncoding(encoder.fingerprint, repr(encoder), settings, segment.ids, encoder.vocabulary, own, precision)
+    return WeightEncoding(encoder.fingerprint, repr(encoder), job.settings, segment.ids, encoder.vocabulary, own, precision)
