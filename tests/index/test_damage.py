@@ -230,7 +230,7 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     monkeypatch.setattr(zlib, "decompressobj", lambda: pytest.fail("nothing is unpacked"))
     most = documents.BLOCK if several else documents.MAX_PIECE
     for read in (lambda: store.read(["d"], [0]), store.check):
-        with pytest.raises(IndexFormatError, match=rf"block 0 of the documents: it has {size:,} bytes, more than the maximum of {most:,}"):
+        with pytest.raises(IndexFormatError, match=rf"block 0 of .*: it has {size:,} bytes, more than the maximum of {most:,}"):
             read()
 
 
