@@ -70,7 +70,7 @@ def test_a_driver_killed_and_started_again_goes_on_with_the_parts_that_are_finis
     assert killed.returncode == -signal.SIGKILL
     assert not (out / "x").exists()
     (left,) = leftovers(out / "x")
-    assert (left.path.name, left.what, left.in_use) == (".x.building-in_parts", "what was to become x", False)
+    assert (left.path.name, left.what, left.in_use) == (".x.building-in_parts", "an unfinished x", False)
     small_parts(monkeypatch, part)
     monkeypatch.setattr(building, "make_part", ray_parts.counted_part)
     Index.build(corpus, out / "x", ray=ray)

@@ -34,7 +34,7 @@ def test_a_beir_folder_is_a_dataset_whose_topics_are_those_with_judgments(folder
 def test_a_split_must_exist_and_be_clear(folder: Path) -> None:
     with pytest.raises(ParameterError, match="no split 'train'; there are dev, test"):
         dataset(folder).topics("train")
-    with pytest.raises(ParameterError, match=r"say which split \(.*\); there are dev, test"):
+    with pytest.raises(ParameterError, match=r"choose a split \(.*\); there are dev, test"):
         dataset(folder).topics()
     (folder / "qrels" / "test.tsv").unlink()
     assert list(dataset(folder).topics()) == ["q2"]

@@ -42,7 +42,7 @@ def test_a_folder_gives_documents_topics_and_judgments(folder: Path) -> None:
 
 def test_the_split_is_the_only_one_or_must_be_named(folder: Path) -> None:
     for reader in (read_qrels, ft.Qrels.of, lambda path: ft.dataset(path).qrels(), lambda path: ft.evaluate({}, path, "AP")):
-        with pytest.raises(ParameterError, match=r"beir: say which split \(--split NAME, or split=\); there are dev, test"):
+        with pytest.raises(ParameterError, match=r"beir: choose a split \(--split NAME, or split=\); there are dev, test"):
             reader(folder)
     with pytest.raises(ParameterError, match="beir: there is no split 'train'; there are dev, test"):
         read_topics(folder, split="train")
@@ -93,7 +93,7 @@ def test_search_and_eval_take_a_folder(folder: Path, index: Path, fontes) -> Non
     assert {line.split()[0] for line in everything.splitlines()} == set(TOPICS)
     assert fontes("eval", folder, "-", "RR", "--split", "dev", stdin=everything)[1].startswith("RR  1.0000\n1 topic;")
     code, _, error = fontes("eval", folder, "-", "RR", stdin=everything)
-    assert (code, "say which split" in error) == (1, True)
+    assert (code, "choose a split" in error) == (1, True)
     assert fontes("search", index, "spring", "--split", "test")[0] == 2
 
 
@@ -161,7 +161,7 @@ def test_an_experiment_takes_a_folder(folder: Path, collection: str) -> None:
     ("collection", "problem"),
     [
         ('corpus = "beir"\ntopics = "beir"\nqrels = "beir"', "x.toml, [collection]: "),
-        ('dataset = "beir"', "say which split (--split NAME, or split=); there are dev, test"),
+        ('dataset = "beir"', "choose a split (--split NAME, or split=); there are dev, test"),
         ('qrels = "beir/qrels/dev.tsv"\ntopics = "beir/queries.jsonl"\nsplit = "dev"', "'split' belongs to a folder"),
     ],
 )

@@ -145,7 +145,7 @@ def test_loops_that_were_put_back_after_loading_are_still_compiled(tmp_path: Pat
     assert (ended.stdout, ended.stderr) == ("285 CPUDispatcher\n", "")
 
 
-# Where compiled code is kept
+# Folder of compiled code
 
 OTHER = 65_534  # a user who owns nothing and has no home
 
@@ -205,7 +205,7 @@ def test_a_user_who_can_write_nowhere_else_keeps_compiled_code_in_a_private_fold
     place = other.temporary if variable == "TMPDIR" else other.own
     name = f"fontes-compiled-{OTHER}" if variable == "TMPDIR" else "fontes-compiled"
     first, second = (other.python("-c", COMPILED, other.loops, **{variable: place}) for _ in range(2))
-    said = f"compiled code is kept in {place / name}; NUMBA_CACHE_DIR names another folder\n"
+    said = f"compiled code is cached in {place / name}; NUMBA_CACHE_DIR names another folder\n"
     assert first.stderr == second.stderr == said
     assert (place / name).stat().st_mode & 0o777 == 0o700
     assert list((place / name).rglob("loops.squares*.nbc"))
@@ -226,7 +226,7 @@ def test_compiled_code_is_not_read_from_a_folder_that_others_can_write(other: Ot
             os.chown(place, OTHER, OTHER)
         place.chmod(0o777)
     ended = other.python("-c", COMPILED, other.loops)
-    assert ended.stderr == "compiled code is not kept, as there is no folder to write it to; NUMBA_CACHE_DIR names one\n"
+    assert ended.stderr == "compiled code is not cached, as there is no folder to write it to; NUMBA_CACHE_DIR names one\n"
     assert ended.stdout.startswith(str(sum(i * i for i in range(10**6))))
     assert not list(place.iterdir())
 
@@ -237,7 +237,7 @@ def test_a_user_without_a_home_searches_with_a_package_that_is_read_only(other: 
     code = "import sys; from fontes.storage import compiled; compiled.load(); from fontes.app.cli import main; main()"
     ended = other.python("-c", code, "search", index, "dogs", XDG_RUNTIME_DIR=other.own)
     folder = other.own / "fontes-compiled"
-    assert ended.stderr == f"compiled code is kept in {folder}; NUMBA_CACHE_DIR names another folder\n"
+    assert ended.stderr == f"compiled code is cached in {folder}; NUMBA_CACHE_DIR names another folder\n"
     assert len(ended.stdout.splitlines()) >= 10
 
 

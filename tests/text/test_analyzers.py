@@ -190,8 +190,8 @@ def test_additions_to_a_name_set_ngrams():
         ("english+words:2", r"'\+words:2' is none of"),
         ("english+letters:1-2", r"'\+letters:1-2' is none of"),
         ("english+", r"'\+' is none of"),
-        ("english+words:2-1", "2 to 1 make no sense"),
-        ("english+chars:0-2", "0 to 2 make no sense"),
+        ("english+words:2-1", "2 to 1 are invalid"),
+        ("english+chars:0-2", "0 to 2 are invalid"),
     ],
 )
 def test_a_name_that_is_none_is_an_error_that_says_what_there_is(given, words):
@@ -206,8 +206,8 @@ def test_a_name_that_is_none_is_an_error_that_says_what_there_is(given, words):
         ({"stemmer": "klingon"}, "unknown stemmer 'klingon'; there are"),
         ({"normalize": "nfd"}, "unknown normalisation 'nfd'; there are"),
         ({"stopwords": "klingon"}, "no stop word list 'klingon'"),
-        ({"words": (0, 1)}, "0 to 1 make no sense"),
-        ({"chars": (3, 2)}, "3 to 2 make no sense"),
+        ({"words": (0, 1)}, "0 to 1 are invalid"),
+        ({"chars": (3, 2)}, "3 to 2 are invalid"),
     ],
 )
 def test_a_part_that_does_not_exist_is_an_error_that_names_it(parameters, words):

@@ -67,7 +67,7 @@ class Part:
             ParameterError: The parameter is unknown.
         """
         known = self.params()
-        changes = self._with_entries(changes)
+        changes = self._with_entries(changes) if any("." in key for key in changes) else changes
         own = {key: value for key, value in changes.items() if key in known}
         copy = dataclasses.replace(self, **own) if own else self  # type: ignore[type-var]
         for key, value in changes.items():

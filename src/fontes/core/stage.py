@@ -419,21 +419,19 @@ def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
     if where is None:
         return stage
 
-    def with_filter(part: Part) -> Part:
-        return part.with_(where=both(getattr(part, "where"), where)) if _is_retriever(part) else part  # noqa: B009
+    def with_filter(part: Any) -> Part:
+        if (
+            "where" not in part.params() or getattr(part, "takes", Topics) is not Topics
+        ):  # the condition of a boost is no filter
+            return part  # type: ignore[no-any-return]
+        part = part.with_(where=both(part.where, where))
+        part.check()
+        return part  # type: ignore[no-any-return]
 
     filtered: Any = stage.map(with_filter)
     if filtered is stage:
         raise ParameterError(f"where: there is nothing in {stage!r} that searches an index")
-    for part in walk(filtered):
-        if _is_retriever(part):
-            part.check()
     return filtered  # type: ignore[no-any-return]
-
-
-def _is_retriever(part: Part) -> bool:
-    """Whether a part takes a filter on what it returns; the condition of a boost is none."""
-    return "where" in part.params() and getattr(part, "takes", Topics) is Topics
 
 
 def topic_of(query: Any) -> Topic:
@@ -467,7 +465,7 @@ def check_offset(offset: Any) -> int:
 
 def check_depth(k: Any) -> int:
     """Return `k` as an int; raise ParameterError unless it is a whole number from 1 up."""
-    return check_whole("% keeps the best k documents: k", k)
+    return k if type(k) is int and k > 0 else check_whole("% keeps the best k documents: k", k)
 
 
 def steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -23,14 +23,20 @@ class Strings(Sequence[str]):
         blob: uint8, concatenated bytes of all strings.
         offsets: Whole numbers, (strings + 1,): start of each string in `blob`, and the end of the last.
         order: uint32, (strings,): positions in ascending order of the bytes (and so of the code points), if known already.
+        check: Validates `order` at its first use.
     """
 
-    __slots__ = ("_finds", "_heads", "_order", "_rank", "blob", "offsets")
+    __slots__ = ("_check", "_finds", "_heads", "_order", "_rank", "blob", "offsets")
 
-    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any], order: NDArray[np.uint32] | None = None) -> None:
-        self.blob = blob
-        self.offsets = offsets
-        self._order = order
+    def __init__(
+        self,
+        blob: NDArray[np.uint8],
+        offsets: NDArray[Any],
+        order: NDArray[np.uint32] | None = None,
+        check: Callable[[NDArray[np.uint32]], None] | None = None,
+    ) -> None:
+        self.blob, self.offsets = blob, offsets
+        self._order, self._check = order, check
         self._rank: NDArray[np.uint32] | None = None
         self._finds = 0
         self._heads: list[bytes] = []  # every HEAD-th string, ascending, once many were searched
@@ -45,6 +51,9 @@ class Strings(Sequence[str]):
         """Positions of the strings in ascending order."""
         if self._order is None:
             self._order = _sorted_positions(self.blob, self.offsets)
+        if self._check is not None:
+            self._check(self._order)
+            self._check = None
         self._order.flags.writeable = False  # as of a memory map: compiled loops have one version for both
         return self._order
 

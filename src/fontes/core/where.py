@@ -11,6 +11,7 @@ import ast
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Protocol
@@ -122,24 +123,18 @@ def condition(text: str, types: Mapping[str, str]) -> FilterCondition:
             place and a suggestion if there is one.
     """
     try:
-        return _FilterParser(text, types).condition()
+        parser = _FilterParser(text, types)
+        return parser.condition(parser.tree())
     except ParameterError as error:
-        better = _corrected(text, types) if isinstance(text, str) else None
-        if better is None:
+        columns = {name: kind for name, kind in types.items() if kind in TYPES}
+        if not isinstance(text, str) or (better := corrected(text, columns)) is None:
             raise
-        sentence = str(error)
-        raise ParameterError(f"{sentence}{' ' if sentence.endswith('?') else '; '}write {better}") from None
-
-
-def _corrected(text: str, types: Mapping[str, str]) -> str | None:
-    better = corrected(text, {name: kind for name, kind in types.items() if kind in TYPES})
-    if better is None:
-        return None
-    try:
-        _FilterParser(better, types).condition()
-    except ParameterError:
-        return None
-    return better
+        with suppress(ParameterError):  # the suggestion may be invalid, too
+            parser = _FilterParser(better, types)
+            parser.condition(parser.tree())
+            sentence = str(error)
+            error = ParameterError(f"{sentence}{' ' if sentence.endswith('?') else '; '}write {better}")
+        raise error from None
 
 
 def both(first: str | None, second: str | None) -> str | None:
@@ -147,6 +142,7 @@ def both(first: str | None, second: str | None) -> str | None:
     return f"({first}) and ({second})" if first is not None and second is not None else second if first is None else first
 
 
+@dataclass(eq=False)
 class PythonText:
     """A text in a subset of Python's grammar, a filter or a pipeline, with errors that give their place.
 
@@ -165,8 +161,7 @@ class PythonText:
     longest: ClassVar[int]
     counted: ClassVar[str]
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    text: str
 
     def tree(self) -> ast.expr:
         """Return the syntax tree of the expression.
@@ -174,13 +169,13 @@ class PythonText:
         Raises:
             ParameterError: The text is no expression, or too long.
         """
-        if not isinstance(self._text, str):
-            raise ParameterError(f"a {self.noun} is written as a text, not as {type(self._text).__name__}")
-        if not self._text.strip():
+        if not isinstance(self.text, str):
+            raise ParameterError(f"a {self.noun} is written as a text, not as {type(self.text).__name__}")
+        if not self.text.strip():
             raise ParameterError(f"the {self.noun} is empty; write it as {self.example}")
-        if len(self._text) > self.longest:
-            raise ParameterError(f"the {self.noun} has {len(self._text):,} characters; {self.longest:,} are allowed")
-        self._source = self._text.replace("\n", " ").strip()  # a text may span several lines
+        if len(self.text) > self.longest:
+            raise ParameterError(f"the {self.noun} has {len(self.text):,} characters; {self.longest:,} are allowed")
+        self._source = self.text.replace("\n", " ").strip()  # a text may span several lines
         try:
             return ast.parse(self._source, mode="eval").body
         except SyntaxError as error:
@@ -195,28 +190,26 @@ class PythonText:
         return kind(f"{self.counted} {column + 1}: {problem}")
 
 
+@dataclass(eq=False)
 class _FilterParser(PythonText):
     noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', MAX_TEXT, "where, character"
 
-    def __init__(self, text: str, types: Mapping[str, str]) -> None:
-        super().__init__(text)
-        self._types, self._depth = types, 0
+    types: Mapping[str, str]
+    depth: int = 0
 
-    def condition(self) -> FilterCondition:
-        return self._read(self.tree())
-
-    def _read(self, node: ast.expr) -> FilterCondition:
-        self._depth += 1
-        if self._depth > DEEPEST:
+    def condition(self, node: ast.expr) -> FilterCondition:
+        """The condition of an expression."""
+        self.depth += 1
+        if self.depth > DEEPEST:
             raise self.error(node, f"nested more than {DEEPEST} deep")
         try:
             match node:
                 case ast.BoolOp(op=ast.And()):
-                    return Every(tuple(map(self._read, node.values)))
+                    return Every(tuple(map(self.condition, node.values)))
                 case ast.BoolOp():
-                    return Not(Every(tuple(Not(self._read(value)) for value in node.values)))
+                    return Not(Every(tuple(Not(self.condition(value)) for value in node.values)))
                 case ast.UnaryOp(op=ast.Not()):
-                    return Not(self._read(node.operand))
+                    return Not(self.condition(node.operand))
                 case ast.Compare():
                     sides = [node.left, *node.comparators]
                     pairs = tuple(map(self._compared, sides, node.ops, sides[1:]))
@@ -224,11 +217,11 @@ class _FilterParser(PythonText):
             column = self._column(node)
             if column is None:
                 raise self.error(node, "only columns, comparisons, in, is None, and, or, not are known here")
-            if self._types[column] != "boolean":
+            if self.types[column] != "boolean":
                 raise self.error(node, f"{self._described(column)}, which has to be compared: {column} == …")
             return Test(column, "==", True)
         finally:
-            self._depth -= 1
+            self.depth -= 1
 
     def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> FilterCondition:
         column, other = self._column(left), self._column(right)
@@ -242,9 +235,9 @@ class _FilterParser(PythonText):
         elif isinstance(sign, ast.In | ast.NotIn):
             test = self._inside(left, column, right, other)
         elif column is not None:
-            test = self._sided(left, column, SIGNS[type(sign)], right)
+            test = self._with_constant(left, column, SIGNS[type(sign)], right)
         elif other is not None:
-            test = self._sided(right, other, MIRRORED[SIGNS[type(sign)]], left)
+            test = self._with_constant(right, other, MIRRORED[SIGNS[type(sign)]], left)
         else:
             raise self.error(left, "no column; compare a column with a constant")
         return Not(test) if isinstance(sign, ast.NotEq | ast.IsNot | ast.NotIn) else test
@@ -252,21 +245,21 @@ class _FilterParser(PythonText):
     def _inside(self, left: ast.expr, column: str | None, right: ast.expr, other: str | None) -> FilterCondition:
         """Comparison by `in`: a column in constants, or a constant in a list column."""
         if other is not None:
-            if self._types[other] != "keywords":
+            if self.types[other] != "keywords":
                 raise self.error(right, f"{self._described(other)} and no list; write {other} == …, or {other} in (…, …)")
             return Test(other, "holds", self._constant(left, other))
         if column is None:
             raise self.error(left, "no column; write year in (2020, 2021), or 'nlp' in tags of a column of lists")
-        if self._types[column] == "keywords":
+        if self.types[column] == "keywords":
             raise self.error(left, f"{self._described(column)}; write 'a' in {column} or 'b' in {column}")
         if not isinstance(right, ast.Tuple | ast.List | ast.Set):
             raise self.error(right, f"constants in brackets follow: {column} in (…, …)")
         return Test(column, "in", tuple(self._constant(item, column) for item in right.elts))
 
-    def _sided(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> FilterCondition:
-        if self._types[column] == "keywords":
+    def _with_constant(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> FilterCondition:
+        if self.types[column] == "keywords":
             raise self.error(place, f"{self._described(column)}; write 'a' in {column}")
-        if self._types[column] == "boolean" and sign != "==":
+        if self.types[column] == "boolean" and sign != "==":
             raise self.error(place, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
         return Test(column, sign, self._constant(constant, column))
 
@@ -278,7 +271,7 @@ class _FilterParser(PythonText):
                 pass
             case _:
                 return None
-        kind = self._types.get(name)
+        kind = self.types.get(name)
         if kind in TYPES:
             return name
         if kind is not None:
@@ -288,11 +281,11 @@ class _FilterParser(PythonText):
         raise self.error(node, f"there is no column '{name}'; {self._known(name)}")
 
     def _known(self, name: str) -> str:
-        known = [column for column, kind in self._types.items() if kind in TYPES]
+        known = [column for column, kind in self.types.items() if kind in TYPES]
         return nearest(name, known) if known else "the index has none, as its documents came without metadata"
 
     def _constant(self, node: ast.expr, column: str) -> Any:
-        kind = self._types[column]
+        kind = self.types[column]
         match node:
             case ast.Constant():
                 value = node.value
@@ -318,5 +311,5 @@ class _FilterParser(PythonText):
         return value
 
     def _described(self, column: str) -> str:
-        kind = self._types[column]
+        kind = self.types[column]
         return f"'{column}' is {'a list of keywords' if kind == 'keywords' else f'a column of type {kind}'}"

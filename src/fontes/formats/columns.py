@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
 from ..core.checks import grade_of
-from ..core.strings import SURROGATE, utf8
+from ..core.strings import SURROGATE, concatenated, utf8
 from ..storage.files import InputFile
 from .decoding import REMEDY
 from .format import File, Format
@@ -154,9 +154,7 @@ class _RunRows:
         topic_ids = [t.decode() for t in self._utf8(self.topic_numbers, numbers)]
         topics = Topics(self.topics[t] if t in self.topics else Topic(t, "") for t in topic_ids)
         encoded = self._utf8(self.doc_codes, codes)
-        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
-        ids = Strings(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+        ids = Strings(*concatenated(encoded))
         del encoded
         self.doc_codes.clear()
         try:
@@ -176,7 +174,7 @@ class _RunRows:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
             if b"_" in b"".join(tokens):
-                raise ValueError("Python's readers of numbers take underscores")
+                raise ValueError("Python's number parsers accept underscores")
         except ValueError:
             wrong = [i for i, token in enumerate(tokens) if b"_" in token or not _parses(parse, token)][:1]
         for i in wrong:
@@ -267,7 +265,7 @@ class Beir(Format, name="beir"):
             for doc_id, grade in grades.items():
                 for what, name in (("topic", topic_id), ("document", doc_id)):
                     if len(name.splitlines()) != 1 or "\t" in name or name != name.strip():
-                        raise InputError(f"{what} id '{name}': a tab, an end of a line, or space at an end is lost in columns")
+                        raise InputError(f"{what} id '{name}': columns cannot hold tabs, line ends or surrounding spaces")
                 yield f"{topic_id}\t{doc_id}\t{grade}\n".encode()
 
 

@@ -126,14 +126,9 @@ class Corpus(DocumentRows):
         yield from documents
 
     def portions(self, size: int, count: int) -> Iterator[Portion]:
-        """Yield documents in batches, as lists or as deferred packing work.
+        """Yield documents in batches: lists of `count`, or deferred packing work for about `size` bytes of a file.
 
-        Args:
-            size: Approximate bytes of a file per piece of work.
-            count: Documents per list.
-
-        Raises:
-            InputError: As for iteration, or from the work, except that an empty corpus is allowed.
+        Raises InputError as iteration does, or from the work, except that an empty corpus is allowed.
         """
 
         def portions(file: File, form: Format) -> Iterator[Portion]:
@@ -218,8 +213,8 @@ class IterableCorpus(DocumentRows):
         if hasattr(source, "itertuples"):  # pandas
             return source.astype(object).where(source.notna(), None).to_dict("records")  # type: ignore[no-any-return]
         names, rows = rows_of(source)
-        places = [f"documents, column '{name}'" for name in names]
-        return (dict(zip(names, map(cell_value, cells, places), strict=True)) for cells in rows)
+        where = [f"documents, column '{name}'" for name in names]
+        return (dict(zip(names, map(cell_value, cells, where), strict=True)) for cells in rows)
 
 
 @overload
@@ -279,11 +274,8 @@ def read_corpus(
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, IterableCorpus)) and fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
-    return (
-        source
-        if isinstance(source, (Corpus, IterableCorpus))
-        else IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
-    )
+    known = isinstance(source, (Corpus, IterableCorpus))
+    return cast(IterableCorpus, source) if known else IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
 
 
 def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
@@ -310,13 +302,8 @@ def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
 def with_prefixes(parts: Sequence[str], prefixes: Sequence[str], read: Callable[[list[str]], Iterable[Doc]]) -> Iterable[Doc]:
     """Read the parts of a collection as one, with prefixes before their ids.
 
-    Args:
-        parts: Names of the parts.
-        prefixes: No prefix, one for all parts, or one for each, in order.
-        read: Function that reads the documents of some parts.
-
-    Raises:
-        ParameterError: The number of prefixes differs, or several are given for parts that are not files or folders.
+    `prefixes` are none, one for all parts, or one for each, in order; `read` reads the documents of some parts. Raises
+    ParameterError if their number differs, or if several are given for parts that are not files or folders.
     """
     if not prefixes:
         return read(list(parts))

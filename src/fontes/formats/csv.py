@@ -73,8 +73,8 @@ class Csv(Format, name="csv"):
             raise _unclear(file.name, first, row, "topics")
         if len(first.cells) > 2:
             header = first.delimiter.join(("qid", "query", "doc_id"))
-            problem = f"{len(first.cells)} columns and no header that says which is which"
-            remedy = f"write one above, such as {header!r}, or leave the id and the text alone"
+            problem = f"{len(first.cells)} columns and no header that names them"
+            remedy = f"add one, such as {header!r}, or leave the id and the text alone"
             raise InputError.at(file.name, first.number, f"{problem}; {remedy}")
         return _pairs(file.name, first, lines)
 
@@ -95,7 +95,7 @@ class Csv(Format, name="csv"):
         lines = _lines_of(file)
         if file.opening:
             return First.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
-        file.head  # noqa: B018  (is looked at later, and can be read only before the rest)
+        file.head  # noqa: B018  (inspected later, and readable only before the rest)
         number, line = next(lines, (1, ""))
         return First.of(number, line, self.delimiters, ids, others), chain([(number, line)] if line else [], lines)
 
@@ -251,16 +251,9 @@ class First(NamedTuple):
 
     @classmethod
     def of(cls, number: int, line: str, delimiters: str, ids: Collection[str], others: Collection[str]) -> First:
-        """Detect the header and the delimiter, which is the one that gives most known names.
+        """Detect the header and the delimiter, which is the one with most names that are known among `ids` and `others`.
 
-        A header names an id, or has two other known names.
-
-        Args:
-            number: Line number.
-            line: The line.
-            delimiters: Candidate delimiters, likelier first.
-            ids: Names of id columns.
-            others: Names of other columns.
+        A header names an id, or has two other known names. Likelier delimiters come first.
         """
         known = {plain(name) for name in (*ids, *others)}
         split = {d: [cell.strip(' \t\r\n"') for cell in line.split(d)] for d in delimiters}

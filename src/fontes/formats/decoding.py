@@ -20,7 +20,7 @@ REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors r
 UTF8, CP1252 = "utf-8", "cp1252"
 ERRORS = ("strict", "replace")
 BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", *(bytes((0x80, version)) for version in range(2, 6)))
-"""The first bytes of workbooks, Parquet, gzip files and pickles."""
+"""First bytes of workbooks, Parquet, gzip files and pickles."""
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -57,25 +57,25 @@ class ReadingOptions:
             raise ParameterError(f"errors must be {' or '.join(ERRORS)}, not {self.errors!r}")
 
 
-_AROUND: ContextVar[ReadingOptions] = ContextVar("reading", default=ReadingOptions())  # noqa: B039  (frozen)
+_default: ContextVar[ReadingOptions] = ContextVar("reading", default=ReadingOptions())  # noqa: B039  (frozen)
 
 
 @contextmanager
 def reading_as(reading: ReadingOptions) -> Iterator[None]:
     """Set default reading settings within the block."""
-    token = _AROUND.set(reading)
+    token = _default.set(reading)
     try:
         yield
     finally:
-        _AROUND.reset(token)
+        _default.reset(token)
 
 
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> ReadingOptions:
     """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
-    said = {"encoding": encoding, "errors": errors, "fields": fields}
-    return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
+    values = {"encoding": encoding, "errors": errors, "fields": fields}
+    return replace(_default.get(), **{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
 
 
 def as_utf8(file: IO[bytes], name: str, reading: ReadingOptions) -> tuple[IO[bytes], str]:
@@ -169,7 +169,7 @@ class _Decoded(io.RawIOBase):
         return size
 
     def _more(self) -> bytes:
-        chunk = self._file.read1(BUFFER)  # what is there: lines of a pipe are answered one by one
+        chunk = self._file.read1(BUFFER)  # does not wait for more, so that lines of a pipe are answered one by one
         self._ended = not chunk
         try:
             text = self._decoder.decode(chunk, self._ended)

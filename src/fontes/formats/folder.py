@@ -44,23 +44,18 @@ def qrels_files(folder: Path) -> dict[str, Path]:
 
 
 def split_of(name: object, splits: Collection[str], split: str | None) -> str:
-    """Return the split: the one named, or else the only one.
-
-    Args:
-        name: Collection name for messages.
-        splits: Available splits.
-        split: The chosen split, or None.
+    """Return the split of a collection called `name`: the chosen one, or else the only one.
 
     Raises:
         InputError: The collection has no judgments.
-        ParameterError: The split does not exist, or there are several and none was named.
+        ParameterError: The split does not exist, or there are several and none was chosen.
     """
     if not splits:
         raise InputError(f"{name}: the collection has no judgments; {FORM}")
     if split is None and len(splits) == 1:
         return next(iter(splits))
     if split is None:
-        raise ParameterError(f"{name}: say which split (--split NAME, or split=); there are {', '.join(splits)}")
+        raise ParameterError(f"{name}: choose a split (--split NAME, or split=); there are {', '.join(splits)}")
     if split not in splits:
         raise ParameterError(f"{name}: there is no split '{split}'; there are {', '.join(splits)}")
     return split
@@ -126,15 +121,10 @@ class CorpusPiece:
 
 
 def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[CorpusPiece]:
-    """Return a path's document files, in order.
+    """Return the document files of a file or folder, local or at an address, or of "-", in order.
 
-    Args:
-        path: A file or folder, local or at an address, or "-".
-        chosen: The format, if named.
-        first: Format to look for first in a folder if none is named.
-
-    Raises:
-        InputError: The path does not exist, or the folder has no files.
+    `chosen` is the format, if named, and `first` the format to look for first in a folder. Raises InputError if the path does
+    not exist, or the folder has no files.
     """
     address = address_of(path)
     if str(path) == STANDARD:
@@ -161,17 +151,7 @@ def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Co
 
 
 def cut(piece: CorpusPiece, format: Format, fields: Fields, size: int) -> list[CorpusPiece]:
-    """Split a file at line ends into pieces of about `size` bytes; the whole file if it cannot be cut.
-
-    Args:
-        piece: The whole file.
-        format: Its format.
-        fields: Names of the parts of its documents.
-        size: Bytes per piece.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Split a file at line ends into pieces of about `size` bytes; the whole file if it cannot be cut."""
     if piece.is_stream or is_gzip(piece.path) or piece.size <= size:
         return [piece]
     with piece.opened() as file:

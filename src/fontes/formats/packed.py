@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, InputError
-from ..core.strings import Strings, utf8
+from ..core.strings import Strings, offsets_of, utf8
 from ..storage.compiled import inner, kernel
 
 
@@ -22,7 +22,7 @@ class Packed:
 
     Args:
         ids: Document ids.
-        text: uint8: title, text and metadata of each document, end to end; metadata as JSON, empty for none.
+        text: uint8: concatenated title, text and metadata of each document; metadata as JSON, empty for none.
         sizes: uint32, (documents, 3): bytes of each title, text and metadata.
         values: Metadata of each document; empty if none has any.
     """
@@ -66,15 +66,7 @@ def packed_columns(
     metadata: Sequence[bytes] = (),
     values: Sequence[Mapping[str, Any]] = (),
 ) -> Packed:
-    """Pack documents given as columns.
-
-    Args:
-        ids: Ids.
-        titles: Titles; empty if none has one.
-        texts: Texts.
-        metadata: Metadata as JSON; empty if none has any.
-        values: Metadata; empty if none has any.
-    """
+    """Pack documents given as columns, with metadata as JSON and as `values`; each column but ids and texts may be empty."""
     sizes = np.zeros((len(ids), 3), dtype=np.uint32)
     parts: list[Sequence[bytes]] = [_encoded(titles) if any(titles) else (), _encoded(texts), metadata]
     for column, part in enumerate(parts):
@@ -89,8 +81,7 @@ def join_packed(parts: Sequence[Packed]) -> Packed:
     """Concatenate packed documents."""
     if len(parts) == 1:
         return parts[0]
-    offsets = np.zeros(sum(map(len, parts)) + 1, dtype=np.int64)
-    np.cumsum(np.concatenate([np.diff(part.ids.offsets) for part in parts]), out=offsets[1:])
+    offsets = offsets_of(np.concatenate([np.diff(part.ids.offsets) for part in parts]))
     ids = Strings(np.concatenate([part.ids.blob for part in parts]), offsets)
     text, sizes = np.concatenate([part.text for part in parts]), np.concatenate([part.sizes for part in parts])
     if not any(part.values for part in parts):
@@ -117,16 +108,13 @@ def _encoded(strings: Sequence[str]) -> list[bytes]:
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
+ESCAPES = np.zeros(256, dtype=np.uint8)  # characters by the letter after a backslash; 0 for none
+ESCAPES[list(b'"/\\bfnrt')] = list(b'"/\\\b\f\n\r\t')
 EMPTY = b'"metadata"'  # allowed with an empty object
 
 
 class LineBlock:
-    """Documents of a block of lines.
-
-    Args:
-        block: Whole lines.
-        keys: JSON keys of the id, title and text; empty for none.
-    """
+    """Documents of a block of whole lines; `keys` are the JSON keys of the id, title and text, empty for none."""
 
     def __init__(self, block: bytes, keys: tuple[bytes, bytes, bytes]) -> None:
         self.block = block
@@ -288,20 +276,8 @@ def _escape(block: Any, at: int, end: int) -> Any:
     if at + 1 >= end:
         return 0, 0
     kind = block[at + 1]
-    if kind == 34 or kind == 47 or kind == 92:
-        return np.int64(kind), 2
-    if kind == 98:
-        return 8, 2
-    if kind == 102:
-        return 12, 2
-    if kind == 110:
-        return 10, 2
-    if kind == 114:
-        return 13, 2
-    if kind == 116:
-        return 9, 2
     if kind != 117:
-        return 0, 0
+        return np.int64(ESCAPES[kind]), 2 if ESCAPES[kind] else 0
     code = _hex(block, at + 2, end)
     if code < 0:
         return 0, 0

@@ -98,14 +98,7 @@ def json_rows(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
 def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[str, Any] | None:
     """Parse a line as a JSON object; None for a blank line.
 
-    Args:
-        line: The line.
-        name: File name for errors.
-        number: Line number for errors.
-        remedy: Advice for text that is not UTF-8, for errors.
-
-    Raises:
-        InputError: The line is no JSON object.
+    Raises InputError for anything else, with file name and line number, and `remedy` for text that is not UTF-8.
     """
     try:
         text = line.decode()
@@ -177,13 +170,8 @@ def check_chosen(name: str, number: int, header: Sequence[str], fields: Fields) 
 def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> Topic:
     """Make a topic from a record.
 
-    Args:
-        row: The record.
-        where: Location for messages, such as "FILE, line 7".
-        fields: Names of its parts.
-
-    Raises:
-        InputError: The id or text is missing, or turns or weights are malformed; the message begins with `where`.
+    Raises InputError if the id or text is missing, or turns or weights are malformed; the message begins with `where`, such as
+    "FILE, line 7".
     """
     present = ", ".join(f"'{key}'" for key in row) or "nothing"
     filled = [key for key, value in row.items() if value is not None]
@@ -213,12 +201,7 @@ def json_value(source: InputFile) -> Any:
 
 
 def json_parsed(text: str, name: str) -> Any:
-    """Parse a text as JSON; InputError gives `name` and the line of a syntax error.
-
-    Args:
-        text: The text.
-        name: File name for errors.
-    """
+    """Parse a text as JSON; InputError gives the file name and the line of a syntax error."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from abc import ABC, abstractmethod
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -70,11 +71,11 @@ def read_array(
             start = file.read(len(MAGIC) + 2)
             header = HEADER.fullmatch(file.read(int.from_bytes(start[len(MAGIC) :], "little")))
             if not start.startswith(MAGIC) or header is None:
-                raise ValueError("its header is not as it was written")
+                raise ValueError("its header is invalid")
             kind, sizes = header[1].decode(), tuple(int(size) for size in header[2].split(b",") if size.strip())
             stored, values = np.dtype(kind), os.fstat(file.fileno()).st_size - file.tell()
             if math.prod(sizes) * stored.itemsize != values:
-                raise ValueError(f"its header promises other values than the {values:,} bytes that it has")
+                raise ValueError(f"its header does not fit its {values:,} bytes of values")
             if dtype is not None and kind not in ((dtype,) if isinstance(dtype, str) else dtype):
                 raise ValueError(f"it has values of the type {kind}")
             if shape is not None and not _fits(sizes, shape):
@@ -91,12 +92,7 @@ def _fits(sizes: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
 
 
 class Arrays:
-    """Arrays of a folder; every method raises IndexFormatError on a missing or invalid file.
-
-    Args:
-        folder: Folder of the arrays.
-        remedy: Advice in error messages.
-    """
+    """Arrays of a folder; every method raises IndexFormatError, which ends with `remedy`, for a missing or invalid file."""
 
     def __init__(self, folder: Path, remedy: str = REMEDY) -> None:
         self._folder, self._remedy = folder, remedy
@@ -106,14 +102,7 @@ class Arrays:
         return read_array(self._folder, name, self._remedy, dtype=dtype, shape=shape)
 
     def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> NDArray[Any]:
-        """Read offsets from NAME.npy: non-decreasing, from 0 to `end`.
-
-        Args:
-            name: File name without its ending.
-            end: Last offset.
-            parts: Number of parts; None accepts any.
-            dtype: Expected type, or accepted types.
-        """
+        """Read offsets of so many parts (None: any number) from NAME.npy: non-decreasing, from 0 to `end`."""
         bounds = self.array(name, dtype, None if parts is None else parts + 1)
         if not rises(bounds, end):
             raise self.damaged(name, f"it does not rise from 0 to {end:,}")
@@ -127,25 +116,19 @@ class Arrays:
         return numbers
 
     def strings(self, name: str, count: int | None = None, *, ordered: bool) -> Strings:
-        """Open the string table in NAME.bytes, NAME.bounds and, unless `ordered`, NAME.order.
-
-        Args:
-            name: Common part of the file names.
-            count: Number of strings; None accepts any.
-            ordered: Whether the strings are stored in ascending order.
-        """
+        """Open the table of `count` strings (None: any) in NAME.bytes, NAME.bounds and, unless `ordered`, NAME.order."""
         blob = self.array(f"{name}.bytes", "|u1", None)
         bounds = self.bounds(f"{name}.bounds", len(blob), count)
         if not is_utf8(blob, bounds):
             raise self.damaged(f"{name}.bytes", "it is not UTF-8")
         count = len(bounds) - 1
         if ordered:
-            return Strings(blob, bounds, np.arange(count, dtype=np.uint32))
+            return Strings(blob, bounds).ascending()
         order = self.numbers(f"{name}.order", count, "<u4", count)
         twice = self.damaged(f"{name}.order", "it has a number twice")
         if int(order.sum(dtype=np.uint64)) != count * (count - 1) // 2:
             raise twice
-        return _StoredStrings(blob, bounds, order, twice)
+        return Strings(blob, bounds, order, partial(_check_order, twice))  # compiled loops index by it
 
     def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
         """Raise IndexFormatError unless the array sums to `expected`; None skips the check."""
@@ -155,25 +138,6 @@ class Arrays:
     def damaged(self, name: str, problem: str) -> IndexFormatError:
         """Return an error about NAME.npy."""
         return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")
-
-
-class _StoredStrings(Strings):
-    """String table that validates its stored order on first use, since compiled loops index by it."""
-
-    __slots__ = ("_twice",)
-
-    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any], order: NDArray[np.uint32], twice: Exception) -> None:
-        super().__init__(blob, offsets, order)
-        self._twice: Exception | None = twice
-
-    @property
-    def order(self) -> NDArray[np.uint32]:
-        order = super().order
-        if self._twice is not None:
-            if not is_permutation(order):
-                raise self._twice
-            self._twice = None
-        return order
 
 
 class OpenArrays(Arrays):
@@ -221,11 +185,13 @@ def is_permutation(numbers: NDArray[Any]) -> bool:
     return bool(there.all())
 
 
-def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
-    """Whether each slice of bytes between consecutive `bounds` is valid UTF-8.
+def _check_order(error: Exception, order: NDArray[Any]) -> None:
+    if not is_permutation(order):
+        raise error
 
-    Only non-ASCII bytes are decoded.
-    """
+
+def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
+    """Whether each slice of bytes between consecutive `bounds` is valid UTF-8; only non-ASCII bytes are decoded."""
     if not len(blob) or int(blob.max()) < 128:
         return True
     high = np.flatnonzero(blob > 127)
@@ -279,17 +245,14 @@ class ByteWriter(_ArrayWriter):
         self.length += len(data)
 
     def _header(self) -> None:
-        # numpy leaves room for the length to grow, so that the header keeps its size.
+        # numpy pads the header, so that it keeps its size when the length grows.
         npy.write_array_header_1_0(self._file, {"descr": "|u1", "fortran_order": False, "shape": (self.length,)})
 
 
 class NumberWriter(_ArrayWriter):
     """Incremental writer of non-negative integers to NAME.npy, in the smallest unsigned type.
 
-    Args:
-        folder: Folder of the file.
-        name: File name without its ending.
-        width: Row length; None for a one-dimensional array.
+    `width` is the row length; None for a one-dimensional array.
     """
 
     def __init__(self, folder: Path, name: str, width: int | None = None) -> None:

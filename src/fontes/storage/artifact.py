@@ -83,7 +83,7 @@ class Artifact:
         """Return a setting; raise IndexFormatError if it is missing or of another type."""
         value = self.meta.get(name)
         if type(value) is not kind:
-            raise self.damaged(f"{self.folder / META} has no {name} as it should have")
+            raise self.damaged(f"{self.folder / META} has no valid {name}")
         return value
 
     def damaged(self, problem: str) -> IndexFormatError:
@@ -110,15 +110,10 @@ def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
 
 
 def read_description(file: Path, kind: ArtifactKind, is_sound: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Read the JSON file that describes a folder.
+    """Read the JSON file that describes a folder, of this format and version.
 
-    Args:
-        file: The file.
-        kind: Format and version that it should have.
-        is_sound: Checks its contents; may raise ValueError, KeyError, TypeError or AttributeError.
-
-    Raises:
-        IndexFormatError: It is missing or damaged, or of another format or version.
+    `is_sound` checks its contents; it may raise ValueError, KeyError, TypeError or AttributeError. Raises IndexFormatError if
+    the file is missing or damaged, or of another format or version.
     """
     try:
         facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -158,14 +153,7 @@ def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
-    """Write the metadata of a folder of complete files to disk.
-
-    Args:
-        folder: Folder of the artifact.
-        kind: Kind of artifact.
-        facts: Settings, as JSON.
-        pattern: Glob pattern of the artifact's files.
-    """
+    """Write the metadata of a folder of complete files, those that match `pattern`, with the settings `facts`, to disk."""
     meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
     with (folder / META).open("w", encoding="utf-8") as file:
         json.dump({**meta, "digest": _digest(meta)}, file, indent=1, ensure_ascii=False)

@@ -15,7 +15,7 @@ from weakref import ProxyType, proxy
 
 from .artifact import ArtifactKind, commit, seal, staging
 
-LIMIT = 20 << 30  # bytes of a cache, unless it says otherwise
+LIMIT = 20 << 30  # default maximum bytes of a cache
 K = TypeVar("K")
 V = TypeVar("V")
 Owner = TypeVar("Owner")
@@ -63,14 +63,8 @@ class DiskCache:
     def put(self, place: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
         """Write an artifact atomically, then evict entries over the limit.
 
-        Args:
-            place: Folder of the artifact: an entry, or a folder in one.
-            kind: Kind of artifact.
-            facts: Settings in the metadata.
-            write: Writes the files to a given folder.
-
-        Raises:
-            OSError: The cache cannot be written.
+        `place` is an entry or a folder in one, `facts` are the settings in the metadata, and `write` writes the files to a
+        folder. Raises OSError if the cache cannot be written.
         """
         with staging(place) as draft:
             write(draft)
@@ -84,10 +78,8 @@ class DiskCache:
             os.utime(entry)
 
     def trim(self, is_entry: Callable[[Path], object] = lambda path: not path.name.startswith(".")) -> None:
-        """Evict least recently used entries until the rest fit; the latest always stays.
-
-        Args:
-            is_entry: Whether a path belongs to the cache.
+        """Evict least recently used entries until the rest fit; the latest always stays. `is_entry` tells which paths belong to
+        it.
         """
         with suppress(OSError):
             paths = [path for path in self.folder.glob(self._entries) if is_entry(path)]
@@ -109,11 +101,7 @@ def _size(path: Path) -> int:
 
 
 class Notes:
-    """JSON values by key in one small cache file; read and write errors are ignored.
-
-    Args:
-        name: File name.
-    """
+    """JSON values by key in one small cache file called `name`; read and write errors are ignored."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -155,7 +143,7 @@ class _Entry(Generic[V]):
 class Cached(Generic[K, V]):
     """Thread-safe LRU cache that makes each value once.
 
-    A thread waits only for the value that it asks for.
+    A thread waits only for its own value.
 
     Args:
         limit: Maximum number of values, or of their sizes together; None keeps all. The latest value always stays.
@@ -167,7 +155,7 @@ class Cached(Generic[K, V]):
         self._size, self._total = size, 0
         self._lock = threading.Lock()
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
-        self._last: tuple[K, V] | None = None  # what was asked for last, which the same key gets without looking
+        self._last: tuple[K, V] | None = None  # latest key and value, for a fast second lookup
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of `key`, calling `make` if absent. Errors of `make` propagate and nothing is stored."""
@@ -257,7 +245,7 @@ class Attached(Generic[Owner, V]):
         self._lock = threading.RLock()
 
     def get(self, owner: Owner) -> V | None:
-        """Return the value of an object, None if it was not made yet."""
+        """Return the value of an object; None if there is none yet."""
         return cast("V | None", vars(owner).get(self._name))
 
     def of(self, owner: Owner) -> V:

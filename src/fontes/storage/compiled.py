@@ -23,13 +23,13 @@ import numpy as np
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
-STEPS = 400_000  # of Python, of about a microsecond each, before Numba is loaded
+STEPS = 400_000  # steps of Python, of about a microsecond each, before Numba is loaded
 
 logger = logging.getLogger("fontes.storage")
 
 _lock = threading.RLock()
-_waiting: list[tuple[Function, dict[str, Any], Kernel | None]] = []  # what is compiled when Numba is loaded
-_left = STEPS  # -1 when it is
+_waiting: list[tuple[Function, dict[str, Any], Kernel | None]] = []  # loops to compile when Numba is loaded
+_left = STEPS  # -1 when Numba is loaded
 
 
 def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]:
@@ -42,11 +42,7 @@ def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]
 
 
 def inner(**options: Any) -> Callable[[F], F]:
-    """Decorate a function called only by compiled loops of the same module.
-
-    Args:
-        options: Further options of `numba.njit`.
-    """
+    """Decorate a function called only by compiled loops; the options are those of `numba.njit`."""
 
     def decorate(function: F) -> F:
         if is_loaded():
@@ -58,11 +54,7 @@ def inner(**options: Any) -> Callable[[F], F]:
 
 
 def compiled(**options: Any) -> Callable[[Function], Any]:
-    """Decorate a loop to compile at its first call, in a module that loads Numba anyway.
-
-    Args:
-        options: Further options of `numba.njit`.
-    """
+    """Decorate a loop to compile at its first call, in a module that loads Numba anyway, with options of `numba.njit`."""
     return lambda function: _compiled(function, **options)
 
 
@@ -112,7 +104,7 @@ def load() -> None:
         waiting, _waiting[:] = sorted(_waiting, key=lambda one: one[2] is not None), []  # parts before the loops that call them
         for function, options, loop in waiting:
             dispatcher = _compiled(function, **options)
-            # In the place of the function in its module, so that the loops that call it see it compiled.
+            # Replaces the function in its module, so that the loops that call it use the compiled one.
             function.__globals__[function.__name__] = dispatcher
             if loop is not None:
                 loop._compiled = dispatcher
@@ -167,8 +159,8 @@ def _other_cache() -> bool:
     from numba import config
 
     if (folder := private_folder()) is None:
-        logger.warning("compiled code is not kept, as there is no folder to write it to; NUMBA_CACHE_DIR names one")
+        logger.warning("compiled code is not cached, as there is no folder to write it to; NUMBA_CACHE_DIR names one")
         return False
     config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-    logger.warning("compiled code is kept in %s; NUMBA_CACHE_DIR names another folder", folder)
+    logger.warning("compiled code is cached in %s; NUMBA_CACHE_DIR names another folder", folder)
     return True

@@ -24,7 +24,7 @@ from .system import replace
 
 STANDARD = "-"
 BUFFER = 1 << 18
-MAX_PIECE = 1 << 26  # bytes of what is read in one piece: a line, a document, a row of a table, a file that is one value
+MAX_PIECE = 1 << 26  # maximum bytes read at once: a line, a document, a table row, a file that is one value
 BOM = b"\xef\xbb\xbf"
 
 
@@ -53,11 +53,7 @@ class InputFile:
         return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines with their ends, without a UTF-8 byte order mark.
-
-        Raises:
-            InputError: A line is longer than `MAX_PIECE`.
-        """
+        """Yield lines with their ends, without a UTF-8 byte order mark; InputError for one longer than `MAX_PIECE`."""
         lines = self.stored_lines()
         for first in lines:
             yield first.removeprefix(BOM)
@@ -73,30 +69,18 @@ class InputFile:
             yield line
 
     def decoded(self) -> Iterator[str]:
-        """Yield lines as text, with their ends.
-
-        Raises:
-            InputError: It is not UTF-8.
-        """
+        """Yield lines as text, with their ends; InputError for one that is not UTF-8."""
         for number, line in enumerate(self.lines(), 1):
             yield decode(line, self.name, number, self.remedy)
 
     def texts(self) -> Iterator[tuple[int, str]]:
-        """Yield (line number from 1, line without its end) of non-blank lines.
-
-        Raises:
-            InputError: It is not UTF-8.
-        """
+        """Yield (line number from 1, line without its end) of non-blank lines; raises as `decoded`."""
         for number, line in enumerate(self.decoded(), 1):
             if not line.isspace():
                 yield number, line.rstrip("\r\n")
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yield blocks of about `size` bytes that end at line ends, without a byte order mark.
-
-        Raises:
-            InputError: A line is longer than `MAX_PIECE`.
-        """
+        """Yield blocks of about `size` bytes that end at line ends, without a byte order mark; raises as `lines`."""
         pending: list[bytes] = []  # of a line that goes over several reads; joined once
         length, line = 0, 1
         block = self.file.read(size + len(BOM)).removeprefix(BOM)
@@ -114,21 +98,13 @@ class InputFile:
             yield b"".join(pending)
 
     def content(self) -> bytes:
-        """Return the whole file, without a byte order mark.
-
-        Raises:
-            InputError: It is longer than `MAX_PIECE`.
-        """
+        """Return the whole file, without a byte order mark; InputError if it is longer than `MAX_PIECE`."""
         content = self.file.read(MAX_PIECE + 1)
         check_length(len(content), self.name, "file")
         return content.removeprefix(BOM)
 
     def text(self) -> str:
-        """Return the whole file as text.
-
-        Raises:
-            InputError: It is longer than `MAX_PIECE`, or not UTF-8.
-        """
+        """Return the whole file as text; InputError if it is longer than `MAX_PIECE`, or not UTF-8."""
         content = self.content()
         try:
             return content.decode()
@@ -137,21 +113,11 @@ class InputFile:
 
 
 def check_length(length: int, name: str, what: str, line: int | None = None) -> None:
-    """Check the length of a piece read at once.
-
-    Args:
-        length: Length in bytes or characters.
-        name: File name.
-        what: Name of the piece in the message, such as "line".
-        line: First line of the piece; None for the whole file.
-
-    Raises:
-        InputError: It is longer than `MAX_PIECE`.
-    """
+    """Raise InputError if a piece of a file, such as a "line", is longer than `MAX_PIECE`; `line` is its first line, if any."""
     if length > MAX_PIECE:
         place = name if line is None else f"{name}, line {line}"
         raise InputError(
-            f"{place}: the {what} is longer than {MAX_PIECE:,} bytes, the most that is read in one piece; split it"
+            f"{place}: the {what} is longer than {MAX_PIECE:,} bytes, the maximum that is read in one piece; split it"
         )
 
 
@@ -226,17 +192,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
 
 
 def decode(line: bytes, path: object, number: int, remedy: str = InputFile.remedy) -> str:
-    """Decode a line.
-
-    Args:
-        line: Bytes of the line.
-        path: File, for the error.
-        number: Line number, for the error.
-        remedy: Advice in the error.
-
-    Raises:
-        InputError: It is not UTF-8; the message names file and line.
-    """
+    """Decode a line; InputError names the file and the line number if it is not UTF-8, and ends with `remedy`."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
@@ -244,11 +200,7 @@ def decode(line: bytes, path: object, number: int, remedy: str = InputFile.remed
 
 
 def as_path(path: str | Path) -> Path:
-    """Return the path, whether or not it exists.
-
-    Raises:
-        InputError: It contains NUL or a lone surrogate, or is too long.
-    """
+    """Return the path, whether or not it exists; InputError if it contains NUL or a lone surrogate, or is too long."""
     try:
         os.lstat(path)
     except ValueError as error:

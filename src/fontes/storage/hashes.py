@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 
 from ..core.threads import in_threads
 
-BLOCK = 1 << 22  # bytes that have a sum of their own
+BLOCK = 1 << 22  # bytes of a checksum
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return the SHA-256 of a file; OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

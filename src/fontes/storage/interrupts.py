@@ -1,4 +1,4 @@
-"""Blocks that an interrupt (Ctrl-C) does not split, and the places they have completed."""
+"""Blocks that an interrupt (Ctrl-C) does not split, and the paths that they completed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from pathlib import Path
 from types import FrameType
 
 complete: list[Path] = []
-"""Files and whole folders that this process has put in their place, in that order."""
+"""Files and folders that this process has completed, in order."""
 
 
 @contextmanager
 def uninterrupted(place: Path | None = None) -> Iterator[None]:
-    """Delay an interrupt until the block ends. Has no effect outside the main thread.
-
-    Args:
-        place: Place that is complete when the block succeeds.
-    """
+    """Delay an interrupt until the block ends, which completes `place`. Has no effect outside the main thread."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

@@ -13,8 +13,8 @@ from ..core.errors import FontesError
 from .locks import locked
 from .system import is_alive
 
-STAGED = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # as `artifact.staging` names its folders
-WRITTEN = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # as `files.write` does, with the number of its process
+STAGED = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # folders of `artifact.staging`
+WRITTEN = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # files of `files.write`, with the process id
 _BUSY = FontesError("the folder is in use")
 
 
@@ -54,9 +54,9 @@ def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
             if entry.is_symlink():
                 continue
             if (match := STAGED.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_dir():
-                yield Leftover(entry, f"what was to become {match[1]}", is_in_use(entry), folder)
+                yield Leftover(entry, f"an unfinished {match[1]}", is_in_use(entry), folder)
             elif (match := WRITTEN.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_file():
-                yield Leftover(entry, f"what was to become {match[1]}", is_alive(int(match[2])), folder)
+                yield Leftover(entry, f"an unfinished {match[1]}", is_alive(int(match[2])), folder)
 
 
 def is_in_use(path: Path) -> bool:

@@ -19,17 +19,9 @@ POLL = 0.01  # seconds between two attempts to get a lock
 
 @contextmanager
 def locked(folder: Path, busy: FontesError | None = None) -> Iterator[int]:
-    """Hold the lock of a folder or file during the block.
+    """Hold the lock of a folder or file during the block, and yield its descriptor, valid even after a rename.
 
-    Args:
-        folder: Existing folder or file.
-        busy: Error raised if another process or thread holds the lock; None waits.
-
-    Yields:
-        Descriptor of the folder, valid even after a rename.
-
-    Raises:
-        OSError: The folder cannot be opened.
+    Raises `busy` if another process or thread holds the lock (None waits), and OSError if the folder cannot be opened.
     """
     from filelock import lock_descriptor
 

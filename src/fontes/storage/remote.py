@@ -13,7 +13,7 @@ from typing import Any
 from ..core.errors import FontesError, InputError, MissingExtraError
 
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://")
-DRIVERS = {  # by the beginning of an address: the library that reads it, and the extra that brings it
+DRIVERS = {  # by scheme: the library that reads it, and the extra that installs it
     "s3": ("s3fs", "s3"),
     "gs": ("gcsfs", "gcs"),
     "gcs": ("gcsfs", "gcs"),
@@ -21,9 +21,9 @@ DRIVERS = {  # by the beginning of an address: the library that reads it, and th
     "https": ("aiohttp", "http"),
     "hf": ("huggingface_hub", "hf"),
 }
-OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # what `Path` makes of an address
-BLOCK = 1 << 23  # bytes that are fetched at a time
-REFUSED = (401, 403)  # how servers say that one may not
+OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # an address as `Path` shortens it
+BLOCK = 1 << 23  # bytes fetched at a time
+REFUSED = (401, 403)  # HTTP status codes without access
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,7 @@ def address_of(path: str | Path) -> str | None:
 
 
 def stored_at(address: str) -> Stored:
-    """Look up an address.
-
-    Raises:
-        InputError: Nothing is there, or it cannot be read.
-        MissingExtraError: The driver is not installed.
-    """
+    """Look up an address; raises as `open_at`."""
     system, place = _system(address)
     with reaching(address):
         facts = system.info(place)
@@ -65,11 +60,7 @@ def stored_at(address: str) -> Stored:
 
 
 def files_below(address: str) -> list[tuple[str, str, int]]:
-    """List files below a folder as (relative path, address, size in bytes), sorted by path.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """List files below a folder as (relative path, address, size in bytes), sorted by path; InputError if it cannot be read."""
     system, place = _system(address)
     with reaching(address):
         files = system.find(place, detail=True)
@@ -90,13 +81,6 @@ def open_at(address: str) -> io.RawIOBase:
         return _Fetched(address, system.open(place, "rb", block_size=BLOCK))
 
 
-def read_at(address: str) -> bytes:
-    """Return the bytes of the file at an address; raises as `open_at`."""
-    system, place = _system(address)
-    with reaching(address):
-        return bytes(system.cat_file(place))
-
-
 def fetch(address: str, path: Path) -> None:
     """Copy the file at an address to a local path; raises as `open_at`."""
     system, place = _system(address)
@@ -105,22 +89,14 @@ def fetch(address: str, path: Path) -> None:
 
 
 def put(path: Path, address: str) -> None:
-    """Copy a local file to an address.
-
-    Raises:
-        FontesError: It cannot be written.
-    """
+    """Copy a local file to an address; FontesError if it cannot be written."""
     system, place = _system(address)
     with reaching(address, "written"):
         system.put_file(str(path), place)
 
 
 def remove(address: str) -> None:
-    """Remove the file at an address.
-
-    Raises:
-        FontesError: It cannot be removed.
-    """
+    """Remove the file at an address; FontesError if it cannot be removed."""
     system, place = _system(address)
     with reaching(address, "removed"):
         system.rm_file(place)
@@ -128,15 +104,7 @@ def remove(address: str) -> None:
 
 @contextmanager
 def reaching(address: str, done: str = "read") -> Iterator[None]:
-    """Turn driver errors into one-sentence messages.
-
-    Args:
-        address: Address in use.
-        done: Past participle of the failed operation.
-
-    Raises:
-        InputError: The operation failed.
-    """
+    """Turn driver errors into an InputError of one sentence; `done` is the past participle of the failed operation."""
     try:
         yield
     except FontesError:
@@ -158,7 +126,7 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
 
 
 def _cause(error: Exception) -> BaseException:
-    """Return an error's cause: the HTTP driver reports every error as a missing file."""
+    """Cause of an error, as the HTTP driver reports every error as a missing file."""
     cause = error.__cause__
     return cause if cause is not None and type(cause).__module__.startswith("aiohttp") else error
 

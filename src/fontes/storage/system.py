@@ -13,18 +13,15 @@ from typing import Any
 
 WINDOWS = os.name == "nt"
 
-ATTEMPTS = 50  # of a rename on Windows, where one fails while another process reads the target
-PAUSE = 0.02  # seconds between two of them
+ATTEMPTS = 50  # to rename on Windows, which fails while another process reads the target
+PAUSE = 0.02  # seconds between two attempts
 QUERY, RUNNING = 0x1000, 259  # PROCESS_QUERY_LIMITED_INFORMATION and STILL_ACTIVE of Windows
 
 
 def lock_handle(path: Path) -> int:
-    """Open a folder or file to lock it.
+    """Open a folder or file to lock it; OSError if that is not possible.
 
     Windows opens no folders; a file in the user's temporary folder, named after the path, is locked instead.
-
-    Raises:
-        OSError: There is nothing at the path, or it cannot be opened.
     """
     if not WINDOWS:
         return os.open(path, os.O_RDONLY)
@@ -88,5 +85,5 @@ def is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True  # somebody else's
+        return True  # of another user
     return True

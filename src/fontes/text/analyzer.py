@@ -86,7 +86,7 @@ class Analyzer:
         for sizes in (self.words, self.chars):
             if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM:
                 bounds = f"1 <= least <= most <= {LONGEST_NGRAM}"
-                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give {bounds}")
+                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} are invalid; give {bounds}")
 
     @classmethod
     def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
@@ -135,11 +135,9 @@ class Analyzer:
             return None
         parted, whole, words_of = plain
         words = text.split() if parted(text) else words_of(text) if whole(text) else None
-        return (
-            words
-            if words is None or len(text) <= MAX_WORD_LENGTH or all(len(word) <= MAX_WORD_LENGTH for word in words)
-            else None
-        )
+        if words is None or len(text) <= MAX_WORD_LENGTH or all(len(word) <= MAX_WORD_LENGTH for word in words):
+            return words
+        return None
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the terms of each text."""

@@ -65,13 +65,9 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 
 
 def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: str = "") -> Any:
-    """Load a spaCy pipeline by name, also if installed from PyPI under that package's name.
+    """Load a spaCy pipeline by name, also if installed from PyPI under that package's name, without the `exclude`d components.
 
-    Args:
-        model: Name of the model.
-        use: Purpose of the pipeline, for errors.
-        exclude: Components to leave out.
-        advice: Alternative if the model is missing, for the error.
+    `use` is its purpose, and `advice` an alternative, for errors.
 
     Raises:
         MissingExtraError: spaCy is not installed.
@@ -114,10 +110,8 @@ def version_of(model: str | None) -> str:
 
 @dataclass(frozen=True)
 class Absent:
-    """Placeholder for a tokenizer that a description names and only the caller can provide.
-
-    Args:
-        name: A function, as in `name_of`, or a spaCy model, "spacy:MODEL".
+    """Placeholder for a tokenizer that only the caller can provide: a function, as in `name_of`, or a spaCy model,
+    "spacy:MODEL".
     """
 
     name: str

@@ -39,13 +39,13 @@ class Snippet:
 
     def marked(self, before: str = "**", after: str = "**") -> str:
         """Return the piece with marks around each match."""
-        return self._joined(before, after, str)
+        return self._marked(before, after, str)
 
     def html(self, before: str = "<mark>", after: str = "</mark>") -> str:
         """Return the piece as escaped HTML with tags around each match."""
-        return self._joined(before, after, escape)
+        return self._marked(before, after, escape)
 
-    def _joined(self, before: str, after: str, written: Callable[[str], str]) -> str:
+    def _marked(self, before: str, after: str, written: Callable[[str], str]) -> str:
         pieces, at = [], 0
         for start, end in self.matches:
             pieces += [written(self.text[at:start]), before, written(self.text[start:end]), after]
@@ -89,7 +89,7 @@ def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], l
 def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], length: int = 240) -> Snippet:
     """Return the piece of a text with the most distinct clauses of a query, white space collapsed.
 
-    The words of a phrase or window are marked where they stand as one, and alone only if they are clauses by themselves.
+    Words of a phrase or window are marked only in its matches, unless they are clauses by themselves.
 
     Args:
         analyzer: Analyzer for the text.
@@ -99,7 +99,7 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
     """
     near = [clause for clause in clauses if isinstance(clause, (Phrase, Window))]
     terms = {term for clause in clauses if clause not in near for term in _terms(clause)}
-    if not near or len(text) > PIECE:  # whose tokens are not held all at once
+    if not near or len(text) > PIECE:  # whose tokens would take too much memory
         return snippet(analyzer, text, terms.union(*map(_terms, near)), length)
     text = _folded(text)
     tokens = analyzer.spans(text)

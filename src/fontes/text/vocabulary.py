@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.strings import Strings, concatenated, utf8
+from ..core.strings import Strings, concatenated, offsets_of, utf8
 from ..storage.arrays import fixed
 from ..storage.compiled import kernel
 from . import external, folding, tokenizers
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 class Vocabulary:
-    """Terms seen by an analyzer, numbered from 0 in order of first occurrence; thread-safe.
-
-    Args:
-        analyzer: Analyzer from texts to terms.
-    """
+    """Terms seen by an analyzer, numbered from 0 in order of first occurrence; thread-safe."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -59,14 +55,8 @@ class Vocabulary:
         return self._table.table()
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Encode texts as term numbers.
-
-        Args:
-            texts: Texts to analyse.
-
-        Returns:
-            Term numbers of all texts end to end, int32; and the index of each text's first term, int64, with one more entry for
-            the end.
+        """Return the concatenated term numbers of texts, int32, and the offset of each text's first term, and the end of the
+        last.
         """
         return self.encode_bytes([utf8(text) for text in texts])
 
@@ -93,8 +83,8 @@ class Vocabulary:
         """Like `encode_table`, with the position of each term; the analyzer must have no n-grams.
 
         Returns:
-            What `encode_table` returns; the position of each term, counted in tokens from the start of its text, dropped ones
-            too, int32; and the number of tokens of each text.
+            The output of `encode_table`; the position of each term in its text, in tokens, counting dropped ones, int32; and
+            the number of tokens of each text.
         """
         with self._lock:
             text, starts, ends, bounds = self._tokenize(text, text_bounds)
@@ -117,8 +107,7 @@ class Vocabulary:
             self._analyze_new()
             matching = np.arange(len(tokens)) if terms is None else np.flatnonzero(self._tokens_with(terms)[tokens])
         if self._compiled:
-            characters = np.cumsum((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)
-            before = np.concatenate([[0], characters])
+            before = offsets_of((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)  # characters before each byte
             spans = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
         else:
             every = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
@@ -171,7 +160,7 @@ class Vocabulary:
             try:
                 tokens += [utf8(token) for token in own]
             except (TypeError, AttributeError) as e:
-                raise ParameterError(f"the tokenizer {tokenizer!r} must give a list of strings, not {own!r}") from e
+                raise ParameterError(f"the tokenizer {tokenizer!r} must return a list of strings, not {own!r}") from e
             bounds[i] = len(tokens)
         buffer, edges = concatenated(tokens)
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
@@ -212,7 +201,7 @@ class Vocabulary:
 
     def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
         numbers = self._number(Strings.of(terms))
-        before = np.concatenate([[0], np.cumsum(np.isin(self._term_numbers, numbers))])
+        before = offsets_of(np.isin(self._term_numbers, numbers))
         having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
         return having
 
@@ -237,10 +226,8 @@ class Vocabulary:
             if size >= least:
                 parts.append((shorter[starts], text_of[starts]))
         every = np.concatenate([texts for _, texts in parts])
-        place = np.argsort(every, kind="stable")
-        new_bounds = np.zeros_like(bounds)
-        np.cumsum(np.bincount(every, minlength=len(bounds) - 1), out=new_bounds[1:])
-        return np.concatenate([grams for grams, _ in parts])[place], new_bounds
+        order = np.argsort(every, kind="stable")
+        return np.concatenate([grams for grams, _ in parts])[order], offsets_of(np.bincount(every, minlength=len(bounds) - 1))
 
 
 def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -285,7 +272,7 @@ def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tu
 
 @kernel(steps=lambda tokens, *rest: len(tokens))
 def _expand_positions(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any, Any]:
-    """Map token numbers to the numbers of their terms, and tell which token of its text each is from."""
+    """Map token numbers to the numbers of their terms, and to the positions of the tokens in their texts."""
     numbers, positions = np.empty(len(tokens), dtype=np.int32), np.empty(len(tokens), dtype=np.int32)
     new_bounds = np.zeros(len(bounds), dtype=np.int64)
     count = 0
