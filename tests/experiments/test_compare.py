@@ -273,7 +273,7 @@ def test_a_user_folder_that_cannot_be_written_is_done_without(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="runs are not kept: .*; FONTES_CACHE names another folder"):
+    with pytest.warns(UserWarning, match="runs are not cached: .*; FONTES_CACHE names another folder"):
         report = ft.compare({"a": Counting(index)}, TOPICS, JUDGED, "AP")
     assert report.mean("a", "AP") > 0
 

@@ -73,8 +73,8 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert files(tmp_path) == []
     said: list[str] = []
     result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path, progress=lines(said.append))
-    assert said[0] == "indexing: 3 documents, as the index was built before"
-    assert any(re.fullmatch("first: 4 documents, .* s, 3 topics, as it was found before", line) for line in said)
+    assert said[0] == "indexing: 3 documents, an existing index is used"
+    assert any(re.fullmatch("first: 4 documents, .* s, 3 topics, from the cache", line) for line in said)
     assert result.runs == Tiny().run(DOCS, TOPICS, QRELS, tmp_path / "other").runs
 
 

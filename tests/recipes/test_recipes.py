@@ -99,7 +99,7 @@ def test_systems_can_be_built_and_searched_without_a_run(tmp_path: Path) -> None
     assert said[-1].startswith("indexing: 3 documents, ")
     said.clear()
     Tiny().build(DOCS, tmp_path, lines(said.append))
-    assert said == ["indexing: 3 documents, as the index was built before"]
+    assert said == ["indexing: 3 documents, an existing index is used"]
 
 
 @pytest.mark.parametrize("kind", ["path", "index", "dataset", "generator"])

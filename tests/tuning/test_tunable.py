@@ -91,7 +91,7 @@ def test_a_function_gives_the_defaults_of_its_signature(collection):
 def test_of_a_function_without_a_signature_nothing_is_known():
     maker, space = maker_of(dict, {"k1": [2]}, None)
     assert (maker.make, maker.unchanged, maker.default, maker.ranges, space) == (dict, None, {}, {}, {"k1": [2]})
-    with pytest.raises(ParameterError, match="the function that makes the stage gave a dict, not a stage"):
+    with pytest.raises(ParameterError, match="the function that makes the stage returned a dict, not a stage"):
         maker({"k1": 2})
 
 

@@ -337,7 +337,6 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         return len(self._position)
 
     def __eq__(self, other: object) -> bool:
-        """Compare topic ids, documents and scores."""
         if not isinstance(other, Run):
             return NotImplemented
         return (

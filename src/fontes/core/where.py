@@ -198,7 +198,6 @@ class _FilterParser(PythonText):
     depth: int = 0
 
     def condition(self, node: ast.expr) -> FilterCondition:
-        """The condition of an expression."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.error(node, f"nested more than {DEEPEST} deep")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, IndexFormatError, InputError
 from ..core.progress import Progress, ProgressCallback, silent
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1000  # documents read from an index at a time
 INDEXING = "indexing"
-READ_AGAIN = "the documents are read more than once, so not from standard input or a pipe; write them to a file"
+READ_AGAIN = "the documents are read several times, which standard input and pipes do not allow; write them to a file"
 
 
 class Collection:
@@ -128,26 +128,16 @@ class Collection:
             except IndexFormatError:
                 self._progress(Progress(INDEXING, 0, None, 0.0, note="the index is damaged, so it is built again"))
             else:
-                self._progress(Progress(INDEXING, len(index), len(index), 0.0, note="as the index was built before"))
+                self._progress(Progress(INDEXING, len(index), len(index), 0.0, note="an existing index is used"))
                 return index
         self.folder.mkdir(parents=True, exist_ok=True)
-        index = Index.build(
-            self.documents,
-            path,
-            analyzer=chosen,
-            fields=tuple(fields),
-            vectors=vectors,
-            separate=separate,
-            positions=positions,
-            overwrite=damaged,
-            drop_vectors=damaged,
-            progress=self._unfinished,
-        )
+        settings: dict[str, Any] = {"analyzer": chosen, "fields": tuple(fields), "vectors": vectors}
+        settings |= {"separate": separate, "positions": positions, "overwrite": damaged, "drop_vectors": damaged}
+        index = Index.build(self.documents, path, **settings, progress=self._unfinished)
         self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
         return index
 
     def _unfinished(self, progress: Progress) -> None:
-        """Report progress except the last, whose count may not include all documents."""
         if not progress.finished:
             self._progress(progress)
 

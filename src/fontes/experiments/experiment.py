@@ -206,11 +206,11 @@ class ExperimentFile:
             if isinstance(folder, Path) and not qrels_files(folder):
                 raise self._error("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
         elif table.split is not None and not any(self._has_splits(names[part]) for part in ("topics", "qrels")):
-            problem = "'split' belongs to a folder in BEIR's form or a collection by name; a file says which split it is"
+            problem = "'split' belongs to a folder in BEIR's form or a collection by name, not to a file"
             raise self._error("collection", problem)
         qrels = self._piece("qrels", names["qrels"], table.split)
         if qrels is None:
-            raise self._error("collection", "there is no key 'qrels' and no key 'dataset': say where the judgments are")
+            raise self._error("collection", "there is no key 'qrels' and no key 'dataset': name the judgments")
         corpus, topics = (self._piece(part, names[part], table.split) for part in ("corpus", "topics"))
         return Sources(corpus, topics, qrels, table.format)
 
@@ -236,7 +236,7 @@ class ExperimentFile:
             return self._table.index
         for key in IndexTable.model_fields.keys() - {"path"}:
             if key in values:
-                problem = f"'path' is an existing index, so '{key}' says nothing; leave one of them out"
+                problem = f"'path' is an existing index, so '{key}' has no effect; leave one of them out"
                 raise self._error("index", problem)
         if self.sources.corpus is not None and self._table.collection.dataset is None:
             raise self._error("index", "'path' is an existing index; leave it out, or 'corpus'")
@@ -319,7 +319,7 @@ class Expressions:
                 self._resolve(name, NOTHING, systems, ())
         problems.raise_all(str(file.path))
         self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
-        """The systems that search, over nothing: to be looked at."""
+        """The systems that search, over a placeholder index, for checks."""
         self.searching = bool(self.stages)
         """Whether any system searches; the others are existing runs."""
 
@@ -531,7 +531,7 @@ def _judged(sources: Sources, qrels: Qrels) -> Topics:
 
 def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The file without keys that affect no number: folders, report formats and measurements."""
-    places = {"index": "folder", "report": "forms"}
+    ignored = {"index": "folder", "report": "forms"}
     tables = {table: values for table, values in raw.items() if table not in ("output", "measurements")}
-    shorter = {table: {k: v for k, v in values.items() if k != places.get(table)} for table, values in tables.items()}
+    shorter = {table: {k: v for k, v in values.items() if k != ignored.get(table)} for table, values in tables.items()}
     return {table: values for table, values in shorter.items() if values}

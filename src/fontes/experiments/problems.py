@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 System = Stage[Topics, Run] | Run | Path
 WITHOUT_ALL = "Without all of that: "
-PLAIN = "standard"  # an analyzer that needs nothing
+PLAIN = "standard"  # an analyzer without further requirements
 
 
 class _AnyName:
-    """Names of fields, among which any is."""
+    """A set of field names that contains every name."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -53,7 +53,7 @@ class Problems:
 
     def __init__(self, needs: dict[str, FontesError | None] | None = None) -> None:
         self.errors: dict[str, FontesError] = {}
-        """The errors by what they say."""
+        """The errors by message."""
         self.needs = {} if needs is None else needs
 
     @contextmanager
@@ -120,7 +120,6 @@ class Problems:
         raise error
 
     def _rename(self, path: re.Pattern[str], name: str) -> None:
-        """Replace a path in all errors."""
         named = {text: path.sub(name, text) for text in self.errors}
         self.errors = {named[text]: one if named[text] == text else type(one)(named[text]) for text, one in self.errors.items()}
 

@@ -20,16 +20,13 @@ from ..comparison import Report
 from ..comparison.report import json_values
 from ..core import Doc, InputError, Qrels, Stage, Topic, Topics
 from ..core.part import indexes_of, walk
+from ..core.processor import cpuinfo
 from ..datasets import Dataset
 from ..storage.hashes import hash_file, hash_json
 
 
 def hash_of(source: Path, use: str) -> str:
-    """Return the SHA-256 of a file or of a folder's files.
-
-    Raises:
-        InputError: It cannot be read; the message names `use`.
-    """
+    """Return the SHA-256 of a file or of a folder's files; InputError, which names `use`, if it cannot be read."""
     if source.is_dir():
         files = sorted(path for path in source.rglob("*") if path.is_file())
         return hash_json([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
@@ -137,11 +134,7 @@ def machine() -> dict[str, Any]:
 
 def processor() -> str:
     """Return the name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    return cpuinfo("model name") or platform.processor() or platform.machine()
 
 
 def _installed(name: str) -> str | None:
@@ -156,7 +149,7 @@ HASH = re.compile("[0-9a-f]{64}")
 TOLERANCE = 1e-12  # relative; sums differ in the last digits between processors
 TESTED = ("difference", "low", "high", "statistic", "p", "corrected", "d_z", "hedges_g", "wins", "ties", "losses")
 COUNTED = ("documents", "terms", "tokens")  # of an index
-# The parts of a lock that are compared, in this order, and what messages call them.
+# The parts of a lock that are compared, in this order, and their names in messages.
 COMPARED = {
     "data": "data",
     "indexes": "index",
@@ -256,11 +249,7 @@ def models_of(stage: Stage[Any, Any]) -> list[str]:
 
 
 def read_lock(path: Path) -> dict[str, Any]:
-    """Read the lock at a path.
-
-    Raises:
-        InputError: The lock is missing or unreadable.
-    """
+    """Read the lock at a path; InputError if it is missing or unreadable."""
     try:
         lock = json.loads(path.read_text(encoding="utf-8"))
         layout = lock["layout"]

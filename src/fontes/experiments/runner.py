@@ -131,11 +131,11 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
     The fastest precision, and with it the scores, depends on the machine.
     """
     known: dict[int, tuple[Part, Part]] = {}
-    return {name: one.map(_in_float32, known) if isinstance(one, Stage) else one for name, one in systems.items()}  # type: ignore[misc]
 
+    def in_float32(part: Part) -> Part:
+        return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
-def _in_float32(part: Part) -> Part:
-    return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
+    return {name: one.map(in_float32, known) if isinstance(one, Stage) else one for name, one in systems.items()}  # type: ignore[misc]
 
 
 def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
@@ -150,7 +150,7 @@ def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Pro
     for name, system in systems.items():
         one = runs[name] = searches.of(name, system)
         rows, topics = one.run.rows, len(one.run.topics)
-        note = f"{topics:,} topic{'s' * (topics != 1)}{', as it was found before' * one.cached}"
+        note = f"{topics:,} topic{'s' * (topics != 1)}{', from the cache' * one.cached}"
         progress(Progress(name, rows, rows, one.seconds or 0.0, note=note))
     cache.trim()
     return runs
@@ -181,14 +181,10 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results, measur
             report.save(folder / file)
         for file, text in pages.items():
             write(folder / file, [text.encode()])
-        lock = lock_of(
-            plan.settings,
-            plan.data,
-            {name: system for name, system in systems.items() if isinstance(system, Stage)},
-            {name: _facts(results.systems[name].run, folder / file, name) for name, file in runs.items()},
-            report,
-            len(report.topics) if report is not None else len(plan.topics or ()),
-        )
+        stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
+        facts = {name: _facts(results.systems[name].run, folder / file, name) for name, file in runs.items()}
+        topics = len(report.topics) if report is not None else len(plan.topics or ())
+        lock = lock_of(plan.settings, plan.data, stages, facts, report, topics)
         lock["seed"] = plan.testing.seed
         answers = {name: sums for name, one in results.systems.items() if (sums := sums_of(one.run.provenance))}
         if answers:

@@ -75,16 +75,11 @@ class Cache:
                     return None
                 source = None if facts["documents"] is None else documents[facts["documents"]]
                 own = topics if facts["topics"] is None else Topics(map(_topic, facts["topics"]))
-                ids = Strings(stored["blob"], stored["offsets"])
-                run = Run(
-                    own,
-                    ids,
-                    stored["bounds"],
-                    stored["codes"],
-                    stored["scores"],
-                    documents=source,
-                    provenance=facts["provenance"],
+                ids, columns = (
+                    Strings(stored["blob"], stored["offsets"]),
+                    (stored[name] for name in ("bounds", "codes", "scores")),
                 )
+                run = Run(own, ids, *columns, documents=source, provenance=facts["provenance"])
         except DAMAGE:
             return None
         if not _is_sound(run):
@@ -108,16 +103,9 @@ class Cache:
         }
         if run.documents is not None and facts["documents"] is None:
             return
-        file = io.BytesIO()
-        np.savez(
-            file,
-            facts=np.frombuffer(json.dumps(facts, default=str).encode(), dtype=np.uint8),
-            bounds=run.bounds,
-            codes=codes.astype(np.int32),
-            scores=run.scores,
-            blob=ids.blob,
-            offsets=ids.offsets,
-        )
+        file, packed_facts = io.BytesIO(), np.frombuffer(json.dumps(facts, default=str).encode(), dtype=np.uint8)
+        columns: dict[str, Any] = {"bounds": run.bounds, "codes": codes.astype(np.int32), "scores": run.scores}
+        np.savez(file, facts=packed_facts, **columns, blob=ids.blob, offsets=ids.offsets)
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +114,7 @@ class Cache:
         except (OSError, InputError) as error:
             if self._named:
                 raise InputError(f"the cache cannot be written ({error}); give another folder, or cache=False") from None
-            warnings.warn(f"runs are not kept: {error}; FONTES_CACHE names another folder", stacklevel=2)
+            warnings.warn(f"runs are not cached: {error}; FONTES_CACHE names another folder", stacklevel=2)
 
     def trim(self) -> None:
         """Delete the least recently used runs beyond the limit."""
@@ -175,8 +163,7 @@ Steps = tuple[Stage[Any, Any], ...]
 def named(systems: object) -> dict[str, object]:
     """Return the systems by name; in a list, files are named by stem and stages by their text.
 
-    Raises:
-        ParameterError: There is no system, two share a name, or this is no mapping and no list.
+    Raises ParameterError if there is no system, two share a name, or this is no mapping and no list.
     """
     if isinstance(systems, Mapping):
         pairs = [(str(name), system) for name, system in systems.items()]
@@ -188,7 +175,7 @@ def named(systems: object) -> dict[str, object]:
         )
     names = [name for name, _ in pairs]
     clashing = {name for name in names if names.count(name) > 1}
-    # Files of one name in several folders are told apart by their paths.
+    # Files of one name in several folders are named by their paths.
     pairs = [(os.fspath(s) if name in clashing and isinstance(s, (str, os.PathLike)) else name, s) for name, s in pairs]
     if not pairs:
         raise ParameterError(
@@ -257,11 +244,7 @@ class Searches:
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
-        """Return the run of a system.
-
-        Raises:
-            InputError: A file or a value is no run.
-        """
+        """Return the run of a system; InputError if a file or a value is no run."""
         if isinstance(system, SystemRun):
             return system
         if isinstance(system, Stage):

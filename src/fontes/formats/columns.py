@@ -160,7 +160,9 @@ class _RunRows:
         try:
             return Run.from_columns(topics, ids, numbers, codes, scores)
         except InputError:
-            row = _second_listing(numbers, codes, len(ids))
+            pairs = numbers * len(ids) + codes
+            order = np.argsort(pairs, kind="stable")
+            row = int(order[np.flatnonzero(np.diff(pairs[order]) == 0) + 1].min())  # the first that is listed again
             problem = f"topic '{topic_ids[int(numbers[row])]}', document '{ids[int(codes[row])]}': listed a second time"
             raise InputError.at(self.name, self._line(row), problem) from None
 
@@ -228,13 +230,6 @@ def _is_regular(block: bytes, width: int) -> bool:
     if len(starts) != len(ends) * width:
         return False
     return bool(np.all(starts[width - 1 :: width] < ends) and np.all(starts[width::width] > ends[:-1]))
-
-
-def _second_listing(numbers: NDArray[np.int64], codes: NDArray[np.int32], documents: int) -> int:
-    pairs = numbers * documents + codes
-    order = np.argsort(pairs, kind="stable")
-    again = np.flatnonzero(np.diff(pairs[order]) == 0) + 1
-    return int(order[again].min())
 
 
 def _reciprocal(token: bytes) -> float:

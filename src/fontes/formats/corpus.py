@@ -345,7 +345,6 @@ class _Prefixed:
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:
-    """Return a list's paths; empty if any item is something else."""
     is_list = isinstance(source, (list, tuple)) and all(isinstance(item, (str, Path)) for item in source)
     return list(source) if is_list else []
 

@@ -195,7 +195,6 @@ def _file(file: Path, folder: Path, path: str | Path | None = None) -> CorpusPie
 
 
 def _shown(inside: str) -> bool:
-    """Whether no part of a path is hidden."""
     return not any(part.startswith(".") for part in inside.split("/"))
 
 

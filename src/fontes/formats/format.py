@@ -262,8 +262,6 @@ def _refuse_pickle(file: File) -> None:
 
 
 class _Resumed(io.RawIOBase):
-    """A byte stream of `head` followed by `rest`."""
-
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head = memoryview(head)
         self._rest = rest

@@ -67,7 +67,6 @@ def _metadata(row: dict[str, Any], blocks: list[dict[str, Any]], where: str) -> 
 
 
 def _day(published: Any, where: str) -> str:
-    """The UTC day of a time in milliseconds since 1970, as YYYY-MM-DD."""
     try:
         return datetime.fromtimestamp(int(published) / 1000, UTC).date().isoformat()
     except (TypeError, ValueError, OverflowError, OSError):

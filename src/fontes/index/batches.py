@@ -126,7 +126,6 @@ def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
 
 
 def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
-    """Texts of several fields, each by itself."""
     bounds = np.zeros(len(docs) * len(fields) + 1, dtype=np.int64)
     text = np.empty(len(docs.text), dtype=np.uint8)
     take_fields(fixed(docs.text), docs.sizes, np.array(["title" in fields, "text" in fields, False]), text, bounds)

@@ -241,7 +241,6 @@ class CiffReader:
     def _check(
         self, noun: str, first: int, texts: Strings, wrong: NDArray[np.bool_], problem: str, *numbers: NDArray[np.int64]
     ) -> None:
-        """Raise InputError for the first message that is `wrong`."""
         if wrong.any():
             place = int(np.argmax(wrong))
             named = "" if noun == "document" else texts[place]

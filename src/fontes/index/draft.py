@@ -145,7 +145,6 @@ class Draft:
         return entries
 
     def _check_deletions(self, number: int, consequence: str) -> None:
-        """Raise IndexFormatError if a segment's deletions are damaged."""
         deleted = self.entries[number]["deleted"]
         if deleted is not None and id(deleted) not in self._new:
             problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
@@ -153,7 +152,6 @@ class Draft:
                 raise IndexFormatError(f"{problem}, so that {consequence}; {REMEDY}")
 
     def _folder(self) -> Path:
-        """An empty folder in the draft."""
         self._count += 1
         folder = self._draft / f"new-{self._count}"
         folder.mkdir()

@@ -295,8 +295,6 @@ class _Analysed(NamedTuple):
 
 
 class _Worker:
-    """Vocabulary and runs of one thread."""
-
     def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[Any]], runs: PostingRuns, memory: int) -> None:
         self._analyzer = settings.analyzer
         self._fields, self._placed = len(settings.fields), settings.positions

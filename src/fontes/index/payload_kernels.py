@@ -346,7 +346,6 @@ def count_phrase(
 
 @inner()
 def _count_phrase(positions: Any, sizes: Any, words: Any, low: int, high: int, cursors: Any) -> int:
-    """Count a phrase in a document between two positions."""
     rarest, count = 0, 0
     for word in range(words.shape[1]):
         cursors[word] = 0
@@ -373,7 +372,6 @@ def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
 
 @inner(inline="always")
 def _put(out: Any, at: Any, number: Any, last: Any) -> Any:
-    """Write a number; return its end."""
     value = np.int64(number) << 1 | last
     while value >= 128:
         out[at] = value & 127 | 128

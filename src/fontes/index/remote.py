@@ -171,7 +171,6 @@ def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
 
 
 def _manifest(address: str, draft: Path) -> dict[str, Any]:
-    """Fetch the manifest at an address into the draft."""
     there = f"{address}/{MANIFEST}"
     try:
         _get(there, draft / MANIFEST)
@@ -188,7 +187,6 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
 def _missing(
     place: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]
 ) -> Iterator[tuple[str, FileTable]]:
-    """Missing or damaged files of a manifest in a folder, each with its table."""
     for folder, files in folders(place, manifest):
         for name, facts in files.items():
             table = {name: facts}
@@ -197,21 +195,18 @@ def _missing(
 
 
 def _fetch_file(address: str, path: Path, table: FileTable) -> None:
-    """Copy one file and verify its checksum."""
     _get(address, path)
     if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
         raise IndexFormatError(f"{address} is damaged: it differs from {MANIFEST}; copy the index there again (fontes copy)")
 
 
 def _attachments(there: dict[str, int], segment: str) -> list[str]:
-    """Folders of vectors and weights of a segment."""
     ends = (f"{segment}/", f"/{META}")
     names = [name.removesuffix(f"/{META}") for name in there if name.startswith(ends[0]) and name.endswith(ends[1])]
     return [name for name in names if name.count("/") == 1]
 
 
 def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path) -> None:
-    """Copy an artifact and verify its checksums."""
     place.mkdir()
     for name in there:
         if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
@@ -224,7 +219,6 @@ def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path)
 
 
 def _sound(folder: Path) -> bool:
-    """Whether a folder of vectors or weights exists and is sound."""
     try:
         check_folder(folder)
     except (IndexFormatError, OSError):
@@ -233,7 +227,6 @@ def _sound(folder: Path) -> bool:
 
 
 def _get(address: str, path: Path) -> None:
-    """Copy a file at an address, or of a directory, to a path."""
     if address_of(address) is not None:
         fetch(address, path)
         return
@@ -244,7 +237,6 @@ def _get(address: str, path: Path) -> None:
 
 
 def _listed(address: str) -> dict[str, int]:
-    """Files at an address or in a directory, with their sizes in bytes."""
     if address_of(address) is None:
         files = [file for file in sorted(Path(address).rglob("*")) if file.is_file() and not file.is_symlink()]
         return {file.relative_to(address).as_posix(): file.stat().st_size for file in files}

@@ -521,7 +521,6 @@ class State:
 
 
 def _clauses(query: str | Topic) -> tuple[Clause, ...]:
-    """Clauses that score in the structured query of a topic."""
     return () if isinstance(query, str) or query.query is None else tuple(query.query.scored)
 
 

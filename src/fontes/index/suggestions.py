@@ -150,7 +150,6 @@ class Suggester:
 
 
 def _replaced(query: str, better: Iterable[tuple[_Word, str]]) -> str:
-    """Replace some words of a query, in the case that was typed."""
     pieces, at = [], 0
     for word, form in better:
         typed = query[word.start : word.end]

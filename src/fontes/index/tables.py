@@ -147,7 +147,6 @@ def copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
 
 @kernel()
 def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
-    """Search the heads, then the strings between two of them."""
     head = np.uint64(0)
     for i in range(8):
         head = head << np.uint64(8) | np.uint64(string[i] if i < len(string) else 0)
@@ -308,7 +307,6 @@ class IdWriter:
 
 
 def _spooled(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
-    """Copy numbers to a file, as int64."""
     copy = np.memmap(path, np.int64, "w+", shape=numbers.shape)
     for first in range(0, len(numbers), 1 << 16):
         copy[first : first + (1 << 16)] = numbers[first : first + (1 << 16)]

@@ -116,7 +116,7 @@ class DocumentWriter(Writer):
         self._blocks = Blocks()
 
     def write(self, batch: Batch, first: int) -> None:
-        self._queue.add(_packed_all, list(self.blocks(batch.docs)))
+        self._queue.add(lambda blocks: list(map(packed, blocks)), list(self.blocks(batch.docs)))
 
     def finish(self) -> None:
         self._queue.close()
@@ -160,10 +160,6 @@ class DocumentWriter(Writer):
 def packed(block: Block) -> Block:
     """The block with its text compressed."""
     return block if block.packed is not None else replace(block, packed=zlib.compress(block.load(), 1))
-
-
-def _packed_all(blocks: list[Block]) -> list[Block]:
-    return [packed(block) for block in blocks]
 
 
 class DocumentStore:

@@ -120,7 +120,6 @@ def build(
 
 
 def _documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus:
-    """Documents read by `read_corpus`, or those of a collection such as "sample:harbour"."""
     from ..datasets import corpus_of
 
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
@@ -233,7 +232,6 @@ def _replaced(state: Draft, before: State, duplicates: str) -> int:
 
 
 def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
-    """Delete documents by their ascending ordinals in the earlier state."""
     for number, leaf in enumerate(before.leaves):
         own = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
         if len(own):
@@ -253,7 +251,9 @@ def _writing(reader: State) -> Iterator[tuple[State, Path]]:
         with drafting(place_of(path) / WRITER, busy) as draft:
             try:
                 _empty(draft)
-                (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
+                since = datetime.now().astimezone().isoformat(" ", "seconds")
+                holder = {"process": os.getpid(), "host": socket.gethostname(), "since": since}
+                (draft / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
                 newest = reader.refreshed()
                 newest.require_all()
                 yield newest, draft
@@ -269,14 +269,6 @@ def _writing(reader: State) -> Iterator[tuple[State, Path]]:
         if getattr(error, "of_documents", False):
             raise
         raise FontesError(f"{path} cannot be written: {error.strerror or error}; nothing was changed") from error
-
-
-def _holder() -> dict[str, Any]:
-    return {
-        "process": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now().astimezone().isoformat(" ", "seconds"),
-    }
 
 
 def _shown(holder: Path) -> str:
@@ -296,7 +288,6 @@ def _empty(draft: Path) -> None:
 
 
 def _committed(before: State, state: Draft, draft: Path, schema: Schema | None = None) -> State:
-    """Commit a state in one step and open it."""
     if state.entries == before.manifest["segments"]:
         return before
     path = place_of(before.path)

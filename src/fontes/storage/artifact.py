@@ -291,7 +291,6 @@ def _digest(meta: Mapping[str, Any]) -> str:
 
 
 def _remove_empty(handle: int, draft: Path) -> None:
-    """Remove an empty, uncommitted draft."""
     with uninterrupted(), suppress(OSError):
         if is_at(handle, draft):
             draft.rmdir()

@@ -222,7 +222,6 @@ def is_gzip(path: str | Path) -> bool:
 
 
 def _last(path: str | Path) -> str:
-    """Last part of a path, or of an address without its query."""
     address = address_of(path)
     return Path(path).name if address is None else address.partition("?")[0].rpartition("/")[2]
 

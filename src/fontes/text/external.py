@@ -122,7 +122,6 @@ class Absent:
         return self.name.partition(":")[0] in (SPACY, PLAIN)
 
     def __call__(self, text: str) -> Sequence[str]:
-        """Raise ParameterError with advice on what to pass."""
         if self.is_model:
             model = self.name.partition(":")[2]
             raise ParameterError(

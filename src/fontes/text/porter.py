@@ -140,7 +140,6 @@ def _strip(w: Any, n: int, rules: Any) -> int:
 
 @inner()
 def _step5(w: Any, n: int) -> int:
-    """Final e, and ll to l."""
     if w[n - 1] == _E:
         m = _measure(w, n - 1)
         if m > 1 or (m == 1 and not _cvc(w, n - 1)):
@@ -180,12 +179,8 @@ def _consonant(w: Any, at: int) -> bool:
         at -= 1
     if w[at] == _Y:
         return ys % 2 == 0
-    return _consonant_letter(w[at]) == (ys % 2 == 0)
-
-
-@inner()
-def _consonant_letter(c: int) -> bool:
-    return not (c == _A or c == _E or c == _I or c == _O or c == _U)
+    vowel = w[at] == _A or w[at] == _E or w[at] == _I or w[at] == _O or w[at] == _U
+    return bool(vowel == (ys % 2 == 1))
 
 
 @inner()

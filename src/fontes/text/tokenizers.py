@@ -238,7 +238,6 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner()
 def _complex(text: Any, at: int, stop: int, table: Any) -> int:
-    """End of a run of characters with Line_Break=SA."""
     while at < stop:
         code, size = _decode(text, at)
         if not (table[code] & COMPLEX or table[code] & CLASS == EXTEND):
@@ -343,7 +342,6 @@ def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner(inline="always")
 def _size(byte: int) -> int:
-    """Number of bytes of the character with this first byte."""
     if byte < 0x80:
         return 1
     if byte < 0xE0:
@@ -353,7 +351,6 @@ def _size(byte: int) -> int:
 
 @inner(inline="always")
 def _decode(text: Any, at: int) -> Any:
-    """Return the code point at `at` and its number of bytes."""
     byte = np.int64(text[at])
     if byte < 0x80:
         return byte, 1

@@ -254,7 +254,6 @@ def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
 
 @kernel(steps=lambda tokens, *rest: len(tokens))
 def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
-    """Map token numbers to the numbers of their terms."""
     count = 0
     for token in tokens:
         count += term_bounds[token + 1] - term_bounds[token]

@@ -88,7 +88,6 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
 
 @inner()
 def _best(numbers: Any, spans: Any, first: int, last: int, length: int, most: int) -> int:
-    """Start of the window with the most distinct terms."""
     best, count, different, left = 0, 0, 0, first
     for m in range(first, last):
         different += not _among(numbers, numbers[m], left, m)

@@ -215,8 +215,6 @@ class Tuning(Tabular):
             ParameterError: A name is not in the space, or the number of names is wrong.
             MissingExtraError: matplotlib is not installed.
         """
-        from .result import surface
-
         return surface(self, parameters)
 
     def __str__(self) -> str:
@@ -333,20 +331,20 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
 
 
 def _curve(axes: Any, tuning: Tuning, name: str) -> None:
-    place = _places(tuning, name)
+    coordinate = _coordinate(tuning, name)
     best: dict[float, float] = {}
     for trial in tuning.trials:
-        at = place(trial.params[name])
+        at = coordinate(trial.params[name])
         best[at] = max(best.get(at, -np.inf), trial.score)
     points = sorted(best.items())
     # Random settings also differ in the other parameters, so no line connects them.
     drawn_alone = len(tuning.space) > 1 and tuning.method != "grid"
     style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if drawn_alone else "-"}
     axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")
-    for number, (value, count) in enumerate(Counter(place(fold.params[name]) for fold in tuning.folds).items()):
+    for number, (value, count) in enumerate(Counter(coordinate(fold.params[name]) for fold in tuning.folds).items()):
         style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
         axes.plot(value, best[value], "s", **style, label=None if number else CHOSEN)
-    final = place(tuning.params[name])
+    final = coordinate(tuning.params[name])
     axes.plot(final, tuning.best.score, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
     if tuning.default is not None and tuning.default_values is not None:
         axes.axhline(float(tuning.default_values.mean()), color=INK, linestyle=":", linewidth=1, label="as given")
@@ -357,10 +355,10 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
 
 
 def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
-    place_x, place_y = _places(tuning, x), _places(tuning, y)
+    of_x, of_y = _coordinate(tuning, x), _coordinate(tuning, y)
     best: dict[tuple[float, float], float] = {}
     for trial in tuning.trials:
-        at = place_x(trial.params[x]), place_y(trial.params[y])
+        at = of_x(trial.params[x]), of_y(trial.params[y])
         best[at] = max(best.get(at, -np.inf), trial.score)
     xs, ys = sorted({at[0] for at in best}), sorted({at[1] for at in best})
     if len(best) == len(xs) * len(ys) and len(xs) > 1 and len(ys) > 1:
@@ -373,15 +371,15 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
         points = np.array([*best])
         mesh = axes.scatter(points[:, 0], points[:, 1], c=list(best.values()), cmap="viridis", s=22, label="settings")
     figure.colorbar(mesh, ax=axes, label=str(tuning.measure))
-    chosen = Counter((place_x(fold.params[x]), place_y(fold.params[y])) for fold in tuning.folds)
+    chosen = Counter((of_x(fold.params[x]), of_y(fold.params[y])) for fold in tuning.folds)
     for number, (at, count) in enumerate(chosen.items()):
         style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
         axes.plot(*at, "s", **style, label=None if number else CHOSEN)
-    final = place_x(tuning.params[x]), place_y(tuning.params[y])
+    final = of_x(tuning.params[x]), of_y(tuning.params[y])
     axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
     default = tuning.default
     if default is not None and _shown(tuning, x, default[x]) and _shown(tuning, y, default[y]):
-        at = place_x(default[x]), place_y(default[y])
+        at = of_x(default[x]), of_y(default[y])
         axes.plot(*at, "X", color="white", markeredgecolor=INK, markersize=8, linestyle="none", label="as given")
     axes.grid(False)
     axes.set_xlabel(x)
@@ -395,8 +393,8 @@ def _numeric(tuning: Tuning, name: str) -> bool:
     return not isinstance(axis, Choices) or axis.ordered
 
 
-def _places(tuning: Tuning, name: str) -> Any:
-    """Map values to axis positions: numbers to themselves, others to their list index."""
+def _coordinate(tuning: Tuning, name: str) -> Any:
+    """Function from values to coordinates: numbers to themselves, others to their list index."""
     if _numeric(tuning, name):
         return float
     values = list(map(repr, tuning.space[name].values))  # type: ignore[union-attr]

@@ -30,15 +30,7 @@ Study = Callable[["Scoring"], list[int]]
 
 
 class Scoring:
-    """Scores settings on all topics, each once.
-
-    Args:
-        maker: Makes a stage from a setting.
-        topics: The topics.
-        qrels: The judgments.
-        measure: The measure.
-        precisions: Precisions of models that do not fix theirs; see `core.precision.settled`.
-    """
+    """Scores settings on all topics, each once; `precisions` are those for `core.precision.settled`."""
 
     def __init__(
         self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure, precisions: dict[str, str] | None = None
@@ -83,7 +75,7 @@ class Scoring:
         """Return the stage of a setting."""
         return self._maker(setting)
 
-    def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
+    def recreator(self, setting: Setting) -> Callable[[], Scoring]:
         """Return a function that makes an equal scoring in another process, with the model precision used here."""
         precisions = precisions_of(self._maker(setting))
         return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
@@ -112,7 +104,7 @@ class ScoringActors:
         return pools
 
     def _spread(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
-        make, stage = self._search.makes_again(example), self._search.stage(example)
+        make, stage = self._search.recreator(example), self._search.stage(example)
         results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
         return results
 
@@ -247,8 +239,7 @@ def tune(
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
     with in_memory(), work(ray=ray):  # each setting is searched once, so its weights are not worth caching
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        room = cluster()
-        actors = None if room is None else ScoringActors(search, room)
+        actors = None if (package := cluster()) is None else ScoringActors(search, package)
         pools = _settings(method, axes, count, search, numbers, seed, actors)
     return Tuning(
         measure=parsed,
@@ -347,7 +338,7 @@ def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
     if missing:
         raise InputError(
             f"{len(missing)} of the {len(judgments)} judged topics are not among the topics, the first is '{missing[0]}'; "
-            f"give the topics that belong to the qrels"
+            f"give the topics of the qrels"
         )
     ordered = Qrels(sorted(judgments.rows()))
     return Topics(known[topic_id] for topic_id in ordered), ordered

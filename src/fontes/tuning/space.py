@@ -176,10 +176,7 @@ class Maker:
 def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, Space]:
     """Return the maker of stages and the space to search.
 
-    Args:
-        tunable: A stage, a function that makes one, or a text.
-        space: The caller's space, added to that of a text; None is the default space of a stage.
-        index: The index of a text, or several by name.
+    `space` is added to that of a text; None is the default space of a stage. `index` is that of a text, or several by name.
 
     Raises:
         ParameterError: A parameter of the space is not in `tunable`, or there is no default space.
@@ -264,7 +261,7 @@ def _of_function(function: Callable[..., Any], names: list[str]) -> Maker:
 
 def _checked(stage: Any) -> Retriever:
     if not isinstance(stage, Stage):
-        raise ParameterError(f"the function that makes the stage gave a {type(stage).__name__}, not a stage")
+        raise ParameterError(f"the function that makes the stage returned a {type(stage).__name__}, not a stage")
     stage.require(Topics, Run, "tune")
     return stage
 

@@ -157,11 +157,9 @@ def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
 
 
 def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Each number from the least to the greatest, with its frequency."""
     low = int(numbers.min())
     return list(enumerate(np.bincount(numbers - low).tolist(), low))
 
 
 def _round_numbers(power: int) -> Any:
-    """1, 2, 5, 10, 20, … times a power of ten, ascending."""
     return (digit * (10**exponent if power >= 0 else 10.0**exponent) for exponent in count(power) for digit in (1, 2, 5))

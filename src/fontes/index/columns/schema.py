@@ -216,7 +216,9 @@ def _keywords(value: Any) -> tuple[str, ...] | None:
 
 _STORED: dict[str, Callable[[Any], Any]] = {
     "keyword": lambda value: value if isinstance(value, str) else None,
-    "integer": _integer,
+    "integer": lambda value: (
+        int(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+    ),
     "float": _float,
     "date": lambda value: date_of(value) if isinstance(value, str) else None,
     "boolean": lambda value: value if isinstance(value, bool) else None,

@@ -271,7 +271,6 @@ class SegmentColumns:
 
 
 def _types(arrays: OpenArrays) -> dict[str, str]:
-    """The names of the columns of a segment, ascending, with their types."""
     if "columns.types" not in arrays:  # files that the manifest lists were checked when the index was opened
         return {}
     names = arrays.strings("columns", ordered=True).tolist()

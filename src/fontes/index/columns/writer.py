@@ -103,11 +103,9 @@ class _ColumnBuffer:
 
     @property
     def detected(self) -> str:
-        """The type of the values, as `ColumnWriter.names` has it."""
         return self._guessed or self.kind
 
     def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
-        """Append the values of the documents with the numbers before + docs."""
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
@@ -126,7 +124,6 @@ class _ColumnBuffer:
             self._pieces.append(np.array(stored, dtype=np.float64 if kind == "float" else np.int64))
 
     def values(self, documents: int) -> Values:
-        """All values, one a document."""
         docs = np.concatenate([np.zeros(0, np.int64), *self._docs])
         pieces = np.concatenate([np.zeros(0, np.float64 if self.kind == "float" else np.int64), *self._pieces])
         if self.kind == "boolean":
@@ -225,7 +222,11 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
             for name, kind in leaf.segment.columns.types.items():
                 if types.setdefault(name, kind) != kind:
                     raise IndexFormatError(f"{leaf.segment.folder.parent} is damaged: '{name}' has two types; {REMEDY}")
-        write_columns(folder, {name: _live_values(leaves, name, kind) for name, kind in types.items()})
+        columns = {}
+        for name, kind in types.items():
+            parts = [(leaf, leaf.segment.columns.values(name, kind)) for leaf in leaves]
+            columns[name] = join_values([part if leaf.dead is None else part.of(leaf.live) for leaf, part in parts])
+        write_columns(folder, columns)
         return {}
 
     def check(self, leaf: Leaf, deep: bool) -> None:
@@ -248,8 +249,3 @@ def converted_columns(segment: Segment, folder: Path, schema: Schema) -> Segment
         writer.add([doc.id for doc in docs], taken)
     writer.close()
     return SegmentColumns(folder, segment.documents)
-
-
-def _live_values(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
-    parts = [leaf.segment.columns.values(name, kind) for leaf in leaves]
-    return join_values([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])

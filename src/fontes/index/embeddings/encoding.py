@@ -213,8 +213,6 @@ def vector_encoding(
 
 
 def _decoded(full: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
-    """Stored float32 vectors in place of an encoder's."""
-
     def vectors(first: int, last: int, report: ProgressCallback) -> VectorsOfDocuments:
         a, b = full.rows(first, last)
         bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
@@ -224,7 +222,6 @@ def _decoded(full: Embeddings) -> Callable[[int, int, ProgressCallback], Vectors
 
 
 def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.int64]]:
-    """The rows of a segment's living documents, so many at a time."""
     for first in range(0, len(share), most):
         rows = slice(first, min(first + most, len(share)))
         yield rows if share.rows is None else share.rows[rows]

@@ -147,7 +147,11 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Progre
             progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
 
         spans = [(first, min(first + BLOCK, count)) for first in range(before, count, BLOCK)]
-        here = (encoding.block(first, last, _within(first, last, report)) for first, last in spans)
+
+        def encoded_block(first: int, last: int) -> Block:
+            return encoding.block(first, last, lambda now: report(first + (now.fraction or 0.0) * (last - first)))
+
+        here = (encoded_block(first, last) for first, last in spans)
         blocks = here if remote_encoder is None else remote_encoder(draft, encoding, spans)
         for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
@@ -158,10 +162,6 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Progre
             return encoding.finish(segment, draft, journal.rows)
     finally:
         journal.close()
-
-
-def _within(first: int, last: int, report: Callable[[float], None]) -> ProgressCallback:
-    return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 
 @contextlib.contextmanager
