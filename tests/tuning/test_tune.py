@@ -282,7 +282,7 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(lambda k1, b: index.bm25(k1=k1, b=b), {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.ParameterError, match="the function has no parameter 'k1'"):
         ft.tune(lambda b: index.bm25(b=b), {"k1": [0.1], "b": [0.1]}, topics, qrels)
-    with pytest.raises(ft.core.ParameterError, match="gave a str, not a stage"):
+    with pytest.raises(ft.core.ParameterError, match="returned a str, not a stage"):
         ft.tune(lambda b: "bm25", {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.ParameterError, match=r"no default space for tfidf\(\)"):
         ft.tune(index.tfidf(), None, topics, qrels)
