@@ -4,7 +4,8 @@ from .answer_scores import AnswerScores, answer_scores
 from .answering import Citation, CitedAnswer, CitedSentence, LlmAnswer, answer_of
 from .answers import AnswerFile, Kept, Request, read_pack, write_pack
 from .base import Asking
-from .model import Model
+from .judging import Label, LlmJudge
+from .model import Model, model_of
 from .prompts import Prompt
 from .queries import Hyde, LlmKeywords, LlmRewrite, Query2Doc, Subquestions
 from .rerank import LlmListwise, LlmPointwise, LlmSetwise
@@ -18,7 +19,9 @@ __all__ = [
     "CitedSentence",
     "Hyde",
     "Kept",
+    "Label",
     "LlmAnswer",
+    "LlmJudge",
     "LlmKeywords",
     "LlmListwise",
     "LlmPointwise",
@@ -31,6 +34,7 @@ __all__ = [
     "Subquestions",
     "answer_of",
     "answer_scores",
+    "model_of",
     "read_pack",
     "write_pack",
 ]

@@ -45,7 +45,7 @@ class Asking(Part):
 
     def check(self) -> None:
         if not isinstance(self.llm, Model):
-            raise ParameterError(f"{self.name} takes a language model, such as 'gpt-4o-mini' or llm(…), not {self.model!r}")
+            raise ParameterError(f"{self._label} takes a language model, such as 'gpt-4o-mini' or llm(…), not {self.model!r}")
         check_fields(self)
         if self.chooses and len(self._prompt.choices) != 2:
             raise ParameterError(

@@ -15,6 +15,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
+from ..core.expression import part
 from ..core.part import Part
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.strings import encodable
@@ -294,6 +295,18 @@ class _Asking:
 
 
 Dialogue = Generator[Request, Kept, T]
+
+
+def model_of(text: str) -> Model:
+    """Return the model of a command's option: a name, "local:FOLDER", or an expression, "llm(…)".
+
+    Raises:
+        ParameterError: It is no model.
+    """
+    model = part(text) if text.startswith("llm(") else Model(text)
+    if not isinstance(model, Model):
+        raise ParameterError(f"'{text}' is no language model; write a name, local:FOLDER, or llm(…)")
+    return model
 
 
 def together(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressCallback = silent) -> list[T]:

@@ -40,23 +40,28 @@ def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
     """Agreement of each pair of judges on the documents that both graded, as JSON values.
 
     Rows of `table` are grades of the first judge, columns those of the second. `kappa` is Cohen's, over four grades; `linear`
-    and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN.
+    and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN. `topics` has the numbers of
+    documents and of equal grades, by topic.
     """
-    grades = by_document(store.judgments()).values()
+    grades = by_document(store.judgments())
     pairs = []
     for pair in combinations(store.judges(), 2):
         first, second = pair
         table = [[0 for _ in GRADES] for _ in GRADES]
-        for of_document in grades:
+        topics: dict[str, list[int]] = {}
+        for (topic, _), of_document in grades.items():
             if first in of_document and second in of_document:
                 table[of_document[first]][of_document[second]] += 1
+                counts = topics.setdefault(topic, [0, 0])
+                counts[0] += 1
+                counts[1] += of_document[first] == of_document[second]
         documents, same = sum(map(sum, table)), sum(table[grade][grade] for grade in GRADES)
         if documents:
             none, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
             relevant = [[none, only_second], [only_first, documents - none - only_first - only_second]]
             weighted = {name: kappa(table, name) for name in ("linear", "quadratic")}
             facts = {"judges": list(pair), "documents": documents, "same": same, "kappa": kappa(table, ""), **weighted}
-            pairs.append({**facts, "relevant": kappa(relevant), "table": table})
+            pairs.append({**facts, "relevant": kappa(relevant), "table": table, "topics": topics})
     return pairs
 
 

@@ -11,6 +11,7 @@ import typer
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
+    from ....index import Index
     from ...judging.store import JudgmentStore
 
 from ...options import Measures, reads_files, takes
@@ -56,6 +57,14 @@ def judge(
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
     ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="A language model that judges the pools first: a name, local:FOLDER, or llm(…).", show_default=False),
+    ] = None,
+    guidelines: Annotated[
+        str | None,
+        typer.Option(help="For --llm: umbrela, or a file with your guidelines, FILE.md.", show_default="umbrela_reasons"),
+    ] = None,
     plan: Annotated[
         bool,
         typer.Option(
@@ -75,7 +84,9 @@ def judge(
     from ...output import say
     from ...server.settings import named_expressions
 
-    if export is not None:
+    if guidelines is not None and llm is None:
+        raise ParameterError("--guidelines is of the model that judges: add --llm MODEL")
+    if export is not None and llm is None:
         _export(judgments, export)
         return
     if plan:
@@ -104,17 +115,40 @@ def judge(
             from ....formats import read_run
 
             pool_run(store, read_run(path), str(path), depth)
-        _name_judges(store, judge or [], renew or [], token_file)
+        if llm is not None:
+            _judge_by_model(store, service.served(None).state.index, llm, guidelines)
+        if export is None:
+            _name_judges(store, judge or [], renew or [], token_file)
         service.described["judging"] = True
         pooled = sum(len(store.pool(topic)) for topic in store.topics())
         documents = f"{len(store.topics()):,} topics, {pooled:,} documents to judge, {judgments}"
-        serve(service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))
+        if export is None:
+            serve(
+                service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends")
+            )
+    if export is not None:
+        _export(judgments, export)
+
+
+def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: str | None) -> None:
+    from ....llm import LlmJudge, model_of
+    from ...judging.machine import judge_name, judge_pool
+    from ...output import counted, say
+    from ...progress import reporting
+
+    judge = LlmJudge(model_of(llm))
+    judge = judge if guidelines is None else judge.with_(prompt=guidelines)
+    with reporting() as report:
+        graded, unreadable = judge_pool(store, index, judge, report)
+    more = f"; {counted(unreadable, 'answer')} without a grade" if unreadable else ""
+    say(f"{judge_name(judge)}: {counted(graded, 'new judgment')}{more}")
 
 
 def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
     from ....core.errors import InputError, ParameterError
+    from ...judging.machine import MACHINE
 
-    known = store.judges()
+    known = [name for name in store.judges() if not name.startswith(MACHINE)]
     for name in renewed:
         if name not in known:
             raise ParameterError(f"--renew {name}: there is no judge of this name; there are {', '.join(known) or 'none'}")

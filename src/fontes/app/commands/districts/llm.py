@@ -43,8 +43,7 @@ def ask(
 
     from ....core.answers import cited_answer
     from ....core.errors import ParameterError
-    from ....core.expression import part
-    from ....llm import LlmAnswer, Model
+    from ....llm import LlmAnswer, model_of
     from ...output import print_answer, print_json
     from ...pipelines import open_index, retriever
     from ...progress import reporting
@@ -54,9 +53,8 @@ def ask(
     if not name:
         raise ParameterError(f"name the language model that answers: --llm MODEL, or {MODEL} in the environment")
     refuse_exchanged(index, question)
-    model = part(name, None) if name.startswith("llm(") else Model(name)
     opened = open_index(index, analyzer)
-    stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k >> LlmAnswer(model, k)
+    stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k >> LlmAnswer(model_of(name), k)
     with reporting(json) as report:
         run = stage(question, progress=report)
     answer = cited_answer(run["1"].topic) or {}

@@ -43,7 +43,10 @@ function pair(of) {
     make("p", { class: "kind" }, "Rows: ", apart(first), "; columns: ", apart(second)),
     make("table", { "aria-label": `Grades of ${first} in rows, of ${second} in columns` },
       make("tr", {}, make("td"), ...of.table.map((_, grade) => make("th", { scope: "col" }, String(grade)))),
-      ...of.table.map((row, grade) => make("tr", {}, make("th", { scope: "row" }, String(grade)), ...row.map((number, other) => make("td", { class: grade === other && "same" }, String(number)))))));
+      ...of.table.map((row, grade) => make("tr", {}, make("th", { scope: "row" }, String(grade)), ...row.map((number, other) => make("td", { class: grade === other && "same" }, String(number)))))),
+    make("details", { class: "topics" }, make("summary", {}, "By topic"), make("table", { "aria-label": `Agreement of ${first} and ${second} by topic` },
+      make("tr", {}, ...["Topic", "Both graded", "Same grade"].map(name => make("th", { scope: "col" }, name))),
+      ...Object.entries(of.topics).map(([topic, [documents, same]]) => make("tr", {}, make("th", { scope: "row" }, apart(topic)), make("td", {}, String(documents)), make("td", {}, String(same)))))));
 }
 
 function difference(one, told) {

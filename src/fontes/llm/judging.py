@@ -1,0 +1,100 @@
+"""Relevance judgments by language models, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from ..core.progress import ProgressCallback, silent
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..core.values import Doc, Topic, text_of
+from .answers import Kept
+from .base import Asking
+from .prompts import plain_passage
+
+SCORE = re.compile(r"#*\s*final score(?:\s*\(O\))?\W{0,10}([0-3])(?!\d)", re.IGNORECASE)
+DIGIT = re.compile(r"(?<![\w.])([0-3])(?![\w.]*\d)")
+REASON = 1000  # characters that are kept
+
+
+class Label(NamedTuple):
+    """A judgment of a document.
+
+    Attributes:
+        grade: 0 to 3; None if the answer names none.
+        reason: What the model wrote before the grade, on one line.
+        sum: SHA-256 under which its answer is kept.
+    """
+
+    grade: int | None
+    reason: str
+    sum: str
+
+
+@dataclass(frozen=True)
+class LlmJudge(Asking):
+    """Judges documents, from 0 to 3, by UMBRELA's prompt (Upadhyay et al., 2024) or one's own guidelines.
+
+    An answer that names no grade gives no judgment.
+
+    Args:
+        model: The model; a string is the name of an `llm`.
+        prompt: "umbrela_reasons", "umbrela" as published, without reasons, or the path of a file with guidelines. It has the
+            places {passage}, {query}, {description} and {narrative}, and asks for a line "##final score: N".
+        words: Number of words of a document that the model reads.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("passage", "query", "description", "narrative")
+
+    prompt: str = field(default="umbrela_reasons", kw_only=True)
+    words: int = field(default=500, kw_only=True, metadata={"least": 1})
+
+    def labels(self, pairs: Sequence[tuple[Topic, Doc]], progress: ProgressCallback = silent) -> list[Label]:
+        """Return the judgment of each pair of a topic and a document.
+
+        Args:
+            pairs: The pairs.
+            progress: Called with the number of answers.
+
+        Raises:
+            FontesError: As `Model.ask`.
+        """
+        self.check()
+        prompt = self._prompt
+        requests = [
+            self.request(
+                prompt.messages(
+                    [plain_passage(text_of(doc), self.words)],
+                    query=topic.text,
+                    description=topic.description,
+                    narrative=topic.narrative,
+                )
+            )
+            for topic, doc in pairs
+        ]
+        return [label_of(answer) for answer in self.llm.ask(requests, progress)]
+
+    def judge(self, run: Run, k: int = 20, progress: ProgressCallback = silent) -> Qrels:
+        """Return judgments of the best `k` documents of each topic of a run, such as labels for `evaluate(machine=…)`."""
+        documents = run.documents_for(type(self).__name__)
+        best = run.top(k)
+        pairs = [(topic, doc) for topic in best.topics.values() for doc in documents.docs([hit.id for hit in best[topic.id]])]
+        labels = self.labels(pairs, progress)
+        return Qrels(
+            (topic.id, "0", doc.id, label.grade)
+            for (topic, doc), label in zip(pairs, labels, strict=True)
+            if label.grade is not None
+        )
+
+
+def label_of(answer: Kept) -> Label:
+    """Return the judgment that an answer gives: the last "final score", or else the only number from 0 to 3 in it."""
+    scores = list(SCORE.finditer(answer.said))
+    if scores:
+        return Label(int(scores[-1][1]), " ".join(answer.said[: scores[-1].start()].split())[:REASON], answer.sum)
+    digits = set(DIGIT.findall(answer.said))
+    grade = int(digits.pop()) if len(digits) == 1 else None
+    return Label(grade, " ".join(answer.said.split())[:REASON] if grade is not None else "", answer.sum)
