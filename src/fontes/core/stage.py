@@ -455,12 +455,8 @@ def matches_of_any(whole: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], to
 
 
 def check_offset(offset: Any) -> int:
-    """Return `offset` as an int.
-
-    Raises:
-        ParameterError: It is no whole number from 0 up.
-    """
-    return check_whole("offset", offset, 0)
+    """Return `offset` as an int; raise ParameterError unless it is a whole number from 0 up."""
+    return offset if type(offset) is int and offset >= 0 else check_whole("offset", offset, 0)
 
 
 def check_depth(k: Any) -> int:
