@@ -1,10 +1,11 @@
 """What fields give: BM25F beside BM25 of joined fields, agreement with other libraries, and speed.
 
-    python bench/fields.py --data FOLDER [--peers PYTHON] [--only quality|agreement|speed]
+    python bench/fields.py --data FOLDER [--peers PYTHON] [--only quality|agreement|speed|lucene] [--lucene JAR] [--java FOLDER]
 
 Quality: BM25 (k1, b) and BM25F (k1, b and the weight of the title), each tuned by cross-validation on the same folds, nDCG@10.
 Agreement: sums of BM25 by field beside those of bm25s and rank_bm25, from tokens that Fontes analysed, in the environment of
-`--peers`, an interpreter that has both. Speed: wikipedia_passages.
+`--peers`, an interpreter that has both. Speed: wikipedia_passages. With a jar of Lucene 10.5 and Jackson, and a Java 25 with
+javac: BM25F beside CombinedFieldQuery.
 """
 
 from __future__ import annotations
@@ -98,6 +99,44 @@ def agreement(data: Path, work: Path, peer: str) -> None:
             print(f"{name}, {len(topics)} topics, {peer_name}: largest relative difference {apart.max():.1e}")
 
 
+def lucene(data: Path, work: Path, jar: Path, java: Path) -> None:
+    subprocess.run([java / "javac", "-cp", jar, "-d", work, harness.HERE / "CombinedFields.java"], check=True)
+    for name in ("scifact", "cranfield"):
+        index, topics = build(data / name, work), ft.read_topics(data / name / "queries.jsonl")
+        topics = ft.Topics(list(topics.values())[:200])
+        docs = list(index.docs(index.ids.tolist()))
+        fields = {"title": [doc.title or "" for doc in docs], "text": [doc.text for doc in docs]}
+        df = {term: int(index.df[number]) for number, term in enumerate(index.terms.tolist())}
+        words = [
+            [term for term in set(terms) if term in df] for terms in index.analyzer.many([t.text for t in topics.values()])
+        ]
+        given = {
+            "docs": {field: [" ".join(terms) for terms in index.analyzer.many(texts)] for field, texts in fields.items()},
+            "topics": [{term: df[term] for term in terms} for terms in words],
+            "weights": WEIGHTS,
+            **PARAMETERS,
+        }
+        (work / "given.json").write_text(json.dumps(given))
+        classes = f"{work}:{jar}"
+        subprocess.run([java / "java", "-cp", classes, "CombinedFields", work / "given.json", work / "out.json"], check=True)
+        weighted = ft.Topics(
+            ft.Topic(topic, "", weights=dict.fromkeys(own, 1.0)) for topic, own in zip(topics, words, strict=True)
+        )
+        run = index.bm25(fields=WEIGHTS, lengths="lucene", k=len(index), **PARAMETERS)(weighted)
+        own_df, same_df = json.loads((work / "out.json").read_text())
+        for said, theirs in (("its own df", own_df), ("df of the fields together", same_df)):
+            apart, same = [], 0
+            for topic, scores in zip(run.topics, theirs, strict=True):
+                ours = {index.ordinal(hit.id): hit.score for hit in run[topic]}
+                assert ours.keys() == {int(doc) for doc in scores}
+                apart += [abs(ours[int(doc)] - score) / score for doc, score in scores.items()]
+                best = sorted(scores, key=scores.__getitem__)[-10:]
+                same += len({int(doc) for doc in best} & {index.ordinal(hit.id) for hit in run[topic][:10]})
+            median, most = np.quantile(apart, (0.5, 0.99))
+            print(f"{name}, {len(topics)} topics, CombinedFieldQuery, {said}: the same top 10: {same / len(topics) / 10:.1%}")
+            print(f"    relative differences: median {median:.1e}, 99% {most:.1e}, greatest {max(apart):.1e}")
+
+
 def speed(data: Path, work: Path, runs: int) -> None:
     folder = data / "wikipedia_passages"
     index = build(folder, work)
@@ -136,12 +175,18 @@ def main() -> None:
     parser = harness.data_option(__doc__)
     parser.add_argument("--peers", default=sys.executable, help="an interpreter that has bm25s and rank_bm25 (default: this)")
     parser.add_argument("--runs", type=int, default=5, help="how often speed is measured (default: %(default)s)")
-    parser.add_argument("--only", choices=("quality", "agreement", "speed"), help="one part (default: all)")
+    parser.add_argument("--only", choices=("quality", "agreement", "speed", "lucene"), help="one part (default: all)")
+    parser.add_argument("--lucene", type=Path, help="a jar with Lucene and Jackson")
+    parser.add_argument(
+        "--java", type=Path, default=Path("/usr/bin"), help="the folder of java and javac (default: %(default)s)"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         if options.only in (None, "agreement"):
             agreement(options.data, work, options.peers)
+        if options.lucene and options.only in (None, "lucene"):
+            lucene(options.data, work, options.lucene, options.java)
         if options.only in (None, "speed"):
             speed(options.data, work, options.runs)
         if options.only in (None, "quality"):

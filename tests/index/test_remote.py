@@ -108,6 +108,7 @@ def test_an_index_at_an_address_is_opened_by_copying_what_is_missing(tmp_path, i
     assert digests(opened.path) == digests(index.path)
     assert opened.path.is_relative_to(cache_folder().absolute())
     assert opened.bm25().search("words 7")[0].id == "d7"
+    assert (opened.query() >> opened.bm25()).search('text:"words 7"').ids == ["d7"]
     assert Index.open(Path(place)).path == opened.path
     index.add([("new", "fresh words")])
     copy_index(index.path, place, overwrite=True)
