@@ -37,6 +37,10 @@ import fontes
 from fontes.app import cli
 from fontes.app.pipelines import OWN
 from fontes.core import MissingExtraError
+from fontes.core.part import stages
+from fontes.formats.format import formats
+from fontes.measures.measure import MEASURES
+from fontes.recipes.base import registry as recipes
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -163,6 +167,17 @@ SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections
 SLOW += ("dense", "cast2021", "index-a-collection", "rewriting", "late-interaction", "models", "search-and-runs", "plots")
 
 
+@pytest.fixture
+def _no_names_left() -> Iterator[None]:
+    """Takes what a page registers, such as a recipe of its own, out of the registries again."""
+    yield
+    for names in (stages, formats, recipes, MEASURES):
+        for name, thing in list(names._things.items()):
+            if thing.__module__ == "__main__":
+                del names._things[name]
+
+
+@pytest.mark.usefixtures("_no_names_left")
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.slow] if page.stem in SLOW else [], id=page.stem) for page in PAGES]
 )

@@ -45,7 +45,9 @@ async def client(address: str, key: str = "", mode: str = "auto", seconds: float
 
 
 async def searched(connected: Client, query: str, **arguments: Any) -> list[str]:
-    answer = await connected.call_tool("search", {"query": query, **arguments})
+    while (answer := await connected.call_tool("search", {"query": query, **arguments})).is_error:
+        if "still loading" not in answer.content[0].text:
+            break
     assert not answer.is_error, answer.content[0].text
     return [hit["id"] for hit in json.loads(answer.content[0].text)["hits"]]
 
