@@ -288,7 +288,7 @@ def test_a_damaged_file_is_said_in_a_sentence(store: JudgmentStore) -> None:
     whole = store.path.read_bytes()
     for start in range(4096, len(whole), 4096):
         store.path.write_bytes(whole[:start] + b"\xff" * 512 + whole[start + 512 :])
-        with pytest.raises(InputError, match=r"j.sqlite: the file of judgments is damaged \(.*\); take a copy"):
+        with pytest.raises(InputError, match=r"j.sqlite: the file of judgments is damaged \(.*\); use an undamaged copy"):
             JudgmentStore(store.path)
     store.path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="damaged"):
