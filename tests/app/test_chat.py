@@ -109,8 +109,8 @@ def test_a_rewriter_is_written_as_an_expression(run: Chat, name: str, query: str
     [
         ("nothing()", "pipeline, column 1: there is no stage 'nothing'"),
         ("raw", "pipeline, column 1: 'raw' is a stage; write raw()"),
-        ("manual()", "what is typed carries no manual rewrite, so manual() has nothing to take"),
-        ("last_turns() >> automatic()", "what is typed carries no automatic rewrite, so automatic() has nothing to take"),
+        ("manual()", "what is typed carries no manual rewrite, so manual() has nothing to use"),
+        ("last_turns() >> automatic()", "what is typed carries no automatic rewrite, so automatic() has nothing to use"),
         ("last_turns(k='two')", "pipeline, column 14: last_turns: k must be int, not 'two'"),
         ("quretec()", "pipeline, column 1: quretec needs the parameter 'name_or_path'"),
         ("canard_t5('/no/such/folder')", "there is no T5 rewriter at '/no/such/folder'"),

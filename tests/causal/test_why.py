@@ -242,7 +242,7 @@ def test_documents_outside_of_an_index_are_read_with_words_of_equal_weight():
 
 
 def test_a_stage_without_documents_is_refused():
-    with pytest.raises(InputError, match="does not know its documents"):
+    with pytest.raises(InputError, match="run has no documents"):
         causes(fixed(None), EVENT)
 
 

@@ -159,10 +159,10 @@ def test_bfloat16_is_near(folder):
 
 def test_a_model_without_a_head_that_predicts_tokens_is_refused():
     with pytest.raises(
-        InputError, match=r"is no masked language model, whose head SPLADE needs: its weights have no cls\.predictions"
+        InputError, match=r"is not a masked language model, whose head SPLADE needs: its weights have no cls\.predictions"
     ):
         Splade(tiny("bert"), **EXACT).encode_queries(["spring"])
-    with pytest.raises(InputError, match="is no masked language model, whose head SPLADE needs: its architecture is "):
+    with pytest.raises(InputError, match="is not a masked language model, whose head SPLADE needs: its architecture is "):
         Splade(tiny("t5"), **EXACT).encode_queries(["spring"])
 
 

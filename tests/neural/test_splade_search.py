@@ -228,5 +228,5 @@ def test_a_model_that_is_no_splade_model_leaves_the_index_as_it_was(fontes, tmp_
     Index.build(docs(3), path)
     before = sorted(path.rglob("*"))
     status, _, err = fontes("encode", path, tiny("bert"), "--sparse")
-    assert (status, "is no masked language model, whose head SPLADE needs" in err) == (1, True)
+    assert (status, "is not a masked language model, whose head SPLADE needs" in err) == (1, True)
     assert sorted(path.rglob("*")) == before

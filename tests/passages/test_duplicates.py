@@ -64,7 +64,7 @@ def test_a_packed_list_is_read(tmp_path: Path) -> None:
     [
         (":D5", "line 2: an id is missing; 'original:duplicate,duplicate' is wanted, found ':D5'"),
         ("D4:D5,,D6", "line 2: an id is missing"),
-        ("D4:D5 D6", "line 2: 'D5 D6' is no id, since it has white space; duplicates are separated by commas"),
+        ("D4:D5 D6", "line 2: 'D5 D6' is not an id, since it has white space; duplicates are separated by commas"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:

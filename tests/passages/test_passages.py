@@ -239,7 +239,7 @@ def test_all_from_the_first_separator_on_can_be_taken_off_as_at_cast_2021() -> N
 
 @pytest.mark.parametrize("passage_id", ["d1", "d1%p", "d1%px", "d1%p-1", "d1%p2%q", "d1%p²", "d1%p٣"])
 def test_an_id_that_is_no_passages_is_an_error(passage_id: str) -> None:
-    with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is no passage's id"):
+    with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is not a passage's id"):
         ft.to_documents()(ft.Run.of({"q": {passage_id: 1.0}}))
 
 

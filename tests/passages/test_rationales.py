@@ -192,7 +192,7 @@ def test_sentences_read_from_a_file_are_joined_to_the_documents(run: ft.Run, tmp
     assert rationales_of(joined, "q1", "fair") == rationales_of(ft.Rationales(Shared(), n=1)(run), "q1", "fair")
     again = pickle.loads(pickle.dumps(joined.documents))
     assert again.rationales("q1", "fair") == joined.documents.rationales("q1", "fair")  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="'fair' is no passage's id"):
+    with pytest.raises(InputError, match="'fair' is not a passage's id"):
         with_rationales(run, run)
 
 

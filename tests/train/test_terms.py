@@ -329,7 +329,9 @@ def test_an_analyzer_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("changes", [{"lr": 1e30}, {"weight": 1e39}, {"lr": 1e30, "epochs": 1, "batch": 1000}])
 def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match=r"with lr=.* and weight=.*: take less|with lr=.* the numbers overflow: take less"):
+    with pytest.raises(
+        ParameterError, match=r"with lr=.* and weight=.*: use smaller values|with lr=.* the numbers overflow: use smaller ones"
+    ):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(**changes))
     assert not list(tmp_path.iterdir())
 

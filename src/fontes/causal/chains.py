@@ -188,7 +188,7 @@ def causes(
 
     Raises:
         ParameterError: A number is out of its range.
-        InputError: The event has no words, or the stage does not know its documents.
+        InputError: The event has no words, or the stage's run has no documents.
     """
     for name, number in (("depth", depth), ("breadth", breadth), ("k", k), ("leads", leads)):
         check_whole(name, number, 0 if name == "leads" else 1, DEEPEST if name == "depth" else MAX_EVENTS)
@@ -257,7 +257,7 @@ class _Asker:
     def causes(self, question: _Question) -> tuple[Cause, ...]:
         run = self.retriever(Topic("1", question.query), progress=self.progress)
         if run.documents is None:
-            raise InputError("this stage does not know its documents; a chain of causes needs a retriever over an index")
+            raise InputError("this stage's run has no documents; a chain of causes needs a retriever over an index")
         words = self.words = self.words or _EventTerms.of(run.documents)
         event = words.event(question.event)
         if not event:

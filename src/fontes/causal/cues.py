@@ -18,7 +18,7 @@ class Cue(NamedTuple):
         gives: Cause and effect in the example.
         between: Pattern that separates cause and effect if both follow the cue.
         apart: The cause is the sentence before if no clause precedes the cue ("consequently").
-        active: A participle that is no cue after an article or a form of "to be": "the forced sale", "they were forced".
+        active: A participle that is not a cue after an article or a form of "to be": "the forced sale", "they were forced".
         weak: As often temporal as causal.
     """
 

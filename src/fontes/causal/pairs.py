@@ -319,7 +319,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         roles: "published": cause with title, effect with keyphrases. "swapped": effect with title, cause with keyphrases, as
             one would expect if the title is the event whose causes are sought. "either": one or the other.
         overlap: Minimum number of different terms on either side.
-        failing: Treatment of documents that fail. "drop" removes them. "below" puts them below those that pass, in their order,
+        failing: Treatment of failing documents. "drop" removes them. "below" puts them below those that pass, in their order,
             with the lowest score of those less 1, less 2, and so on; if none passes, nothing changes.
         weak: Whether pairs by weak cues count as well; see `causal_pairs`.
         sentences: Sentence splitter for documents and narratives: "rules", "nupunkt" or "spacy:MODEL".

@@ -21,7 +21,7 @@ from ..text.external import spacy_pipeline, version_of
 Token = tuple[str, str, int]  # the word, its universal part of speech, the number of its sentence
 Tagger = Callable[[str], Iterable[Token]]
 
-WORDS = re.compile(r"\w+(?:-\w+)*|['’]\w+|[^\w\s]")  # "yard's" is "yard" and "'s", as spaCy has it
+WORDS = re.compile(r"\w+(?:-\w+)*|['’]\w+|[^\w\s]")  # "yard's" is "yard" and "'s", as in spaCy
 HYPHENATED = re.compile(r"\w+(?:-\w+)+")
 SENTENCE_END = re.compile(r"[.!?]")
 UNUSED = ("parser", "ner", "lemmatizer", "textcat", "entity_linker")

@@ -90,7 +90,7 @@ def split_id(passage_id: str, separator: str) -> tuple[str, int]:
     """Split a passage id at the last `separator` into document id and number; InputError for any other id."""
     doc_id, present, number = passage_id.rpartition(separator)
     if not (present and re.fullmatch("[0-9]{1,18}", number)):
-        raise InputError(f"'{passage_id}' is no passage's id: it does not end in '{separator}' and a number")
+        raise InputError(f"'{passage_id}' is not a passage's id: it does not end in '{separator}' and a number")
     return doc_id, int(number)
 
 
@@ -148,7 +148,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
             "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" becomes "WAPO_1cf6896e".
 
     Raises:
-        InputError: When called, for an id that is no passage's.
+        InputError: When called, for an id that is not a passage's.
         ParameterError: When called, for parameters that do not exist.
     """
 
@@ -203,7 +203,7 @@ def parents_of(
         the passage number.
 
     Raises:
-        InputError: An id is no passage's.
+        InputError: An id is not a passage's.
     """
     if separator is None:
         separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
@@ -243,7 +243,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         separator: As for `to_documents`.
 
     Raises:
-        InputError: When called, for an id that is no passage's.
+        InputError: When called, for an id that is not a passage's.
         ParameterError: When called, for invalid parameters.
     """
 

@@ -183,7 +183,7 @@ def _pairs(line: str, where: str) -> Iterator[tuple[str, str]]:
         if not original.strip() or not all(duplicates):
             raise InputError(f"{where}: an id is missing; 'original:duplicate,duplicate' is wanted, found '{line.strip()}'")
         if bad := next((name for name in duplicates if len(name.split()) > 1), None):
-            raise InputError(f"{where}: '{bad}' is no id, since it has white space; duplicates are separated by commas")
+            raise InputError(f"{where}: '{bad}' is not an id, since it has white space; duplicates are separated by commas")
         yield from ((original.strip(), name) for name in duplicates)
     elif len(fields) == 1:
         yield "", fields[0]

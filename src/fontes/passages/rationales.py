@@ -31,10 +31,10 @@ class TextScorer(Reranker, name="text_scorer"):
 
     Args:
         model: A BM25 retriever, which provides variant, k1, b and k3, and whose index provides analyzer and statistics.
-        cache: As `Reranker` has it.
+        cache: As in `Reranker`.
 
     Raises:
-        InputError: When called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run has no documents, or a topic has no text.
         ParameterError: When called: `model` is no BM25.
     """
 
@@ -108,7 +108,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         title: Whether the reranker reads the document's title before each sentence.
 
     Raises:
-        InputError: When called: the run does not know its documents, or a topic has no text.
+        InputError: When called: the run has no documents, or a topic has no text.
         ParameterError: When called without a reranker, for a run whose documents are in no index.
     """
 
@@ -240,7 +240,7 @@ def with_rationales(run: Run, sentences: Run) -> Run:
             split by `Sentences()`. For another splitter: `sentences.with_(documents=Sentences("nupunkt").over(index))`.
 
     Raises:
-        InputError: The run does not know its documents, or an id is no sentence's.
+        InputError: The run has no documents, or an id is not a sentence's.
     """
     documents = run.documents_for("rationales")
     if isinstance(documents, RationaleDocuments):
@@ -248,7 +248,7 @@ def with_rationales(run: Run, sentences: Run) -> Run:
     if sentences.documents is None:
         sentences = sentences.with_(documents=Sentences().over(documents))
     known = RationaleDocuments(documents, sentences)
-    known._sentence_scores  # noqa: B018  # which says what is wrong with an id
+    known._sentence_scores  # noqa: B018  # raises for a wrong id
     facts = sentences.provenance.get("reranked")
     provenance = {**run.provenance, **({} if facts is None else {"rationales": facts})}
     return run.with_(documents=known, provenance=provenance)

@@ -136,7 +136,7 @@ class Passages(Splitter, name="passages"):
         tokenizer: With `tokens`, the tokenizer: the folder of a model or of a tokenizer, or a name on the Hugging Face hub.
 
     Raises:
-        InputError: When called, if the run does not know its documents, or the tokenizer is missing.
+        InputError: When called, if the run has no documents, or the tokenizer is missing.
         ParameterError: When called, for invalid parameters.
     """
 
@@ -191,7 +191,7 @@ class Passages(Splitter, name="passages"):
         return self.sentences
 
     def check_needs(self) -> None:
-        self._tokenizer  # noqa: B018  # which says where it is not here
+        self._tokenizer  # noqa: B018  # raises for a missing tokenizer
         super().check_needs()
 
     def key(self) -> str | None:
@@ -216,7 +216,7 @@ class Passages(Splitter, name="passages"):
 class Sentences(Splitter, name="sentences"):
     """Splits each document of a run into its sentences, which inherit the document's score: `bm25 % 10 >> Sentences() >> …`.
 
-    A title is no sentence. A document without text has none.
+    Titles are not sentences. A document without text has none.
 
     Args:
         how: Sentence finder: "rules" (a full stop followed by a capital or a digit), "nupunkt" or "spacy:MODEL".
@@ -224,7 +224,7 @@ class Sentences(Splitter, name="sentences"):
         separator: Separator of the document's id and the sentence's number, from 0: "D7#0", "D7#1", …
 
     Raises:
-        InputError: When called, if the run does not know its documents.
+        InputError: When called, if the run has no documents.
         ParameterError: When called, for invalid parameters.
     """
 

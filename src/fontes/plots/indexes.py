@@ -152,7 +152,7 @@ def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
 
     Raises:
         ParameterError: As for `fit_zipf`.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     law = fit_zipf(index, first, last)
     ranks, cf = _frequencies(index)
@@ -175,7 +175,7 @@ def heaps(index: Index, first: int | None = None) -> Plot:
 
     Raises:
         ParameterError: As for `fit_heaps`.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     law = fit_heaps(index, first)
     tokens, terms = _growth(index)

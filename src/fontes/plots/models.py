@@ -50,7 +50,7 @@ def tfidf(
 
     Raises:
         ParameterError: A number is out of its range.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     from ..lexical import TFIDFWeighting
 
@@ -115,7 +115,7 @@ def bm25(
 
     Raises:
         ParameterError: A number is out of its range, or there is no such variant.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     from ..lexical import BM25Weighting
 
@@ -159,7 +159,7 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
 
     Raises:
         ParameterError: A number is out of its range.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     n = _documents(index, documents)
     if n < 20:

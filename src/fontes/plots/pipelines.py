@@ -72,7 +72,7 @@ def pipeline(stage: AnyStage) -> Plot:
 
     Raises:
         ParameterError: It has more than 400 stages.
-        MissingExtraError: There is no matplotlib.
+        MissingExtraError: matplotlib is missing.
     """
     if (count := sum(isinstance(part, Stage) for part in walk(stage))) > MAX_STAGES:
         raise ParameterError(f"a pipeline of {count:,} stages is too large to draw; at most {MAX_STAGES}")

@@ -21,7 +21,7 @@ from .terms import history_of, words_of
 from .turns import join_texts, rewritten, utterance
 
 KIND = "term classifier"
-RELEVANT = "REL"  # the label of a relevant term, as the published checkpoints have it
+RELEVANT = "REL"  # label of a relevant term in the published checkpoints
 THRESHOLD = 0.5
 SAMPLE = ("What is throat cancer? Is it treatable? Tell me about lung cancer.", "What are its symptoms?")
 

@@ -36,8 +36,8 @@ def history_of(topic: Topic, answers: int = 0) -> list[str]:
 class Labels:
     """Labels of the relevant words of a history by the manual rewrite (Voskarides et al. 2020, equation 2).
 
-    A word is relevant if it is no stop word and its stem is in the rewrite and not in the turn. The paper uses spaCy's lemmas
-    and stop words, this class those of an analyzer.
+    A word is relevant if it is not a stop word and its stem is in the rewrite and not in the turn. The paper uses spaCy's
+    lemmas and stop words, this class those of an analyzer.
     """
 
     def __init__(self, analyzer: str | Analyzer = "english") -> None:

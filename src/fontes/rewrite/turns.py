@@ -170,13 +170,13 @@ def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
 
     Raises:
         ParameterError: The expression is invalid, or uses rewrites stored with the turns.
-        PipelineError: It is no stage from topics to topics.
+        PipelineError: It is not a stage from topics to topics.
     """
     stage: Stage[Topics, Topics] = pipeline(text, index)
     stage.require(Topics, Topics, doing)
     for part in walk(stage):
         if isinstance(part, Carried) and part.missing == "error":
-            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
+            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to use")
     return stage
 
 

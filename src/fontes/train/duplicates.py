@@ -115,7 +115,7 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
     """Return (a, b, similarity), a < b, of texts whose shingle sets have at least the similarity `near`.
 
     A set must share ceil(near n) of its n shingles, so one of any n - ceil(near n) + 1; and ceil(2 near n / (1 + near)) of them
-    with a set that is no smaller (Xiao et al. 2008). Only texts that share one of their rarest shingles are compared.
+    with a set of at least its size (Xiao et al. 2008). Only texts that share one of their rarest shingles are compared.
     """
     from scipy.sparse import csr_array
 

@@ -253,7 +253,9 @@ def _measured(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[
         topics = Topics(side)
         probabilities = stage.probabilities(topics)
         if not np.isfinite([value for words in probabilities.values() for _, value in words]).all():
-            raise ParameterError(f"with lr={settings.lr:g} and weight={settings.weight:g} the numbers overflow: take less")
+            raise ParameterError(
+                f"with lr={settings.lr:g} and weight={settings.weight:g} the numbers overflow: use smaller ones"
+            )
         return {at: term_scores(probabilities, topics, at, settings.answers, analyzer=labels) for at in thresholds}
 
     by_threshold = scores(sides.validation, [round(0.05 * at, 2) for at in range(2, 19)])

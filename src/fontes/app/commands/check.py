@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # in folders that may be checked without being an index
+OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # in folders other than indexes that may be checked
 
 
 @commands.command(rich_help_panel="Index")

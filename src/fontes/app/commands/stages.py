@@ -19,8 +19,8 @@ INTRODUCTION = """# Stages
 All parts that a [pipeline](../guides/pipelines.md) can be written with, on the command line, in files and in Python.
 `fontes stages` prints this table with the parts of other packages that are installed; `fontes stages NAME` one of them.
 
-What a part *takes* and *gives* says what it can be joined to. Parts without these are given to others, as an encoder is to
-`dense`. A parameter without a default must be given.
+What a part *takes* and *gives* decides which parts it can be joined to. Parts without these are arguments of others, as an
+encoder is of `dense`. A parameter without a default must be given.
 """
 
 

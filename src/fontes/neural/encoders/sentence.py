@@ -251,7 +251,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
     transformer: Any = getattr(model[0], "auto_model", None)
     if not hasattr(getattr(transformer, "config", None), "vocab_size"):
         if max_length is not None:
-            raise ParameterError(f"the model {name} is no transformer over text and takes no max_length")
+            raise ParameterError(f"the model {name} is not a transformer over text and takes no max_length")
         return model, None
     # Without a declaration it runs as in sentence-transformers, except a Nyströmformer, which ignores the mask there.
     declaration = declared(folder) or ({} if transformer.config.model_type == "nystromformer" else None)

@@ -159,7 +159,7 @@ def _dense(folder: Path) -> Any:
     name = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
     activation = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
     if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
-        raise InputError(f"{folder}: its activation function {name} is none of torch.nn")
+        raise InputError(f"{folder}: its activation function {name} is not in torch.nn")
     layer = torch.nn.Sequential(_linear(weights, folder), activation())
     layer = torch.nn.Sequential(_linear(weights, folder), activation())
     if not config.get("use_residual"):

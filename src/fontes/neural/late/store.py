@@ -63,7 +63,7 @@ class TokenVectors:
         self.nbits = artifact.fact("nbits", int)
         self.documents = artifact.fact("documents", int)
         if self.nbits not in (*NBITS, *WHOLE):
-            raise artifact.damaged(f"{folder} has {self.nbits} bits, which there are not")
+            raise artifact.damaged(f"{folder} has {self.nbits} bits per dimension, which is not supported")
         arrays, tokens, centroids = artifact.arrays, artifact.fact("tokens", int), artifact.fact("centroids", int)
         fingerprint, _ = artifact.fact("fingerprint", str), artifact.fact("recall", dict)
         if centroids < 1:

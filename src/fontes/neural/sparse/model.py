@@ -95,7 +95,7 @@ def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
     """Load a masked language model, in float32, and its tokenizer."""
     transformers = library("transformers", USE)
     library("torch", USE)
-    headless = f"{name} is no masked language model, whose head SPLADE needs: "
+    headless = f"{name} is not a masked language model, whose head SPLADE needs: "
     with readable(f"transformers cannot read the model {name}"):
         config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:

@@ -97,7 +97,7 @@ class FitSettings(Settings):
 
     @property
     def measure(self) -> Measure:
-        """Measure of a validation run: `best`, or nDCG@10 if that is no measure."""
+        """Measure of a validation run: `best`, or nDCG@10 if that is not a measure."""
         return parse(self.best if self.by_measure else DEFAULT[0])
 
     @property
