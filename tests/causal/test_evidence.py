@@ -31,7 +31,7 @@ class Texts:
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is remembered from other tests."""
-    monkeypatch.setattr(evidence_module, "_memory", evidence_module._Memory())
+    monkeypatch.setattr(evidence_module, "_cache", evidence_module._SentenceCache())
 
 
 def head(**changes: Any) -> ft.causal.CausalHead:
@@ -103,8 +103,8 @@ def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPat
     texts = [f"Story {n} is here. It has two sentences." for n in range(50)]
     found = evidence_module.evidence_of(texts, None, None, "rules")
     assert [one.texts[0] for one in found] == [f"Story {n} is here." for n in range(50)]
-    assert 0 < evidence_module._memory._bytes <= 1000
-    assert evidence_module._memory._bytes == sum(one.bytes for one in evidence_module._memory._recent.values())
+    assert 0 < evidence_module._cache._bytes <= 1000
+    assert evidence_module._cache._bytes == sum(one.bytes for one in evidence_module._cache._recent.values())
 
 
 def test_the_pools_are_the_greatest_the_mean_of_three_and_one_minus_the_product() -> None:
@@ -141,7 +141,7 @@ def test_explain_names_the_sentences_the_likeliest_first_with_their_cues() -> No
         float(ft.causal.CausalEvidence(encoder, head=head()).scores([("a spark", "x spark")])[0]), abs=1e-3
     )
     assert [part.label for part in near.parts[0].parts] == ["reports a cause", "cosine to the power 1"]
-    with pytest.raises(ft.core.PipelineError, match=r"give index\.doc\(id\)"):
+    with pytest.raises(ft.core.PipelineError, match=r"pass index\.doc\(id\)"):
         ft.causal.CausalEvidence().explain("why", "fire")
 
 
@@ -193,8 +193,8 @@ def test_a_head_reads_back_what_it_wrote_and_a_damaged_one_is_refused(tmp_path: 
     whole = json.loads(path.read_text())
     for damaged, message in (
         ("{", "it is not JSON"),
-        ("[]", "no head of format 1"),
-        (json.dumps({**whole, "format": 2}), "no head of format 1"),
+        ("[]", "not a head of format 1"),
+        (json.dumps({**whole, "format": 2}), "not a head of format 1"),
         (json.dumps({**whole, "weights": [1.0]}), "1 weights for 3 dimensions"),
         (json.dumps({k: v for k, v in whole.items() if k != "probe"}), "damaged head: 'probe'"),
         (json.dumps({**whole, "more": 1}), "damaged head"),

@@ -386,7 +386,7 @@ def test_the_command_says_in_a_sentence_that_nothing_was_found(index):
 
 def test_the_command_marks_leads(index):
     shown = run(index.path, EVENT, "--leads", 3, "--before", "2001-05-01", "--depth", 1)
-    assert "Money cut  (found, not stated)" in shown.stdout
+    assert "Money cut  (a lead, not stated)" in shown.stdout
 
 
 def test_the_command_refuses_an_unknown_model(index):
@@ -395,7 +395,7 @@ def test_the_command_refuses_an_unknown_model(index):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(("--encoder", "m"), "--encoder is of dense and hybrid"), (("--before", "2001-05-01"), "--before is of leads")],
+    [(("--encoder", "m"), "--encoder is of dense and hybrid"), (("--before", "2001-05-01"), "--before applies to leads")],
 )
 def test_the_command_refuses_options_that_would_do_nothing(index, options, message):
     error = run(index.path, EVENT, *options).exception
@@ -425,7 +425,7 @@ def test_a_chain_in_a_notebook_is_a_tree_that_folds_with_all_text_escaped():
     assert html.startswith("<details open><summary><b>a flood &amp; a fire</b></summary>")
     assert "<summary><b>0.500</b> the pump stood</summary>" in html
     assert "<code>d&amp;1</code> The &lt;pump&gt; (1912-03-01): <i>It failed because the pump stood.</i> [because]" in html
-    assert "<b>0.250</b> nobody &lt;oiled&gt; it (a lead: nobody says so)" in html
+    assert "<b>0.250</b> nobody &lt;oiled&gt; it (a lead, not a stated cause)" in html
     assert html.count("<details") == html.count("</details>") == 3
     assert html.index("the pump stood</summary>") < html.index("nobody &lt;oiled&gt;")
     assert Chain("a <b>", ())._repr_html_() == "<div><b>a &lt;b&gt;</b>: no causes</div>"

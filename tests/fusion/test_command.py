@@ -60,7 +60,7 @@ def test_learning_prints_the_weights_of_each_fold_and_writes_the_run_of_held_out
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["a.run"], 1, "two systems or more"),
+        (["a.run"], 1, "at least two systems"),
         (["a.run", "b.run", "--weights", "1,x"], 1, "--weights: 'x' is not a number"),
         (["a.run", "b.run", "--weights", "1,2,3"], 1, "3 weights for 2 systems"),
         (["a.run", "b.run", "--method", "best"], 1, "no fusion method 'best'"),

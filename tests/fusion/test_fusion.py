@@ -228,7 +228,7 @@ def test_a_parameter_that_is_wrong_is_named(how: dict[str, Any], message: str) -
 
 
 def test_one_system_is_too_few() -> None:
-    with pytest.raises(ParameterError, match="two systems or more"):
+    with pytest.raises(ParameterError, match="at least two systems"):
         fuse(A)
 
 

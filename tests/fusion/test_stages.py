@@ -163,7 +163,7 @@ def test_a_wrong_parameter_is_refused_when_stages_are_fused(index: Index) -> Non
         fuse(DENSE, DENSE, method="RRF")
     with pytest.raises(ParameterError, match="no fusion method 'rff'; did you mean 'rrf'"):
         pipeline('fuse(bm25(), tfidf(), method="rff")', index)
-    with pytest.raises(ParameterError, match="two systems or more"):
+    with pytest.raises(ParameterError, match="at least two systems"):
         pipeline("fuse(bm25())", index)
     with pytest.raises(PipelineError, match="to Topics"):
         pipeline("fuse(rm3(), rm3())", index)
