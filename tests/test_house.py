@@ -35,6 +35,7 @@ KERNEL = (  # from top to bottom: a room imports from those above it
     "passages",
     "fusion",
     "reorder",
+    "ltr",
     "plots",
     "comparison",
     "tuning",

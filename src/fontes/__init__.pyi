@@ -9,6 +9,7 @@ from . import (
     index as index,
     lexical as lexical,
     llm as llm,
+    ltr as ltr,
     measures as measures,
     neural as neural,
     passages as passages,

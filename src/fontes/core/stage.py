@@ -167,6 +167,25 @@ class Stage(Part, ABC, Generic[A, B]):
         """Explain the score of a document for a stage that takes the run; by default `explain` of its topic."""
         return self.explain(run.topics[topic_id], doc_id)
 
+    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        """Score the documents of a run, each with its topic, as this stage scores those that it returns itself.
+
+        A retriever's limit of documents and filter do not matter: no document is left out.
+
+        Args:
+            run: The candidates, with their topics.
+            progress: Called with the progress of long work.
+
+        Returns:
+            float32, (rows,): the score of each row, equal to that in the stage's own run; NaN where the stage has none.
+
+        Raises:
+            PipelineError: The stage does not score single documents.
+        """
+        if self.takes is Run and self.gives is Run:
+            return _aligned(run, cast(Run, self(run, progress=progress)), self._label)
+        raise PipelineError(f"{self._label} cannot score the documents of a run; retrievers and rerankers can")
+
     def cut(self, k: int) -> Stage[A, B] | None:
         """Return this stage limited to `k` documents per topic, or None if it cannot limit itself; called by `stage % k`."""
         if not self.depth_field:
@@ -306,6 +325,14 @@ class Pipeline(Stage[Any, Any]):
         topics = value if isinstance(value, Topics) else value.topics
         return self.stages[place].matches(topics[topic.id])
 
+    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        """Score as the last stage does, for the topics that the stages before it make."""
+        *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
+        if self.takes is not Topics or last.takes is not Topics:
+            return super().candidate_scores(run, progress)
+        topics = (Pipeline(tuple(before)) if before[1:] else before[0])(run.topics, progress=progress)
+        return last.candidate_scores(run.with_(topics=topics), progress)
+
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the last stage's score for the topic that the stages before it make of the query."""
         self.require(Topics, Run, "explain")
@@ -420,9 +447,7 @@ def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
         return stage
 
     def with_filter(part: Any) -> Part:
-        if (
-            "where" not in part.params() or getattr(part, "takes", Topics) is not Topics
-        ):  # the condition of a boost is no filter
+        if not is_retriever(part):
             return part  # type: ignore[no-any-return]
         part = part.with_(where=both(part.where, where))
         part.check()
@@ -432,6 +457,27 @@ def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
     if filtered is stage:
         raise ParameterError(f"where: there is nothing in {stage!r} that searches an index")
     return filtered  # type: ignore[no-any-return]
+
+
+def is_retriever(part: Part) -> bool:
+    """Whether a part takes a filter on what it returns; the condition of a boost is none."""
+    return "where" in part.params() and getattr(part, "takes", Topics) is Topics
+
+
+def _aligned(run: Run, result: Run, label: str) -> NDArray[np.float32]:
+    """The score that a stage's result has for each row of the run that the stage took; NaN for a row that it left out."""
+    codes = result.codes
+    if result.ids is not run.ids:
+        used, rows = np.unique(codes, return_inverse=True)
+        codes = np.array([run.ids.find(doc_id) for doc_id in result.ids.take(used)], dtype=np.int32)[rows]
+    if (codes < 0).any() or list(result.topics) != list(run.topics):
+        raise PipelineError(f"{label} gives other documents or topics than it takes, so it does not score those of a run")
+    rows, others = (one.topic_numbers * len(run.ids) + own for one, own in ((run, run.codes), (result, codes)))
+    order = np.argsort(rows)
+    place = np.minimum(np.searchsorted(rows, others, sorter=order), max(0, run.rows - 1))
+    scores = np.full(run.rows, np.nan, dtype=np.float32)
+    scores[order[place]] = result.scores
+    return scores
 
 
 def topic_of(query: Any) -> Topic:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..index import Index
 
 
-MODEL = "name_or_path"  # parameter with the folder or name of a model
+MODELS = ("name_or_path", "model")  # parameters with the folder or name of a model
 LOCAL = "local:"  # before the folder of a language model
 ANY_RUN = Run.of({"1": {"1": 1.0}})  # placeholder run for checking expressions
 PARTS = 100  # greatest number of parts of a dotted key; parsing time is quadratic
@@ -354,12 +354,12 @@ class Expressions:
 
     def _located(self, one: Part) -> Part:
         """Resolve the path of a model in a folder beside the file."""
-        model = one.params().get(MODEL)
-        if not isinstance(model, str):
-            return one
-        kind = LOCAL if model.startswith(LOCAL) else ""
-        folder = self._file.path.parent / Path(model.removeprefix(kind)).expanduser()
-        return one.with_(**{MODEL: f"{kind}{folder}"}) if folder.is_dir() else one
+        for name in MODELS:
+            if isinstance(model := one.params().get(name), str):
+                kind = LOCAL if model.startswith(LOCAL) else ""
+                folder = self._file.path.parent / Path(model.removeprefix(kind)).expanduser()
+                return one.with_(**{name: f"{kind}{folder}"}) if folder.is_dir() else one
+        return one
 
     def _error(self, name: str, problem: str) -> FontesError:
         return problem_in(self._file.path, "systems", f"{name}: {problem}")

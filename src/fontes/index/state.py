@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood, SequentialDependence
     from ..lexical.language import QueryLanguage
+    from ..ltr import Column, Coverage, LearningToRank, Length, QueryLength
     from ..neural.dense.dense import Dense, encoder_of
     from ..neural.encode import encode as encode_documents
     from ..neural.encoders.base import Encoder
@@ -186,6 +187,11 @@ class State:
         sort = StageMethod(Sort)
         collapse = StageMethod(Collapse)
         mmr = StageMethod(MaximalMarginalRelevance)
+        ltr = StageMethod(LearningToRank)
+        column = StageMethod(Column)
+        length = StageMethod(Length)
+        query_length = StageMethod(QueryLength)
+        coverage = StageMethod(Coverage)
         encode = StageMethod(encode_documents)
         encoder = StageMethod(encoder_of)
     else:
@@ -356,6 +362,21 @@ class State:
     def ordinals(self, ids: Strings) -> NDArray[np.int64]:
         """Ordinals of the documents with these ids; -1 for unknown ids."""
         return located(ids, self.ids)
+
+    def ordinals_in(self, run: Run, user: str) -> NDArray[np.integer[Any]]:
+        """Return the ordinal of each row's document in a run.
+
+        Raises:
+            InputError: A document is not in the index; `user`, such as a stage, is named.
+        """
+        if run.ids is self.ids:
+            return run.codes
+        used, rows = np.unique(run.codes, return_inverse=True)
+        ordinals = self.ordinals(run.ids.reordered(used))
+        if len(absent := np.flatnonzero(ordinals < 0)):
+            doc_id = run.ids[int(used[absent[0]])]
+            raise InputError(f"{user}: document '{doc_id}' of the run is not in the index {self.path}")
+        return ordinals[rows]
 
     def check(self, deep: bool = False) -> None:
         """Read every file.

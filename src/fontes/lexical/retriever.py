@@ -26,7 +26,7 @@ from ..index.columns import Filter, filter_of, left_out
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
 from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
-from .searching import Bags, search_topic, search_topics
+from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MOST_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting
 
@@ -163,6 +163,21 @@ class Lexical(Stage[Topics, Run]):
             best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), depth, passed)
         columns = best[0][offset:], best[1][offset:]
         return Ranking(topic, self.index.ids, *columns, self.index, partial(self.matches, topic), total, offset)
+
+    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        """Score the documents of a run; 0 for one that does not match."""
+        docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
+        structured = [self.reads_queries and topic.query is not None for topic in topics]
+        plain = [topic for topic, own in zip(topics, structured, strict=True) if not own]
+        counts, scores = iter(self._counts(plain, progress)), np.zeros(run.rows, dtype=np.float32)
+        for topic, own, rows in zip(
+            topics, structured, itertools.starmap(slice, itertools.pairwise(run.bounds.tolist())), strict=True
+        ):
+            if own:
+                scores[rows] = self._structured(topic).scores(weighting, docs[rows])
+            else:
+                scores[rows] = scores_of(self.searched, weighting, _bag(weighting, next(counts)), docs[rows])
+        return scores
 
     def matrix(self) -> csr_array:
         """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.

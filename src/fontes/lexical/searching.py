@@ -70,6 +70,20 @@ def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, 
     return _best(searched, weighting, bag, k, where)[1:]
 
 
+def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    """Return the scores of some documents for one topic, as `search_topic` gives them; 0 for one that does not match."""
+    _, terms, query_weights = bag
+    bounds, all_docs, _, weights = impacts_of(searched, weighting, terms).postings
+    docs, sums = docs.astype(np.int32), np.zeros(len(docs), dtype=np.float64)
+    for term, query_weight in zip(terms.tolist(), query_weights, strict=True):
+        own = slice(bounds[term], bounds[term + 1])
+        places = np.searchsorted(all_docs[own], docs)
+        rows = np.flatnonzero(places < own.stop - own.start)
+        rows = rows[all_docs[own][places[rows]] == docs[rows]]
+        sums[rows] += query_weight * weights[own][places[rows]]
+    return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
+
+
 def _plainly(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None) -> Ranked:
     """`search_topic` without compiled code, for a process with one query: sums all postings term by term."""
     _, terms, query_weights = bag

@@ -31,7 +31,7 @@ from .kernel import search_any
 from .plans import Plan, is_union
 from .proximity import meeting
 from .pseudo_terms import ClauseImpacts, Counts, counts_of, postings_of, search_clause, shown, spans_of, weights_of, whole_of
-from .searching import CALLS, LOOKS, QUICK, depth_of, search_kernel, search_matches, search_topic
+from .searching import CALLS, LOOKS, QUICK, depth_of, scores_of, search_kernel, search_matches, search_topic
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -185,6 +185,18 @@ class StructuredQuery:
             if plan is not None:
                 return self._planned(plan, weighting, k, where)
         return self._best(*self._summed(weighting, where), k)
+
+    def scores(self, weighting: Weighting, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Return the scores of some documents; 0 for one that does not match."""
+        if self.is_bag:
+            terms = np.array([part.number for part in self.known], dtype=np.int32)
+            bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
+            return scores_of(self._index, weighting, bag, docs)
+        mask, scores = np.zeros(len(self._index), dtype=np.bool_), np.zeros(len(self._index), dtype=np.float32)
+        mask[docs] = True
+        best = self.search(weighting, max(1, len(docs)), Filter("candidates", mask))
+        scores[best.docs] = best.scores
+        return np.asarray(scores[docs])
 
     def _nothing(self) -> Found:
         return Found(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, PipelineError
+from ..core.errors import PipelineError
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation, Topic
@@ -33,14 +33,7 @@ class Reordering(Stage[Run, Run]):
         Raises:
             InputError: A document is not in the index.
         """
-        if run.ids is self.index.ids:
-            return run.codes
-        used, rows = np.unique(run.codes, return_inverse=True)
-        ordinals = self.index.ordinals(run.ids.reordered(used))
-        if len(absent := np.flatnonzero(ordinals < 0)):
-            doc_id = run.ids[int(used[absent[0]])]
-            raise InputError(f"{self.name}: document '{doc_id}' of the run is not in the index {self.index.path}")
-        return ordinals[rows]
+        return self.index.ordinals_in(run, self.name)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         raise PipelineError(f"{self.name} explains documents of a run: (retriever >> {self.name}(…)).explain(query, doc_id)")

@@ -6,7 +6,9 @@ from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .document_examples import document_examples
 from .duplicates import Duplicate
 from .examples import Example, Examples, LabelledPair, LabelledPairs, Passage
+from .learners import RankerSettings
 from .mining import Mined, Mining, mine_negatives
+from .ranker import RankerFold, RankerTraining, RankerValidation, train_ranker, validate_ranker
 from .rewriter import RewriterSettings, train_rewriter
 from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
@@ -25,6 +27,10 @@ __all__ = [
     "Mined",
     "Mining",
     "Passage",
+    "RankerFold",
+    "RankerSettings",
+    "RankerTraining",
+    "RankerValidation",
     "RewriterSettings",
     "SearchValidation",
     "Side",
@@ -41,6 +47,8 @@ __all__ = [
     "train_bi_encoder",
     "train_causality",
     "train_cross_encoder",
+    "train_ranker",
     "train_rewriter",
     "train_terms",
+    "validate_ranker",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.errors import InputError, ParameterError
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics
-from ..tuning.folds import Groups, units_of
+from ..tuning.folds import Groups, connected, folds_of, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 
 Several: TypeAlias = object  # anything that Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
@@ -208,6 +208,28 @@ def split(
     # Kept topics are never duplicates, so only documents can be shared.
     shared = _leakage(sides[0], sides[1], near, [])
     return Split(sides[0], sides[1], tuple(duplicates), shared, unjudged, unknown, len(units))
+
+
+def folds_without_leakage(
+    topics: Topics, qrels: Qrels, folds: int, *, groups: Groups = None, near: float | None = 0.8, seed: int = 0
+) -> dict[str, int]:
+    """Return the fold of each topic, from 0; topics of one group, and duplicates of one another, are in one fold.
+
+    Args:
+        topics: Topics.
+        qrels: Their judgments, for groups by document.
+        folds: Number of folds, from 2 up.
+        groups: As in `split`.
+        near: As in `split`.
+        seed: Seed of the folds.
+
+    Raises:
+        ParameterError: Parameter out of range, or more folds than groups.
+    """
+    same = duplicates_of([topics[i] for i in sorted(topics)], near)
+    links = [[(topic_id, f"group {n}") for topic_id in unit] for n, unit in enumerate(units_of(topics, qrels, groups))]
+    links += [[(pair.id, f"pair {n}"), (pair.of, f"pair {n}")] for n, pair in enumerate(same)]
+    return folds_of(connected(sorted(topics), links), folds, seed)
 
 
 def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:

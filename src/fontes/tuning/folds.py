@@ -32,7 +32,7 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
     if groups == "document":
         if not qrels:
             raise ParameterError("groups='document' needs judgments, which say what documents topics share; give qrels")
-        return _connected(ids, ([(i, d) for d, grade in qrels.get(i, {}).items() if grade >= 1] for i in ids))
+        return connected(ids, ([(i, d) for d, grade in qrels.get(i, {}).items() if grade >= 1] for i in ids))
     if groups == "conversation":
         return _named({i: i.rpartition("_")[0] or i for i in ids})
     if isinstance(groups, Mapping):
@@ -75,7 +75,8 @@ def _named(names: Mapping[str, object]) -> list[list[str]]:
     return list(units.values())
 
 
-def _connected(ids: list[str], links: Iterable[list[tuple[str, str]]]) -> list[list[str]]:
+def connected(ids: list[str], links: Iterable[list[tuple[str, str]]]) -> list[list[str]]:
+    """Return groups of ids that share names, transitively, from lists of (id, name)."""
     parent = {i: i for i in ids}
 
     def root(i: str) -> str:

@@ -218,6 +218,21 @@ class Dense(Stage[Topics, Run], name="dense"):
             parts.append(Explanation(best + 1, f"the number of the nearest of the document's {last - first} vectors"))
         return Explanation(score, f"{self!r}: inner product of query and document", tuple(parts))
 
+    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        """Score the documents of a run by their stored vectors; NaN for a topic without text and a vector of zeros."""
+        from .vectors import exact
+
+        embeddings, docs = self._embeddings(), self.index.ordinals_in(run, self._label).astype(np.int32)
+        topics, scores = list(run.topics.values()), np.full(run.rows, np.nan, dtype=np.float32)
+        numbers = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
+        vectors = self._queries([topics[i].text for i in numbers], embeddings, progress)
+        for i, vector in zip(numbers, vectors, strict=True):
+            if vector.any():
+                rows = slice(run.bounds[i], run.bounds[i + 1])
+                scores[rows] = exact(embeddings, vector, docs[rows])
+        scores[np.isneginf(scores)] = np.nan
+        return scores
+
     def recall(self) -> dict[str, float]:
         """Recall of this search against exact search at depths 10 and 100: the mean over a sample of queries.
 

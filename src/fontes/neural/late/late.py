@@ -129,6 +129,19 @@ class Late(Stage[Topics, Run], name="late"):
         """Identity of the stage and its model with all parameters, since some change queries only."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
+    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        """Score the documents of a run by their stored token vectors; NaN for a topic without text."""
+        store, docs = self._stored(), self.index.ordinals_in(run, self._label).astype(np.int64)
+        scores, start = np.full(run.rows, np.nan, dtype=np.float32), time.perf_counter()
+        for number, topic in enumerate(run.topics.values()):
+            rows = slice(run.bounds[number], run.bounds[number + 1])
+            if rows.start < rows.stop and topic.text.strip():
+                (query,) = self._colbert.encode_queries([topic.text])
+                scores[rows] = store.scores(query, docs[rows])
+            progress(Progress("scoring", number + 1, len(run.topics), time.perf_counter() - start, "topics"))
+        scores[np.isneginf(scores)] = np.nan
+        return scores
+
     def recall(self) -> dict[str, Any]:
         """Recall against the exhaustive search at depths 10, 100 and 1,000, as `encode_late` measured it."""
         return dict(self._stored().meta["recall"])

@@ -115,14 +115,16 @@ def temporary_workplace() -> Iterator[CheckpointFolder]:
         yield CheckpointFolder(Path(folder), kept=False)
 
 
-def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model trained by Fontes") -> None:
+def check_place(
+    place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model trained by Fontes", key: str = "fingerprint"
+) -> None:
     """Raise InputError, before training, if a model could not be written to a place.
 
-    Only a folder with the file `mark` is ever overwritten; `noun` describes it in the error.
+    Only a folder whose file `mark` has the key is ever overwritten; `noun` describes it in the error.
     """
     if place.exists() and not overwrite:
         raise InputError(f"{place} exists already; give another folder, or overwrite it")
-    if place.exists() and "fingerprint" not in _object(place / mark):
+    if place.exists() and key not in _object(place / mark):
         raise InputError(f"{place} is not a {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .....train import BiEncoderSettings, CrossEncoderSettings, RewriterSettings, TermSettings
-from ....options import Json, Split, reads_files, takes
+from .....train import BiEncoderSettings, CrossEncoderSettings, RankerSettings, RewriterSettings, TermSettings
+from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, reads_files, takes
 
 if TYPE_CHECKING:
     from .....train import TermTraining, Training
@@ -227,6 +227,75 @@ def causality(
     say(f"{folds}-fold cross-validation: accuracy {card['accuracy']:.3f}, F1 {card['f1']:.3f}; strength {card['strength']:g}")
     if measured:
         say(f"{test}: {measured}")
+
+
+@group.command("ranker")
+@reads_files("id", "text", of="topics")
+@takes(RankerSettings)
+def ranker(
+    settings: dict[str, Any],
+    index: IndexPath,
+    topics: Topics,
+    qrels: Qrels,
+    output: Output,
+    features: Annotated[
+        str,
+        typer.Option(help="Features, with commas between: 'bm25(), ql(), column(\"date\"), length()'.", show_default=False),
+    ],
+    split: Split = None,
+    pipeline: Annotated[str | None, typer.Option(help="What finds the candidates.", show_default="bm25() % 100")] = None,
+    run: Annotated[
+        str | None, typer.Option(help="The candidates themselves, in place of a pipeline.", show_default="none")
+    ] = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(help="Split of the judgments whose topics are held out, in place of folds: dev.", show_default="none"),
+    ] = None,
+    nested: Annotated[
+        int | None,
+        typer.Option(help="Measure by nested cross-validation, too, with so many outer folds.", min=2, show_default="no"),
+    ] = None,
+    held_out: Annotated[
+        str | None, typer.Option(help="Where the held-out run goes; of --nested, if given.", show_default="nowhere")
+    ] = None,
+    overwrite: Overwrite = False,
+    analyzer: Analyzer = None,
+    verify: Verify = False,
+    json: Json = False,
+) -> None:
+    """Train a model of learning to rank, for ltr("FOLDER"): LambdaMART by LightGBM, or a linear model."""
+    from .....datasets import judged_topics
+    from .....formats import read_run, write_run
+    from .....train import train_ranker, validate_ranker
+    from ....output import print_json, say
+    from ....pipelines import open_index, retriever
+    from ....progress import reporting
+
+    if run is not None and (pipeline is not None or validation is not None):
+        raise typer.BadParameter(f"--run goes without {'--pipeline' if pipeline is not None else '--validation'}")
+    opened, chosen = open_index(index, analyzer, verify), RankerSettings(**settings)
+    stage = retriever(opened, pipeline or "bm25() % 100")
+
+    def candidates(split: str | None) -> tuple[Any, Any]:
+        known, judgments = judged_topics(topics, qrels, split)
+        return (stage(known) if run is None else read_run(run, known)), judgments
+
+    with reporting(json) as progress:
+        learned, judged = candidates(split)
+        others = None if validation is None else candidates(validation)
+        training = train_ranker(
+            opened, learned, judged, features, output, chosen, validation=others, overwrite=overwrite, progress=progress
+        )
+        measured = nested and validate_ranker(opened, learned, judged, features, chosen, folds=nested, progress=progress)
+    if held_out is not None:
+        write_run(measured.run if measured else training.run, held_out)
+    if json:
+        print_json(training.to_dict() | ({"nested": measured.to_dict()} if measured else {}))
+        return
+    say(f"{output}: {training}")
+    if measured:
+        say(str(measured))
+    say(f'use it as {pipeline or "bm25() % 100"} >> ltr("{output}")')
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:

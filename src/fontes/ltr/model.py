@@ -1,0 +1,234 @@
+"""Models of learning to rank as checked artifacts: a linear model as arrays, trees in LightGBM's text format; no pickle."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError, InputError, needs_extra
+from ..core.work import thread_count
+from ..storage.arrays import sync, write_array
+from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
+from ..storage.caches import Cached
+from .features import Floats
+
+REMEDY = "restore it from a copy or train it again: fontes train ranker"
+KIND = ArtifactKind("fontes-ranker", 1, "a model of learning to rank", REMEDY)
+TREES = "trees.txt"
+KEPT = 8  # models in memory
+SHARE = 4_000_000  # values of a matrix for each thread
+
+_MODELS: Cached[tuple[Path, str], RankModel] = Cached(KEPT)
+
+
+def threads_for(matrix: Floats) -> int:
+    """Return a number of threads for LightGBM: few values take one, as threads that wait for each other take longer."""
+    return min(thread_count(), 1 + matrix.size // SHARE)
+
+
+def lightgbm(purpose: str = "a model of trees") -> Any:
+    """Return the module; raise MissingExtraError if it is not installed."""
+    with needs_extra("ltr", purpose, "lightgbm"):
+        import lightgbm
+
+        return lightgbm
+
+
+class RankModel(ABC):
+    """A trained model: from the features of a candidate to its score.
+
+    Attributes:
+        facts: Features by name, the analyzer of the index, settings and figures of the training, as JSON values.
+        digest: SHA-256 of facts and files; empty before it is saved.
+    """
+
+    learner: ClassVar[str]
+    constant_label: ClassVar[str] = "constant"
+
+    def __init__(self, facts: Mapping[str, Any], digest: str = "") -> None:
+        self.facts, self.digest = dict(facts), digest
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features, in the order of the columns."""
+        return list(self.facts["features"])
+
+    @abstractmethod
+    def predict(self, matrix: Floats) -> Floats:
+        """Return the score of each row of a feature matrix, float64 (rows,)."""
+
+    @abstractmethod
+    def contributions(self, matrix: Floats) -> Floats:
+        """Return the contribution of each feature to each score, and of the constant, float64 (rows, features + 1)."""
+
+    @abstractmethod
+    def account(self, number: int, value: float) -> str:
+        """Return what a contribution is, for the feature of this number with this value (NaN: missing)."""
+
+    @abstractmethod
+    def importance(self, matrix: Floats) -> Floats:
+        """Return the importance of each feature, float64 (features,), which sums to 1; `matrix` is that of the training."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> RankModel:
+        """Load a model that `save` wrote.
+
+        Raises:
+            InputError: There is none.
+            IndexFormatError: It is damaged, or of another format version.
+            MissingExtraError: It has trees, and LightGBM is not installed.
+        """
+        folder = Path(path).expanduser()
+        if not folder.is_dir():
+            raise InputError(f"there is no model of learning to rank at {folder}; train one: fontes train ranker")
+        artifact = Artifact(folder, KIND)
+        return _MODELS.get((folder.absolute(), artifact.digest), lambda: _read(artifact))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder, atomically, replacing another; equal models give equal bytes.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        place = Path(path).expanduser()
+        try:
+            with staging(place) as folder:
+                self._write(folder)
+                seal(folder, KIND, {"learner": self.learner, **self.facts})
+                commit(folder, place)
+        except OSError as error:
+            raise InputError(f"{place}: cannot be written ({error.strerror or error})") from None
+
+    @classmethod
+    @abstractmethod
+    def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self: ...
+
+    @abstractmethod
+    def _write(self, folder: Path) -> None: ...
+
+
+def _read(artifact: Artifact) -> RankModel:
+    artifact.check()
+    facts = {key: value for key, value in artifact.meta.items() if key not in ("format", "version", "files", "digest")}
+    names = artifact.fact("features", list)
+    kinds: dict[Any, type[RankModel]] = {kind.learner: kind for kind in (LinearModel, TreeModel)}
+    if facts.get("learner") not in kinds or not names or not all(isinstance(name, str) for name in names):
+        raise artifact.damaged(f"{artifact.folder} has no learner or no features as it should have")
+    return kinds[facts.pop("learner")]._open(artifact, facts)
+
+
+class LinearModel(RankModel):
+    """Weighted sum of the features: constant + Σ weight · feature. A missing value counts as the mean in training.
+
+    Args:
+        facts: See `RankModel`.
+        weights: float64, (features,).
+        constant: The constant.
+        means: float64, (features,); mean of each feature in training, in place of missing values.
+        digest: See `RankModel`.
+    """
+
+    learner = "linear"
+
+    def __init__(self, facts: Mapping[str, Any], weights: Floats, constant: float, means: Floats, digest: str = "") -> None:
+        super().__init__(facts, digest)
+        self.weights, self.constant, self.means = weights, constant, means
+
+    def filled(self, matrix: Floats) -> Floats:
+        """Return the features with means in place of missing values."""
+        return np.where(np.isnan(matrix), self.means, matrix)
+
+    def predict(self, matrix: Floats) -> Floats:
+        scores = np.full(len(matrix), self.constant)
+        for weighted in (self.filled(matrix) * self.weights).T:  # in one order, whatever the number of rows
+            scores += weighted
+        return scores
+
+    def contributions(self, matrix: Floats) -> Floats:
+        return np.column_stack([self.filled(matrix) * self.weights, np.full(len(matrix), self.constant)])
+
+    def account(self, number: int, value: float) -> str:
+        used = f"its mean {self.means[number]:.6g}, as the value is missing" if np.isnan(value) else f"{value:.6g}"
+        return f"{self.features[number]}: weight {self.weights[number]:.6g} times {used}"
+
+    def importance(self, matrix: Floats) -> Floats:
+        return _shares(np.abs(self.weights) * self.filled(matrix).std(axis=0))
+
+    @classmethod
+    def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self:
+        size = len(facts["features"])
+        weights, means = (np.array(artifact.arrays.array(name, "<f8", size)) for name in ("weights", "means"))
+        constant = float(artifact.arrays.array("constant", "<f8", 1)[0])
+        if not np.isfinite([*weights, *means, constant]).all():
+            raise artifact.damaged(f"{artifact.folder} has weights that are no finite numbers")
+        return cls(facts, weights, constant, means, artifact.digest)
+
+    def _write(self, folder: Path) -> None:
+        for name, array in (("weights", self.weights), ("means", self.means), ("constant", np.array([self.constant]))):
+            write_array(folder, name, array.astype(np.float64))
+
+
+class TreeModel(RankModel):
+    """LambdaMART: the sum of the leaves of LightGBM's trees. A missing value takes the way that each split has learned for it.
+
+    Args:
+        facts: See `RankModel`.
+        text: The model in LightGBM's text format.
+        digest: See `RankModel`.
+
+    Raises:
+        IndexFormatError: The text is no model over these features.
+        MissingExtraError: LightGBM is not installed.
+    """
+
+    learner = "lightgbm"
+    constant_label = "mean score in training"
+
+    def __init__(self, facts: Mapping[str, Any], text: str, digest: str = "") -> None:
+        super().__init__(facts, digest)
+        library = lightgbm()
+        self.text = text
+        try:
+            self._booster = library.Booster(model_str=text)
+        except library.basic.LightGBMError as error:
+            raise IndexFormatError(f"{TREES} is no model of LightGBM ({error}); {REMEDY}") from None
+        if self._booster.num_feature() != len(self.features):
+            raise IndexFormatError(f"{TREES} has {self._booster.num_feature()} features, not {len(self.features)}; {REMEDY}")
+
+    def predict(self, matrix: Floats) -> Floats:
+        return self._predicted(matrix) if len(matrix) else np.zeros(0)
+
+    def contributions(self, matrix: Floats) -> Floats:
+        return self._predicted(matrix, pred_contrib=True) if len(matrix) else np.zeros((0, matrix.shape[1] + 1))
+
+    def account(self, number: int, value: float) -> str:
+        return f"{self.features[number]}: {'the value is missing' if np.isnan(value) else f'{value:.6g}'}"
+
+    def importance(self, matrix: Floats) -> Floats:
+        return _shares(np.asarray(self._booster.feature_importance("gain"), dtype=np.float64))
+
+    def _predicted(self, matrix: Floats, **kind: Any) -> Floats:
+        return np.asarray(
+            self._booster.predict(matrix, raw_score=True, num_threads=threads_for(matrix), **kind), dtype=np.float64
+        )
+
+    @classmethod
+    def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self:
+        if TREES not in artifact.files:
+            raise artifact.damaged(f"{artifact.folder} has no {TREES}")
+        return cls(facts, (artifact.folder / TREES).read_text(encoding="utf-8"), artifact.digest)
+
+    def _write(self, folder: Path) -> None:
+        with (folder / TREES).open("w", encoding="utf-8", newline="\n") as file:
+            file.write(self.text)
+            sync(file)
+
+
+def _shares(values: NDArray[np.float64]) -> Floats:
+    total = float(values.sum())
+    return values / total if total > 0 else np.zeros(len(values))

@@ -1,0 +1,391 @@
+"""Learners of models of learning to rank, and the candidates that they learn from."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ..core.errors import InputError, ParameterError, needs_extra
+from ..core.part import Part
+from ..core.progress import Progress, ProgressCallback
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..ltr.features import Floats, feature_matrix
+from ..ltr.model import LinearModel, RankModel, TreeModel, lightgbm, threads_for
+from ..measures import DEFAULT, Measure, parse
+from ..measures.evaluation import check_agreement, measured
+from .runner.settings import Settings
+from .splits import folds_without_leakage, leakage
+
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of L2 regularization, per topic
+PAIRS = 2_000  # of two candidates that a linear model learns from, at most, for each topic
+MODULES = ("sklearn.linear_model", "sklearn.svm")  # of scikit-learn's linear models
+
+Rows: TypeAlias = NDArray[np.int64]
+Sides: TypeAlias = list[tuple[Rows, Rows]]  # rows to learn from, and held-out rows
+
+
+class RankerSettings(Settings):
+    """Settings of `train_ranker`.
+
+    Attributes:
+        learner: "lightgbm": LambdaMART, trees that follow the gradients of nDCG; or "linear": logistic regression over pairs of
+            a topic's candidates with different grades.
+        trees: Greatest number of trees. The training ends early where more do not help on held-out topics.
+        patience: Number of trees without a better value on held-out topics after which the training ends.
+        leaves: Leaves of a tree.
+        least: Least number of candidates of a leaf.
+        lr: Learning rate of the trees.
+        measure: Measure on held-out topics that chooses the number of trees, or the strength of a linear model's regularization.
+        folds: Number of folds of the topics, each held out once; not used with topics to validate on.
+        group: Topics that stay in one fold, besides duplicates: "document", those that share a relevant document, or
+            "conversation", those with equal ids before the last "_". None: no others.
+        near: Least similarity of two topics' texts that makes them duplicates, which stay in one fold.
+        seed: Seed of the folds, and of the pairs of a linear model.
+
+    Raises:
+        ParameterError: Invalid settings, all named.
+    """
+
+    learner: Literal["lightgbm", "linear"] = "lightgbm"
+    trees: int = Field(default=500, gt=0)
+    patience: int = Field(default=50, gt=0)
+    leaves: int = Field(default=15, gt=1)
+    least: int = Field(default=20, gt=0)
+    lr: float = Field(default=0.05, gt=0, allow_inf_nan=False)
+    measure: str = DEFAULT[0]
+    folds: int = Field(default=5, gt=1)
+    group: str | None = None
+    near: float = Field(default=0.8, gt=0, le=1)
+    seed: int = Field(default=0, ge=0, lt=2**31)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        parse(self.measure)  # raises for an unknown one
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Candidates of judged topics with features and grades, row by row.
+
+    Args:
+        run: The candidates.
+        qrels: Judgments of the topics.
+        matrix: float64, (rows, features).
+        grades: int64, (rows,), from 0 up.
+    """
+
+    run: Run
+    qrels: Qrels
+    matrix: Floats
+    grades: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, run: Run, qrels: Qrels, features: Sequence[Part], progress: ProgressCallback) -> Self:
+        """Compute features and grades. Raises InputError if a topic has no text or the judgments are of others."""
+        check_agreement(run, qrels)
+        judged = [topic for topic in run.topics.values() if topic.id in qrels]
+        for topic in judged:
+            if len(run[topic.id]) and not topic.text.strip():
+                raise InputError(
+                    f"topic '{topic.id}' has no text; a run read from a file gets its topics with read_run(path, topics)"
+                )
+        own = _with_topics(run, {topic.id for topic in judged})
+        grades = [qrels[ranking.topic.id].get(hit.id, 0) for ranking in own.values() for hit in ranking]
+        return cls(own, qrels, feature_matrix(own, features, progress), np.maximum(np.array(grades, dtype=np.int64), 0))
+
+    def check(self) -> None:
+        """Raise InputError if no topic has two candidates with different grades."""
+        if not self.grades.any():
+            raise InputError(
+                f"none of the {self.run.rows:,} candidates of the {len(self.run.topics):,} judged topics is relevant; take "
+                "more candidates of each topic, and judgments of this collection"
+            )
+        if all(len(set(self.grades[rows].tolist())) < 2 for rows in self.slices):
+            raise InputError("no topic has both relevant and other candidates; take more candidates of each topic")
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """Rows of each topic that has any."""
+        return [slice(a, b) for a, b in pairwise(self.run.bounds.tolist()) if a < b]
+
+    def sides(self, settings: RankerSettings) -> Sides:
+        """Rows to learn from and held-out rows of each fold."""
+        # Only topics with candidates: others have nothing to be held out.
+        topics = [topic for topic in self.run.topics.values() if len(self.run[topic.id])]
+        fold_of = folds_without_leakage(
+            type(self.run.topics)(topics),
+            self.qrels,
+            settings.folds,
+            groups=settings.group,
+            near=settings.near,
+            seed=settings.seed,
+        )
+        of_topics = np.array([fold_of.get(topic_id, 0) for topic_id in self.run.topics], dtype=np.int64)
+        of_rows = of_topics[self.run.topic_numbers]
+        return [(np.flatnonzero(of_rows != fold), np.flatnonzero(of_rows == fold)) for fold in range(settings.folds)]
+
+    def beside(self, held: Candidates, settings: RankerSettings) -> Candidates:
+        """Return these candidates followed by held-out ones. Raises InputError if these share topics."""
+        shared = leakage((self.run.topics, self.qrels), (held.run.topics, held.qrels), settings.near)
+        pairs = [*shared.same, *shared.near]
+        if pairs:
+            raise InputError(
+                f"topic '{pairs[0].id}' to validate on has the text of topic '{pairs[0].of}' to learn from, or nearly "
+                f"({len({pair.id for pair in pairs}):,} such topics); divide topics with `fontes split`, or leave these out"
+            )
+        if settings.group == "document" and shared.documents:
+            raise InputError(
+                f"document '{next(iter(shared.documents))}' is relevant on both sides; divide topics with `fontes split "
+                "--group document`, or leave the group out"
+            )
+        both = [
+            (f"{side} {topic}", doc, score) for side, run in enumerate((self.run, held.run)) for topic, doc, score in _rows(run)
+        ]
+        judged = [
+            (f"{side} {t}", g, d, r) for side, qrels in enumerate((self.qrels, held.qrels)) for t, g, d, r in qrels.rows()
+        ]
+        matrix, grades = np.vstack([self.matrix, held.matrix]), np.concatenate([self.grades, held.grades])
+        return Candidates(Run.of(both), Qrels(judged), matrix, grades)
+
+    def only(self, rows: Rows) -> Candidates:
+        """Return the candidates of some rows, which are all of their topics."""
+        topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
+        known = Qrels(row for row in self.qrels.rows() if row[0] in topics)
+        return Candidates(_with_topics(self.run, topics), known, self.matrix[rows], self.grades[rows])
+
+    def ranked(self, scores: NDArray[Any]) -> Run:
+        """Return the candidates in the order of other scores, one for each row."""
+        return self.run.with_scores(scores.astype(np.float32), {})
+
+    def value(self, scores: NDArray[Any], measure: Measure) -> float:
+        """Return the mean of a measure over the judged topics, for the candidates in the order of these scores."""
+        return float(measured(self.ranked(scores), self.qrels, [measure])[measure])
+
+
+def _rows(run: Run) -> list[tuple[str, str, float]]:
+    return [(topic_id, hit.id, hit.score) for topic_id, ranking in run.items() for hit in ranking]
+
+
+def _with_topics(run: Run, ids: set[str]) -> Run:
+    """The run without other topics."""
+    kept = run.keep(np.array([topic_id in ids for topic_id in run.topics], dtype=np.bool_)[run.topic_numbers])
+    sizes = np.diff(kept.bounds)[[topic_id in ids for topic_id in run.topics]]
+    bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
+    topics = type(run.topics)(topic for topic in run.topics.values() if topic.id in ids)
+    return Run(topics, kept.ids, bounds, kept.codes, kept.scores, documents=run.documents, provenance=run.provenance)
+
+
+class Learner(ABC):
+    """A way to learn a model, whose free choice is made on held-out rows."""
+
+    @abstractmethod
+    def chosen(
+        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+    ) -> tuple[dict[str, float], Floats]:
+        """Return the choice, and the scores of held-out rows by it, float64 (rows,); 0 for rows that no side holds out."""
+
+    @abstractmethod
+    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+        """Return the model that learns from all rows."""
+
+
+def learner_of(settings: RankerSettings, estimator: Any) -> Learner:
+    """Return the learner of settings, or of an estimator of scikit-learn.
+
+    Raises:
+        ParameterError: The estimator is no linear model.
+        MissingExtraError: LightGBM is missing.
+    """
+    if estimator is not None:
+        return Estimated(estimator)
+    return Trees() if settings.learner == "lightgbm" else Pairwise()
+
+
+class Trees(Learner):
+    """LambdaMART by LightGBM."""
+
+    def __init__(self) -> None:
+        self._library = lightgbm("training with --learner lightgbm")
+
+    def chosen(
+        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+    ) -> tuple[dict[str, float], Floats]:
+        measure, start, held = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in sides]
+        by_rows = {rows.tobytes(): part for (_, rows), part in zip(sides, held, strict=True)}
+
+        def evaluated(scores: Floats, of: Any) -> tuple[str, float, bool]:
+            part = by_rows[np.asarray(of.used_indices, dtype=np.int64).tobytes()]
+            return str(measure), part.value(scores, measure), True
+
+        def report(environment: Any) -> None:
+            done = environment.iteration + 1
+            progress(Progress("training", done, settings.trees, time.perf_counter() - start, "trees"))
+
+        stop = self._library.early_stopping(settings.patience, verbose=False)
+        result = self._library.cv(
+            self._parameters(data, settings),
+            self._rows(data),
+            settings.trees,
+            folds=sides,
+            feval=evaluated,
+            callbacks=[stop, report],
+            return_cvbooster=True,
+        )
+        boosters, scores = result["cvbooster"], np.zeros(data.run.rows)
+        trees = boosters.best_iteration if boosters.best_iteration > 0 else settings.trees
+        for booster, (_, rows) in zip(boosters.boosters, sides, strict=True):
+            scores[rows] = booster.predict(
+                data.matrix[rows], raw_score=True, num_iteration=trees, num_threads=threads_for(data.matrix)
+            )
+        return {"trees": trees}, scores
+
+    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+        booster = self._library.train(self._parameters(data, settings), self._rows(data), int(chosen["trees"]))
+        # Without LightGBM's own parameters, which name the number of threads.
+        text, _, _ = booster.model_to_string().partition("\nparameters:")
+        return TreeModel({"features": [str(n) for n in range(data.matrix.shape[1])]}, text + "\n")
+
+    def _rows(self, data: Candidates) -> Any:
+        sizes = [rows.stop - rows.start for rows in data.slices]
+        return self._library.Dataset(data.matrix, data.grades, group=sizes, params={"verbosity": -1}, free_raw_data=False)
+
+    def _parameters(self, data: Candidates, settings: RankerSettings) -> dict[str, Any]:
+        return {
+            "objective": "lambdarank",
+            "metric": "None",
+            "label_gain": list(range(int(data.grades.max()) + 1)),
+            "num_leaves": settings.leaves,
+            "min_data_in_leaf": settings.least,
+            "learning_rate": settings.lr,
+            "seed": settings.seed,
+            "deterministic": True,
+            "force_col_wise": True,
+            "feature_pre_filter": False,
+            "num_threads": threads_for(data.matrix),
+            "verbosity": -1,
+        }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and standard deviation of each feature, missing values left out; a feature of one value has the deviation 1."""
+
+    means: Floats
+    deviations: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats) -> Self:
+        """Scale of the rows of a matrix."""
+        there = ~np.isnan(matrix)
+        counts, filled = np.maximum(there.sum(axis=0), 1), np.where(there, matrix, 0.0)
+        means = filled.sum(axis=0) / counts
+        deviations = np.sqrt((np.where(there, matrix - means, 0.0) ** 2).sum(axis=0) / counts)
+        return cls(means, np.where(deviations > 0, deviations, 1.0))
+
+    def apply(self, matrix: Floats) -> Floats:
+        """Standardized features, with 0 for missing values."""
+        return np.where(np.isnan(matrix), 0.0, (matrix - self.means) / self.deviations)
+
+    def model(self, weights: Floats, constant: float) -> LinearModel:
+        """Return the model over the features themselves, of weights of standardized ones."""
+        own = weights / self.deviations
+        return LinearModel({"features": [str(n) for n in range(len(own))]}, own, float(constant - own @ self.means), self.means)
+
+
+class Pairwise(Learner):
+    """Logistic regression over the differences of pairs of a topic's candidates with different grades; topics weigh alike."""
+
+    def chosen(
+        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+    ) -> tuple[dict[str, float], Floats]:
+        measure, start, best = parse(settings.measure), time.perf_counter(), (-np.inf, 0.0, np.zeros(0))
+        learned, held = [data.only(rows) for rows, _ in sides], np.sort(np.concatenate([rows for _, rows in sides]))
+        measured_on = data.only(held)
+        for number, strength in enumerate(STRENGTHS, 1):
+            scores = np.zeros(data.run.rows)
+            for part, (_, rows) in zip(learned, sides, strict=True):
+                scores[rows] = self.model(part, settings, {"strength": strength}).predict(data.matrix[rows])
+            value = measured_on.value(scores[held], measure)
+            best = max(best, (value, strength, scores), key=lambda one: one[0])
+            progress(Progress("training", number, len(STRENGTHS), time.perf_counter() - start, "strengths"))
+        return {"strength": best[1]}, best[2]
+
+    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+        scale = Scale.of(data.matrix)
+        inputs, generator = scale.apply(data.matrix), np.random.default_rng(settings.seed)
+        differences, weights = [], []
+        for rows in data.slices:
+            grades, own = data.grades[rows], inputs[rows]
+            better, worse = np.nonzero(grades[:, None] > grades)
+            if len(better) > PAIRS:
+                some = np.sort(generator.choice(len(better), PAIRS, replace=False))
+                better, worse = better[some], worse[some]
+            if len(better):
+                differences.append(own[better] - own[worse])
+                weights.append(np.full(len(better), 1 / len(better)))
+        pairs, signs = np.concatenate(differences), np.resize([1, -1], sum(map(len, differences)))
+        # Each second pair is turned round: the loss is the same, and scikit-learn wants two classes.
+        model = _sklearn("linear_model").LogisticRegression(
+            C=1 / (chosen["strength"] * len(weights)), fit_intercept=False, solver="newton-cholesky", tol=1e-8, max_iter=1_000
+        )
+        if len(signs) == 1:
+            pairs, signs, weights = np.vstack([pairs, -pairs]), np.array([1, -1]), [np.array([0.5, 0.5])]
+        model.fit(pairs * signs[:, None], signs, np.concatenate(weights))
+        return scale.model(model.coef_[0], 0.0)
+
+
+class Estimated(Learner):
+    """A linear model of scikit-learn over standardized features of single candidates.
+
+    Args:
+        estimator: The unfitted model.
+
+    Raises:
+        ParameterError: It is none.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        if isinstance(estimator, type) or not type(estimator).__module__.startswith(MODULES):
+            raise ParameterError(_refused(estimator))
+        self._estimator = estimator
+
+    def chosen(
+        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+    ) -> tuple[dict[str, float], Floats]:
+        scores = np.zeros(data.run.rows)
+        for learned, held in sides:
+            scores[held] = self.model(data.only(learned), settings, {}).predict(data.matrix[held])
+        return {}, scores
+
+    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+        base, scale = _sklearn("base"), Scale.of(data.matrix)
+        targets: Any = data.grades > 0 if base.is_classifier(self._estimator) else data.grades
+        fitted = base.clone(self._estimator).fit(scale.apply(data.matrix), targets)
+        weights = np.asarray(getattr(fitted, "coef_", np.zeros(0)), dtype=np.float64)
+        if weights.size != data.matrix.shape[1] or not hasattr(fitted, "intercept_"):
+            raise ParameterError(_refused(self._estimator))
+        return scale.model(weights.ravel(), float(np.ravel(fitted.intercept_)[0]))
+
+
+def _refused(estimator: Any) -> str:
+    name = getattr(estimator, "__name__", type(estimator).__name__)
+    return (
+        f"{name} is no unfitted linear model of scikit-learn, whose weights can be kept as an array; take one such as Ridge() "
+        "or LogisticRegression(), or learner='lightgbm' for trees"
+    )
+
+
+def _sklearn(module: str) -> Any:
+    with needs_extra("ltr", "training a linear model", "scikit-learn"):
+        return import_module(f"sklearn.{module}")

@@ -1,0 +1,276 @@
+"""Training of models of learning to rank: LambdaMART by LightGBM, and linear models, over features of candidates."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..core.part import state_of
+from ..core.progress import ProgressCallback, silent
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..ltr.features import check_features, feature_names, features_of
+from ..ltr.model import RankModel
+from ..ltr.stage import analyzer_facts, fingerprints
+from ..measures import Measure, parse
+from ..storage.artifact import META
+from .learners import Candidates, RankerSettings, learner_of
+from .runner.checkpoint_folder import check_place
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+
+@dataclass(frozen=True)
+class RankerTraining:
+    """Result of `train_ranker`.
+
+    Args:
+        model: The model.
+        settings: Its settings.
+        chosen: What held-out topics have chosen: "trees" or "strength", by name; empty for an estimator.
+        importance: Share of each feature in the gain of all splits, or of a linear model in the sum of |weight| · standard
+            deviation.
+        measure: The measure on held-out topics.
+        score: Its mean over held-out topics. These have chosen the number of trees, so it is a little optimistic;
+            `validate_ranker` measures without that.
+        before: The same for the candidates in their own order.
+        topics: Number of topics learned from.
+        unjudged: Number of topics of the run that were left out for lack of judgments.
+        candidates: Number of candidates learned from.
+        relevant: Number of relevant ones among them.
+        run: Held-out run: candidates of each topic by a model that has not learned from it.
+        seconds: Duration.
+    """
+
+    model: RankModel
+    settings: RankerSettings
+    chosen: dict[str, float]
+    importance: dict[str, float]
+    measure: Measure
+    score: float
+    before: float
+    topics: int
+    unjudged: int
+    candidates: int
+    relevant: int
+    run: Run
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        names = ("chosen", "importance", "score", "before", "topics", "unjudged", "candidates", "relevant", "seconds")
+        return {
+            "learner": self.model.learner,
+            "settings": self.settings.model_dump(),
+            "measure": str(self.measure),
+            **{name: getattr(self, name) for name in names},
+            "digest": self.model.digest,
+        }
+
+    def __str__(self) -> str:
+        kind = "a linear model" if self.model.learner == "linear" else f"LambdaMART of {self.chosen['trees']:,} trees"
+        lines = [f"{kind} from {self.candidates:,} candidates of {self.topics:,} topics, {self.relevant:,} of them relevant"]
+        if self.unjudged:
+            lines.append(f"{self.unjudged:,} topics without judgments left out")
+        lines.append(f"held-out topics: {self.measure} {self.score:.4f}; candidates in their own order {self.before:.4f}")
+        width = max(map(len, self.importance))
+        ordered = sorted(self.importance.items(), key=lambda item: -item[1])
+        return "\n".join([*lines, "importance:", *(f"  {name:<{width}}  {share:6.1%}" for name, share in ordered)])
+
+
+@dataclass(frozen=True)
+class RankerFold:
+    """A held-out fold.
+
+    Args:
+        chosen: What the topics of the other folds have chosen, as in `RankerTraining`.
+        score: Mean of the measure on this fold.
+        topics: The fold's topics.
+    """
+
+    chosen: dict[str, float]
+    score: float
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RankerValidation:
+    """Result of `validate_ranker`.
+
+    Args:
+        measure: The measure.
+        score: Its mean over all topics, each ranked by a model that has learned, and was chosen, without its fold.
+        before: The same for the candidates in their own order.
+        folds: The folds.
+        run: Held-out run.
+    """
+
+    measure: Measure
+    score: float
+    before: float
+    folds: tuple[RankerFold, ...]
+    run: Run
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        folds = [{"chosen": fold.chosen, "score": fold.score, "topics": list(fold.topics)} for fold in self.folds]
+        return {"measure": str(self.measure), "score": self.score, "before": self.before, "folds": folds}
+
+    def __str__(self) -> str:
+        line = f"nested cross-validation: {self.measure} {self.score:.4f}; candidates in their own order {self.before:.4f}"
+        of_folds = (
+            f"fold {n}: {', '.join(f'{key} {value:g}' for key, value in fold.chosen.items()) or 'no choice'}  "
+            f"{fold.score:.4f} on {len(fold.topics)} topics"
+            for n, fold in enumerate(self.folds, 1)
+        )
+        return "\n".join([line, *of_folds])
+
+
+def train_ranker(
+    index: Index,
+    candidates: Run,
+    qrels: object,
+    features: object,
+    output: str | Path | None = None,
+    settings: RankerSettings | None = None,
+    *,
+    validation: tuple[Run, object] | None = None,
+    estimator: Any = None,
+    overwrite: bool = False,
+    progress: ProgressCallback = silent,
+) -> RankerTraining:
+    """Train a model that reorders candidates by their features, for `ltr(FOLDER)`.
+
+    Held-out topics choose the number of trees (early stopping) or the strength of the regularization; the model then learns
+    from all topics of `candidates`. Unjudged candidates count as not relevant, and negative grades as 0. The gain of a grade
+    is the grade, as in nDCG here. The same settings, data and versions of libraries give the same model.
+
+    Args:
+        index: The index of the features.
+        candidates: Candidates with their topics, such as `(index.bm25() % 100)(topics)`.
+        qrels: Anything that `Qrels.of` accepts.
+        features: Stages, `Feature`s or their texts, in a list; or one text with commas between: 'bm25(), column("date")'.
+        output: Folder of the model. None: it is not written.
+        settings: Settings; None: the defaults.
+        validation: Candidates and judgments of other topics to hold out, in place of folds.
+        estimator: An unfitted linear model of scikit-learn, such as `Ridge()` or `LogisticRegression()`, in place of the
+            learner: it is fitted to the grades of single candidates, or as a classifier to whether they are above 0, over
+            standardized features.
+        overwrite: Whether to replace a model.
+        progress: Called with the progress.
+
+    Returns:
+        The model, its figures, and the held-out run.
+
+    Raises:
+        InputError: No candidate is relevant, a topic has no text, `output` cannot be written, or topics to validate on
+            duplicate topics to learn from.
+        ParameterError: A setting, a feature or the estimator is unsuitable.
+        MissingExtraError: LightGBM or scikit-learn is missing.
+    """
+    start, settings = time.perf_counter(), settings or RankerSettings()
+    if output is not None:
+        check_place(Path(output), overwrite, META, "model of learning to rank", "digest")
+    learner = learner_of(settings, estimator)
+    state, measure = state_of(index), parse(settings.measure)
+    chosen_features = features_of(features, state)
+    check_features(chosen_features, state)
+    data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
+    data.check()
+    if validation is None:
+        held = data
+        chosen, scores = learner.chosen(data, data.sides(settings), settings, progress)
+    else:
+        held = Candidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
+        both, rows = data.beside(held, settings), np.arange(data.run.rows + held.run.rows)
+        chosen, scores = learner.chosen(both, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
+        scores = scores[data.run.rows :]
+    model = learner.model(data, settings, chosen)
+    importance = model.importance(data.matrix)
+    if not importance.any():
+        raise InputError(
+            "the model has learned nothing: no feature tells relevant candidates from others, or there are too few of them"
+        )
+    names = feature_names(chosen_features)
+    shares = {name: round(float(share), 6) for name, share in zip(names, importance, strict=True)}
+    score, before = held.value(scores, measure), held.value(held.run.scores, measure)
+    model.facts.update(
+        features=names,
+        analyzer=analyzer_facts(state),
+        models={name: own for name, one in zip(names, chosen_features, strict=True) if (own := fingerprints(one))},
+        settings=settings.model_dump() | ({} if estimator is None else {"estimator": repr(estimator)}),
+        chosen=chosen,
+        importance=shares,
+        measure=str(measure),
+        score=round(score, 6),
+        topics=len(data.run.topics),
+        candidates=data.run.rows,
+    )
+    if output is not None:
+        model.save(output)
+        model = RankModel.load(output)
+    return RankerTraining(
+        model=model,
+        settings=settings,
+        chosen=chosen,
+        importance=shares,
+        measure=measure,
+        score=score,
+        before=before,
+        topics=len(data.run.topics),
+        unjudged=len(candidates.topics) - len(data.run.topics),
+        candidates=data.run.rows,
+        relevant=int(np.count_nonzero(data.grades)),
+        run=held.ranked(scores),
+        seconds=round(time.perf_counter() - start, 2),
+    )
+
+
+def validate_ranker(
+    index: Index,
+    candidates: Run,
+    qrels: object,
+    features: object,
+    settings: RankerSettings | None = None,
+    *,
+    folds: int = 5,
+    estimator: Any = None,
+    progress: ProgressCallback = silent,
+) -> RankerValidation:
+    """Measure `train_ranker` by nested cross-validation: all choices for a fold are made on the other folds.
+
+    Args:
+        index: As in `train_ranker`.
+        candidates: As in `train_ranker`.
+        qrels: As in `train_ranker`.
+        features: As in `train_ranker`.
+        settings: Settings, whose folds are the inner ones.
+        folds: Number of outer folds.
+        estimator: As in `train_ranker`.
+        progress: Called with the progress.
+
+    Raises:
+        FontesError: As in `train_ranker`.
+    """
+    settings = settings or RankerSettings()
+    learner, state, measure = learner_of(settings, estimator), state_of(index), parse(settings.measure)
+    chosen_features = features_of(features, state)
+    check_features(chosen_features, state)
+    data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
+    data.check()
+    scores, parts = np.zeros(data.run.rows), []
+    for learned, held in data.sides(settings.model_copy(update={"folds": folds})):
+        inner = data.only(learned)
+        inner.check()
+        chosen, _ = learner.chosen(inner, inner.sides(settings), settings, progress)
+        scores[held] = learner.model(inner, settings, chosen).predict(data.matrix[held])
+        outer = data.only(held)
+        parts.append(RankerFold(chosen, outer.value(scores[held], measure), tuple(outer.qrels)))
+    score, before = data.value(scores, measure), data.value(data.run.scores, measure)
+    return RankerValidation(measure, score, before, tuple(parts), data.ranked(scores))
