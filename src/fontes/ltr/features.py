@@ -83,8 +83,8 @@ class Length(Feature, name="length"):
         _searched(self.index, self.field)
 
     def values(self, run: Run) -> Floats:
-        lengths: Floats = np.asarray(_searched(self.index, self.field).lengths, dtype=np.float64)
-        return lengths[self.index.ordinals_in(run, self.name)]
+        lengths = np.asarray(_searched(self.index, self.field).lengths, dtype=np.float64)
+        return np.asarray(lengths[self.index.ordinals_in(run, self.name)])
 
 
 @dataclass(frozen=True)

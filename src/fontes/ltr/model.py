@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError, InputError, needs_extra
+from ..core.values import Topics
 from ..core.work import thread_count
 from ..storage.arrays import sync, write_array
 from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
@@ -45,6 +47,7 @@ class RankModel(ABC):
     Attributes:
         facts: Features by name, the analyzer of the index, settings and figures of the training, as JSON values.
         digest: SHA-256 of facts and files; empty before it is saved.
+        topics: uint64, ascending; `hashes` of the topics that it has learned from.
     """
 
     learner: ClassVar[str]
@@ -52,6 +55,7 @@ class RankModel(ABC):
 
     def __init__(self, facts: Mapping[str, Any], digest: str = "") -> None:
         self.facts, self.digest = dict(facts), digest
+        self.topics: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
 
     @property
     def features(self) -> list[str]:
@@ -99,6 +103,7 @@ class RankModel(ABC):
         try:
             with staging(place) as folder:
                 self._write(folder)
+                write_array(folder, "topics", self.topics)
                 seal(folder, KIND, {"learner": self.learner, **self.facts})
                 commit(folder, place)
         except OSError as error:
@@ -119,7 +124,15 @@ def _read(artifact: Artifact) -> RankModel:
     kinds: dict[Any, type[RankModel]] = {kind.learner: kind for kind in (LinearModel, TreeModel)}
     if facts.get("learner") not in kinds or not names or not all(isinstance(name, str) for name in names):
         raise artifact.damaged(f"{artifact.folder} has no learner or no features as it should have")
-    return kinds[facts.pop("learner")]._open(artifact, facts)
+    model = kinds[facts.pop("learner")]._open(artifact, facts)
+    model.topics = np.array(artifact.arrays.array("topics", "<u8", None))
+    return model
+
+
+def hashes(topics: Topics) -> NDArray[np.uint64]:
+    """Return a hash of each topic's words, uint64, whatever their case."""
+    texts = (" ".join(topic.text.casefold().split()).encode("utf-8", "surrogatepass") for topic in topics.values())
+    return np.array([int.from_bytes(blake2b(text, digest_size=8).digest(), "little") for text in texts], dtype=np.uint64)
 
 
 class LinearModel(RankModel):

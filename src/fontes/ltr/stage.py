@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,10 +19,12 @@ from ..core.stage import Stage
 from ..core.values import Explanation
 from ..reorder.candidates import Reordering
 from .features import check_features, feature_matrix, feature_names, features_of
-from .model import RankModel
+from .model import RankModel, hashes
 
 if TYPE_CHECKING:
     from ..index import Index
+
+logger = logging.getLogger("fontes.ltr")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class LearningToRank(Reordering, name="ltr"):
 
     `fontes train ranker` makes the model: LambdaMART (Burges, 2010) by LightGBM, or a linear one. Features are computed in one
     pass over the candidates: a retriever scores these and does not search, so its `% k` and `where` do not matter. Scores may
-    be below 0, and compare candidates of one topic only. The run's provenance names the model's digest and features.
+    be below 0, and compare candidates of one topic only. The run's provenance names the model's digest and features,
+    and how many of the topics the model has learned from, which is logged, too, as they measure nothing.
 
     Args:
         index: The index of the candidates and features.
@@ -59,52 +63,33 @@ class LearningToRank(Reordering, name="ltr"):
     def check(self) -> None:
         if not isinstance(self.model, (str, Path)):
             raise ParameterError(f"ltr: model is the folder of a model, not {self.model!r}")
-        facts, features = self._model.facts, self._features
-        names, learned = feature_names(features), self._model.features
-        if names != learned:
-            odd = next((name for name in names if name not in learned), None)
-            problem = "in another order" if sorted(names) == sorted(learned) else f"from {', '.join(learned)}"
-            raise ParameterError(
-                f"ltr: the model {self.model} has learned {problem}{f', not from {odd}' if odd else ''}; leave features out to "
-                "take the model's own, or train a model with these"
-            )
-        analyzer = analyzer_facts(self.index)
-        if facts.get("analyzer") != analyzer:
-            raise ParameterError(
-                f"ltr: the model {self.model} has learned over an index with another analyzer or fields than {self.index.path}; train "
-                "a model over this index"
-            )
-        check_features(features, self.index)
-        for name, models in facts.get("models", {}).items():
-            if fingerprints(features[names.index(name)]) != models:
-                raise ParameterError(
-                    f"ltr: the model behind the feature {name} has changed since {self.model} was trained; train it again"
-                )
 
     def check_needs(self) -> None:
-        self.check()
+        self._ready  # noqa: B018  # which says what is wrong
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the model."""
-        return self._model.digest
+        return self._ready[0].digest
 
     def prepare(self, progress: ProgressCallback) -> None:
         """Encode the documents if a feature needs vectors that the index lacks."""
-        for feature in self._features:
+        for feature in self._ready[1]:
             feature.prepare(progress)
 
     def key(self) -> str | None:
         """Identity of this stage: model and features, whatever the model's folder."""
-        keys = [feature.key() for feature in self._features]
-        if None in keys:
-            return None
-        return f"{type(self).__qualname__}({self._model.digest}, {self.index.fingerprint}, {keys})"
+        model, features = self._ready
+        keys = [feature.key() for feature in features]
+        return None if None in keys else f"{type(self).__qualname__}({model.digest}, {self.index.fingerprint}, {keys})"
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
-        self._checked_features  # noqa: B018
-        scores = self._model.predict(feature_matrix(run, self._features, progress)).astype(np.float32)
-        facts = {"model": self._model.digest, "learner": self._model.learner, "features": self._model.features}
+        model, features = self._ready
+        scores = model.predict(feature_matrix(run, features, progress)).astype(np.float32) if run.rows else run.scores
+        seen = int(np.isin(hashes(run.topics), model.topics).sum())
+        if seen > 1:  # a single one may be a question that somebody asks
+            logger.warning("%s: the model has learned from %d of the %d topics", self, seen, len(run.topics))
+        facts = {"model": model.digest, "learner": model.learner, "features": model.features, "seen": seen}
         return run.with_scores(scores, {**run.provenance, "ltr": facts})
 
     def explained(self, run: Run, row: int) -> Explanation:
@@ -113,33 +98,49 @@ class LearningToRank(Reordering, name="ltr"):
         A linear model gives weight times feature. Trees give the contributions of LightGBM's `pred_contrib` (Lundberg et al.,
         2018). Both sum to the score.
         """
-        self.check()
-        matrix = feature_matrix(run, self._features)[row : row + 1]
-        (shares,), score = self._model.contributions(matrix), float(np.float32(self._model.predict(matrix)[0]))
+        model, features = self._ready
+        matrix = feature_matrix(run, features)[row : row + 1]
+        (shares,), score = model.contributions(matrix), float(np.float32(model.predict(matrix)[0]))
         topic, doc_id = list(run.topics)[int(run.topic_numbers[row])], run.ids[int(run.codes[row])]
         parts = []
-        for number, feature in enumerate(self._features):
+        for number, feature in enumerate(features):
             inner: list[Explanation] = []
             if isinstance(feature, Stage):
                 with suppress(FontesError):
                     inner = [feature.explain_in(run, topic, doc_id)]
-            label = self._model.account(number, float(matrix[0, number]))
-            parts.append(Explanation(float(shares[number]), label, tuple(inner)))
-        parts.append(Explanation(float(shares[-1]), self._model.constant_label))
+            parts.append(Explanation(float(shares[number]), model.account(number, float(matrix[0, number])), tuple(inner)))
+        parts.append(Explanation(float(shares[-1]), model.constant_label))
         return Explanation(score, f"{self!r}: sum over the features", tuple(parts))
 
     @cached_property
-    def _model(self) -> RankModel:
-        return RankModel.load(self.model)
-
-    @cached_property
-    def _features(self) -> tuple[Part, ...]:
-        return features_of(self._model.features if self.features is None else self.features, self.index)
-
-    @cached_property
-    def _checked_features(self) -> None:
-        """Check once, so that a served query does not."""
+    def _ready(self) -> tuple[RankModel, tuple[Part, ...]]:
+        """The model and its features, checked once; over an index without documents, whose columns nobody knows, the model."""
         self.check()
+        model = RankModel.load(self.model)
+        if not self.index.leaves:
+            return model, ()
+        features = features_of(model.features if self.features is None else self.features, self.index)
+        names = feature_names(features)
+        if names != model.features:
+            odd = next((name for name in names if name not in model.features), None)
+            order = sorted(names) == sorted(model.features)
+            problem = "in another order" if order else f"from {', '.join(model.features)}{f', not from {odd}' if odd else ''}"
+            raise ParameterError(
+                f"ltr: the model {self.model} has learned {problem}; leave features out to take the model's own, or train a "
+                "model with these"
+            )
+        if model.facts.get("analyzer") != analyzer_facts(self.index):
+            raise ParameterError(
+                f"ltr: the model {self.model} has learned over an index with another analyzer or other fields than "
+                f"{self.index.path}; train a model over this index"
+            )
+        check_features(features, self.index)
+        for name, feature in zip(names, features, strict=True):
+            if fingerprints(feature) != model.facts.get("models", {}).get(name, []):
+                raise ParameterError(
+                    f"ltr: the model behind the feature {name} has changed since {self.model} was trained; train it again"
+                )
+        return model, features
 
 
 def analyzer_facts(index: Any) -> dict[str, Any]:

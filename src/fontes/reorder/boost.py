@@ -90,6 +90,8 @@ class Boost(Reordering, name="boost"):
         if self.half_life is not None and self.log:
             raise ParameterError("boost: half_life and log exclude each other")
         kind = column_type(self.index, str(self.column), "boost", ORDERED)
+        if not self.index.leaves:
+            return
         if kind == "date" and self.half_life is None:
             raise ParameterError(f'boost: dates need a half_life, such as boost("{self.column}", half_life="180d")')
         if self.half_life is not None:

@@ -46,7 +46,7 @@ class RankerSettings(Settings):
         leaves: Leaves of a tree.
         least: Least number of candidates of a leaf.
         lr: Learning rate of the trees.
-        measure: Measure on held-out topics that chooses the number of trees, or the strength of a linear model's regularization.
+        measure: Measure on held-out topics that chooses the number of trees, or the strength of a linear model's L2 term.
         folds: Number of folds of the topics, each held out once; not used with topics to validate on.
         group: Topics that stay in one fold, besides duplicates: "document", those that share a relevant document, or
             "conversation", those with equal ids before the last "_". None: no others.

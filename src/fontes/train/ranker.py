@@ -15,7 +15,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..ltr.features import check_features, feature_names, features_of
-from ..ltr.model import RankModel
+from ..ltr.model import RankModel, hashes
 from ..ltr.stage import analyzer_facts, fingerprints
 from ..measures import Measure, parse
 from ..storage.artifact import META
@@ -212,6 +212,7 @@ def train_ranker(
         topics=len(data.run.topics),
         candidates=data.run.rows,
     )
+    model.topics = np.unique(hashes(data.run.topics))
     if output is not None:
         model.save(output)
         model = RankModel.load(output)

@@ -20,12 +20,14 @@ NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth value
 
 
 def column_type(reader: Columned, column: str, user: str, allowed: Collection[str]) -> str:
-    """Type of a column that `user`, such as a stage, reads.
+    """Type of a column that `user`, such as a stage, reads; of an index without documents one of those allowed.
 
     Raises:
         ParameterError: There is no such column, or its type is not among those allowed.
     """
     kind = reader.schema.types.get(column)
+    if kind is None and not reader.leaves:  # no documents, whose columns nobody knows
+        return next(iter(allowed))
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
     if kind is None:

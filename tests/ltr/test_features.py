@@ -1,0 +1,177 @@
+"""Features of candidates are the scores of the stages themselves, and facts of documents and topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.ranked import candidates, documents, topics
+from support.word_encoder import Words
+
+from fontes.core import FontesError, InputError, ParameterError, PipelineError, Run, Topics
+from fontes.core.expression import pipeline
+from fontes.core.function import stage
+from fontes.index import Index
+from fontes.ltr import Feature, feature_matrix
+from fontes.ltr.features import feature_names, features_of
+from fontes.ltr.model import Floats
+
+STAGES = (
+    "bm25()",
+    'bm25(variant="robertson", k1=1.2, b=0.75, k3=2)',
+    'bm25(fields={"title": 3, "text": 1})',
+    'bm25(fields={"title": 1}, combine="sum")',
+    "ql()",
+    "tfidf()",
+    "query() >> bm25()",
+    "sdm() >> ql()",
+    "bm25() % 5 >> rm3() >> bm25()",
+)
+
+
+@pytest.mark.parametrize("text", STAGES)
+def test_a_score_is_the_stages_own_bit_for_bit(index: Index, text: str) -> None:
+    one = pipeline(text, index)
+    run = one(topics())
+    scores = one.candidate_scores(run)
+    assert run.rows > 100
+    assert scores.dtype == np.float32
+    assert np.array_equal(scores, run.scores)
+
+
+def test_a_stage_from_run_to_run_gives_the_candidates_their_new_scores_and_none_where_it_leaves_one_out(index: Index) -> None:
+    run = candidates(index)
+    for last in (index.boost("price"), index.collapse("kind", keep=5)):
+        scores, new = last.candidate_scores(run), last(run).to_dict()
+        rows = [(topic_id, hit.id) for topic_id, ranking in run.items() for hit in ranking]
+        kept = {row: score for row, score in zip(rows, scores.tolist(), strict=True) if not np.isnan(score)}
+        assert kept == {(topic_id, doc_id): score for topic_id, ranking in new.items() for doc_id, score in ranking.items()}
+
+
+@pytest.mark.parametrize("query", ["+spring water -karst", '"spring water"', "title:spring water^2", "(spring water) OR basin"])
+def test_a_structured_query_scores_candidates_as_its_own_search(index: Index, query: str) -> None:
+    whole = index.query() >> index.bm25()
+    own, every = whole(query), Run.of({"1": dict.fromkeys(index.ids, 0.0)}, Topics.of({"1": query}))
+    scores = dict(zip(every["1"].ids, whole.candidate_scores(every).tolist(), strict=True))
+    assert own.rows > 0
+    assert {doc_id: score for doc_id, score in scores.items() if score} == own.to_dict()["1"]
+
+
+def test_a_candidate_without_the_words_has_the_score_0_and_limits_and_filters_do_not_matter(index: Index) -> None:
+    every = Run.of({"q0": dict.fromkeys(index.ids, 0.0)}, topics())
+    own = index.bm25()(topics())["q0"]
+    for one in (index.bm25(), index.bm25(k=1), index.bm25(where="kind == 'k1'")):
+        scores = dict(zip(every["q0"].ids, one.candidate_scores(every).tolist(), strict=True))
+        assert {doc_id: score for doc_id, score in scores.items() if score} == dict(
+            zip(own.ids, own.scores.tolist(), strict=True)
+        )
+
+
+def test_vectors_give_the_products_of_the_dense_search(tmp_path: Path) -> None:
+    index = Index.build(documents(), tmp_path / "v.index")
+    encoder = Words(("spring", "water", "karst"))
+    index.encode(encoder)
+    dense = index.dense(encoder)
+    run = dense(topics())
+    assert np.array_equal(dense.candidate_scores(run), run.scores)
+    asked = Topics.of({"a": "spring water", "b": " ", "c": "nothing"})
+    every = Run.of({name: dict.fromkeys(index.ids, 0.0) for name in asked}, asked)
+    scores = dense.candidate_scores(every)
+    found = dense(asked)
+    for name, rows in zip(asked, np.split(scores, 3), strict=True):
+        there = {doc_id: s for doc_id, s in zip(every[name].ids, rows.tolist(), strict=True) if not np.isnan(s)}
+        assert there == found.to_dict()[name]
+
+
+@dataclass(frozen=True)
+class Wild(Feature, name="wild_feature"):
+    """An infinite value."""
+
+    value: float = field(default=float("inf"))
+
+    def values(self, run: Run) -> Floats:
+        return np.where(np.arange(run.rows) == 3, self.value, 0.0)
+
+
+def test_columns_lengths_and_covered_terms_are_numbers(index: Index) -> None:
+    run = Run.of(
+        {"a": {"d0": 3.0, "d1": 2.0, "d2": 1.5}, "b": {"d5": 1.0}}, Topics.of({"a": "spring spring water xyz", "b": ""})
+    )
+    text = (
+        'column("date"), column("price"), column("open"), length(), length("title"), query_length(), coverage(), '
+        'coverage("title"), score()'
+    )
+    matrix = feature_matrix(run, features_of(text, index))
+    docs = documents()
+    days = (np.datetime64("2011-02-11") - np.datetime64("1970-01-01")).astype(int)
+    assert matrix.dtype == np.float64
+    assert np.isnan(matrix[0, :3]).all()
+    assert matrix[1, :3].tolist() == [days, 1 / 3, 0.0]
+    assert matrix[2, 2] == 1.0
+    for row, number in enumerate((0, 1, 2, 5)):
+        words = set(f"{docs[number]['title']} {docs[number]['text']}".split())
+        held = len(words & {"spring", "water"})
+        assert matrix[row, 3] == 1 + len(docs[number]["text"].split())
+        assert matrix[row, 4] == 1
+        if row < 3:
+            assert matrix[row, 5] == 4
+            assert matrix[row, 6] == held / 3
+            assert matrix[row, 7] == (docs[number]["title"] in ("spring", "water")) / 3
+    assert matrix[3, 5] == 0
+    assert np.isnan(matrix[3, 6:8]).all()
+    assert matrix[:, 8].tolist() == [3.0, 2.0, 1.5, 1.0]
+
+
+def test_names_say_what_changes_a_feature_alone(index: Index) -> None:
+    texts = ["bm25() % 7", "bm25(where=\"kind == 'k1'\", k=3)", "query() >> ql() % 3", "score()"]
+    names = [feature_names(features_of([text], index))[0] for text in texts]
+    assert names == ["bm25(k1=0.9, b=0.4)", "bm25(k1=0.9, b=0.4)", "query() >> ql(mu=1000.0)", "score()"]
+    feedback = feature_names(features_of(["bm25() % 5 >> rm3() >> bm25() % 9"], index))[0]
+    assert feedback.startswith("bm25(k1=0.9, b=0.4) % 5 >> rm3(")
+    assert "% 9" not in feedback
+
+
+@pytest.mark.parametrize(
+    ("features", "problem"),
+    [
+        ('column("dat")', "there is no column 'dat'; did you mean 'date'?"),
+        ('column("kind")', "the column 'kind' holds text; give one of numbers or dates or truth values"),
+        ('length("body")', "has no field 'body'"),
+        ("bm25(), bm25() % 9", r"the feature bm25\(k1=0.9, b=0.4\) is given twice"),
+        ("()", "there are no features"),
+        ("bm25(), 3", "3 is no feature; features are retrievers such as bm25()"),
+        ("query()", "is no feature"),
+        (7, "features are a list, such as"),
+        ('dense("no-such-folder/model")', "no-such-folder"),
+    ],
+)
+def test_an_unusable_feature_is_one_sentence(index: Index, features: Any, problem: str) -> None:
+    from fontes.ltr.features import check_features
+
+    with pytest.raises(FontesError, match=problem):
+        check_features(features_of(features, index.state), index.state)
+
+
+def test_features_are_of_one_index(index: Index, tmp_path: Path) -> None:
+    from fontes.ltr.features import check_features
+
+    other = Index.build(documents(5), tmp_path / "other.index")
+    with pytest.raises(ParameterError, match=r"is over the index .*other.index, not over .*springs.index; take one index"):
+        check_features((other.bm25(),), index.state)
+    with pytest.raises(InputError, match="bm25: document 'd9' of the run is not in the index"):
+        feature_matrix(Run.of({"q0": {"d9": 1.0}}, topics()), [other.bm25()])
+
+
+def test_what_scores_no_single_document_and_infinite_values_are_refused(index: Index) -> None:
+    run = candidates(index)
+    with pytest.raises(PipelineError, match="cannot score the documents of a run; retrievers and rerankers can"):
+        feature_matrix(run, [0.5 * index.bm25()])
+    other = stage(lambda run: {"q0": {"elsewhere": 1.0}}, takes=Run, gives=Run)
+    with pytest.raises(PipelineError, match="gives other documents or topics than it takes"):
+        feature_matrix(run, [other])
+    hit = next(iter(run.values()))[3]
+    with pytest.raises(InputError, match=rf"topic 'q0', document '{hit.id}': the feature wild_feature\(\) is inf"):
+        feature_matrix(run, [Wild()])
