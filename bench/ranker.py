@@ -1,6 +1,6 @@
 """Learning to rank beside tuned BM25 and fusion, by nested cross-validation; and beside PyTerrier on the same features.
 
-    python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] [--encoder MODEL]
+    python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] [--group document] [--encoder MODEL]
     python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] --peer ENVIRONMENT/bin/python
 
 COLLECTION is a folder in BEIR's form. The held-out runs go to DIR/NAME/*.run; tables to standard output. The peer's environment
@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--splits", default="test")
     parser.add_argument("--encoder")
+    parser.add_argument("--group", help="topics that stay in one fold: document")
     parser.add_argument("--peer", type=Path)
     options = parser.parse_args()
     import fontes as ft
@@ -63,10 +64,10 @@ def main() -> None:
     if options.peer:
         beside(index, topics, qrels, place, options.peer)
     else:
-        measure(index, topics, qrels, place, options.encoder)
+        measure(index, topics, qrels, place, options.encoder, options.group)
 
 
-def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | None) -> None:
+def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | None, group: str | None) -> None:
     """Compare held-out runs."""
     import fontes as ft
     from fontes.train import RankerSettings, validate_ranker
@@ -74,7 +75,7 @@ def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | Non
 
     runs = {
         "bm25": index.bm25()(topics),
-        "bm25 tuned": held_out(ft.tune(index.bm25(), GRID, topics, qrels, folds=FOLDS), topics),
+        "bm25 tuned": held_out(ft.tune(index.bm25(), GRID, topics, qrels, folds=FOLDS, groups=group), topics),
     }
     parts, features = [index.bm25(), index.ql()], LEXICAL
     if encoder:
@@ -89,7 +90,7 @@ def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | Non
     candidates = (ft.fuse(*parts) if encoder else index.bm25())(topics).top(100)
     for learner in ("linear", "lightgbm"):
         start = time.perf_counter()
-        result = validate_ranker(index, candidates, qrels, features, RankerSettings(learner=learner), folds=FOLDS)
+        result = validate_ranker(index, candidates, qrels, features, RankerSettings(learner=learner, group=group), folds=FOLDS)
         say(f"{learner}: {result}\n{time.perf_counter() - start:.0f} s")
         runs[f"ltr {learner}"] = result.run
     for name, run in runs.items():

@@ -124,10 +124,10 @@ class Coverage(Feature, name="coverage"):
             rows = slice(run.bounds[number], run.bounds[number + 1])
             different = set(terms)
             if different and rows.start < rows.stop:
-                held = np.zeros(rows.stop - rows.start)
+                covered = np.zeros(rows.stop - rows.start)
                 for term in map(searched.term_number, different):
-                    held += np.isin(docs[rows], documents_of(searched, term), assume_unique=True) if term >= 0 else 0
-                values[rows] = held / len(different)
+                    covered += np.isin(docs[rows], documents_of(searched, term), assume_unique=True) if term >= 0 else 0
+                values[rows] = covered / len(different)
         return values
 
 

@@ -135,9 +135,9 @@ class Candidates:
         of_rows = of_topics[self.run.topic_numbers]
         return [(np.flatnonzero(of_rows != fold), np.flatnonzero(of_rows == fold)) for fold in range(settings.folds)]
 
-    def beside(self, held: Candidates, settings: RankerSettings) -> Candidates:
+    def beside(self, held_out: Candidates, settings: RankerSettings) -> Candidates:
         """Return these candidates followed by held-out ones. Raises InputError if these share topics."""
-        shared = leakage((self.run.topics, self.qrels), (held.run.topics, held.qrels), settings.near)
+        shared = leakage((self.run.topics, self.qrels), (held_out.run.topics, held_out.qrels), settings.near)
         pairs = [*shared.same, *shared.near]
         if pairs:
             raise InputError(
@@ -150,12 +150,14 @@ class Candidates:
                 "--group document`, or leave the group out"
             )
         both = [
-            (f"{side} {topic}", doc, score) for side, run in enumerate((self.run, held.run)) for topic, doc, score in _rows(run)
+            (f"{side} {topic}", doc, score)
+            for side, run in enumerate((self.run, held_out.run))
+            for topic, doc, score in _rows(run)
         ]
         judged = [
-            (f"{side} {t}", g, d, r) for side, qrels in enumerate((self.qrels, held.qrels)) for t, g, d, r in qrels.rows()
+            (f"{side} {t}", g, d, r) for side, qrels in enumerate((self.qrels, held_out.qrels)) for t, g, d, r in qrels.rows()
         ]
-        matrix, grades = np.vstack([self.matrix, held.matrix]), np.concatenate([self.grades, held.grades])
+        matrix, grades = np.vstack([self.matrix, held_out.matrix]), np.concatenate([self.grades, held_out.grades])
         return Candidates(Run.of(both), Qrels(judged), matrix, grades)
 
     def only(self, rows: Rows) -> Candidates:
@@ -221,8 +223,8 @@ class Trees(Learner):
     def chosen(
         self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
-        measure, start, held = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in sides]
-        by_rows = {rows.tobytes(): part for (_, rows), part in zip(sides, held, strict=True)}
+        measure, start, held_out = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in sides]
+        by_rows = {rows.tobytes(): part for (_, rows), part in zip(sides, held_out, strict=True)}
 
         def evaluated(scores: Floats, of: Any) -> tuple[str, float, bool]:
             part = by_rows[np.asarray(of.used_indices, dtype=np.int64).tobytes()]
@@ -310,13 +312,13 @@ class Pairwise(Learner):
         self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         measure, start, best = parse(settings.measure), time.perf_counter(), (-np.inf, 0.0, np.zeros(0))
-        learned, held = [data.only(rows) for rows, _ in sides], np.sort(np.concatenate([rows for _, rows in sides]))
-        measured_on = data.only(held)
+        learned, held_out = [data.only(rows) for rows, _ in sides], np.sort(np.concatenate([rows for _, rows in sides]))
+        measured_on = data.only(held_out)
         for number, strength in enumerate(STRENGTHS, 1):
             scores = np.zeros(data.run.rows)
             for part, (_, rows) in zip(learned, sides, strict=True):
                 scores[rows] = self.model(part, settings, {"strength": strength}).predict(data.matrix[rows])
-            value = measured_on.value(scores[held], measure)
+            value = measured_on.value(scores[held_out], measure)
             best = max(best, (value, strength, scores), key=lambda one: one[0])
             progress(Progress("training", number, len(STRENGTHS), time.perf_counter() - start, "strengths"))
         return {"strength": best[1]}, best[2]
@@ -364,8 +366,8 @@ class Estimated(Learner):
         self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         scores = np.zeros(data.run.rows)
-        for learned, held in sides:
-            scores[held] = self.model(data.only(learned), settings, {}).predict(data.matrix[held])
+        for learned, held_out in sides:
+            scores[held_out] = self.model(data.only(learned), settings, {}).predict(data.matrix[held_out])
         return {}, scores
 
     def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:

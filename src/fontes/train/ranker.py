@@ -184,11 +184,11 @@ def train_ranker(
     data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
     data.check()
     if validation is None:
-        held = data
+        held_out = data
         chosen, scores = learner.chosen(data, data.sides(settings), settings, progress)
     else:
-        held = Candidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
-        both, rows = data.beside(held, settings), np.arange(data.run.rows + held.run.rows)
+        held_out = Candidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
+        both, rows = data.beside(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
         chosen, scores = learner.chosen(both, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
         scores = scores[data.run.rows :]
     model = learner.model(data, settings, chosen)
@@ -199,7 +199,7 @@ def train_ranker(
         )
     names = feature_names(chosen_features)
     shares = {name: round(float(share), 6) for name, share in zip(names, importance, strict=True)}
-    score, before = held.value(scores, measure), held.value(held.run.scores, measure)
+    score, before = held_out.value(scores, measure), held_out.value(held_out.run.scores, measure)
     model.facts.update(
         features=names,
         analyzer=analyzer_facts(state),
@@ -228,7 +228,7 @@ def train_ranker(
         unjudged=len(candidates.topics) - len(data.run.topics),
         candidates=data.run.rows,
         relevant=int(np.count_nonzero(data.grades)),
-        run=held.ranked(scores),
+        run=held_out.ranked(scores),
         seconds=round(time.perf_counter() - start, 2),
     )
 
@@ -266,12 +266,12 @@ def validate_ranker(
     data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
     data.check()
     scores, parts = np.zeros(data.run.rows), []
-    for learned, held in data.sides(settings.model_copy(update={"folds": folds})):
+    for learned, held_out in data.sides(settings.model_copy(update={"folds": folds})):
         inner = data.only(learned)
         inner.check()
         chosen, _ = learner.chosen(inner, inner.sides(settings), settings, progress)
-        scores[held] = learner.model(inner, settings, chosen).predict(data.matrix[held])
-        outer = data.only(held)
-        parts.append(RankerFold(chosen, outer.value(scores[held], measure), tuple(outer.qrels)))
+        scores[held_out] = learner.model(inner, settings, chosen).predict(data.matrix[held_out])
+        outer = data.only(held_out)
+        parts.append(RankerFold(chosen, outer.value(scores[held_out], measure), tuple(outer.qrels)))
     score, before = data.value(scores, measure), data.value(data.run.scores, measure)
     return RankerValidation(measure, score, before, tuple(parts), data.ranked(scores))

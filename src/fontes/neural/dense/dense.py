@@ -225,7 +225,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings, docs = self._embeddings(), self.index.ordinals_in(run, self._label).astype(np.int32)
         topics, scores = list(run.topics.values()), np.full(run.rows, np.nan, dtype=np.float32)
         numbers = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
-        vectors = self._queries([topics[i].text for i in numbers], embeddings, progress)
+        vectors = self._queries([topics[i] for i in numbers], embeddings, progress)
         for i, vector in zip(numbers, vectors, strict=True):
             if vector.any():
                 rows = slice(run.bounds[i], run.bounds[i + 1])
