@@ -87,7 +87,7 @@ def test_vectors_give_the_products_of_the_dense_search(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Wild(Feature, name="wild_feature"):
+class Wild(Feature):
     """An infinite value."""
 
     value: float = field(default=float("inf"))
@@ -173,5 +173,5 @@ def test_what_scores_no_single_document_and_infinite_values_are_refused(index: I
     with pytest.raises(PipelineError, match="gives other documents or topics than it takes"):
         feature_matrix(run, [other])
     hit = next(iter(run.values()))[3]
-    with pytest.raises(InputError, match=rf"topic 'q0', document '{hit.id}': the feature wild_feature\(\) is inf"):
+    with pytest.raises(InputError, match=rf"topic 'q0', document '{hit.id}': the feature Wild\(\) is inf"):
         feature_matrix(run, [Wild()])

@@ -157,7 +157,7 @@ def test_unusable_training_data_is_one_sentence(index: Index, tmp_path: Path) ->
     with pytest.raises(ParameterError, match="the cutoff 'x' is not a number"):
         RankerSettings(measure="nDCG@x")
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InputError, match="is no model of learning to rank"):
+    with pytest.raises(InputError, match="is not a model of learning to rank"):
         train_ranker(index, run, qrels, FEATURES, tmp_path / "mine", settings, overwrite=True)
     with pytest.raises(InputError, match="exists already"):
         train_ranker(index, run, qrels, FEATURES, tmp_path / "mine", settings)

@@ -237,7 +237,7 @@ def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallbac
         row, number = (int(place) for place in np.argwhere(np.isinf(matrix))[0])
         topic = list(run.topics)[int(run.topic_numbers[row])]
         raise InputError(
-            f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': the feature {feature_names(features)[number]} is "
+            f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': the feature {features[number]!r} is "
             f"{matrix[row, number]}; features are finite numbers"
         )
     return matrix
