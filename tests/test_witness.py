@@ -34,6 +34,9 @@ ELSEWHERE = {  # whose texts the tests of their own make again
     *("as_typed", "best_passages", "encoder_reranker", "first_passages", "plain_posts", "rationales", "sentences"),
     *("causal_feedback", "query", "sdm", "splade", "splade_encoder", "text_scorer"),
     *("boost", "collapse", "mmr", "sort"),
+    *("column", "coverage", "length", "ltr", "query_length", "score"),
+    *("answer", "hyde", "llm", "llm_keywords", "llm_listwise", "llm_pointwise", "llm_rewrite", "llm_setwise"),
+    *("query2doc", "subquestions"),
 }
 
 

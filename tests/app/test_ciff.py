@@ -43,7 +43,7 @@ def test_what_cannot_be_done_without_texts_is_one_sentence(fontes, file, tmp_pat
     index = tmp_path / "x.index"
     fontes("index", file, "-o", index)
     for command, problem in (
-        (("add", index, file), "no documents can be added to it"),
+        (("add", index, file), "no documents can be added"),
         (("search", index, "water", "--pipeline", "bm25() >> rm3() >> bm25()"), "holds no text"),
         (("convert", "corpus", file, "-"), "holds an inverted index in CIFF and no documents"),
         (("convert", "index", index, "-", "--split", "test"), "--split applies to files, not to an index"),

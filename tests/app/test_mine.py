@@ -140,7 +140,7 @@ def test_options_that_do_not_go_together_are_refused(place: Path, fontes: Fontes
         assert code == 2
         assert problem in " ".join(errors.replace("│", " ").split())
     for arguments, problem in (
-        ([*both, "--preset", "air2025", "--per-positive", "9", *out], "leave per_positive out"),
+        ([*both, "--preset", "air2025", "--per-positive", "9", *out], "the preset air2025 sets per_positive; leave"),
         ([*both, "--preset", "air2026", *out], "there is no preset 'air2026'"),
         ([*judged(place), "--pipeline", "cut(3)", *out], "--pipeline needs a stage from Topics to Run"),
         ([index, "--from", "abstract", *out], "there is no form 'abstract'"),

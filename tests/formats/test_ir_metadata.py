@@ -113,7 +113,7 @@ def test_the_command_writes_what_is_known_of_a_run(tmp_path, fontes):
     assert metadata["implementation"]["executable"]["cmd"].startswith("fontes search ")
     assert metadata["platform"]["hardware"]["cpu"]["number of cores"] >= 1
     code, _, error = fontes("search", index.path, "rain", "--ir-metadata")
-    assert (code, "header of a run" in error) == (2, True)
+    assert (code, "--ir-metadata goes with --topics" in " ".join(error.split())) == (2, True)
 
 
 def test_what_the_author_knows_goes_before_what_is_known(tmp_path):

@@ -168,7 +168,7 @@ def test_the_command_line_says_what_is_missing(tmp_path, fontes):
     status, _, err = fontes("encode", path, "bm25()")
     assert (status, "bm25 needs an index" in err) == (1, True)
     status, _, err = fontes("encode", path, MODEL, "--nbits", "2")
-    assert (status, "--nbits is of --late" in err) == (1, True)
+    assert (status, "--nbits goes with --late" in err) == (1, True)
 
 
 def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_the_commands_encode_search_explain_tell_and_check(fontes, model, tmp_pa
     for options, message in (
         (("--dtype", "int8"), "--dtype does not apply to weights of terms"),
         (("--algorithm", "hnsw"), "--algorithm does not apply to weights of terms"),
-        (("--nbits", "2"), "--nbits is of --late"),
+        (("--nbits", "2"), "--nbits goes with --late"),
         (("--late",), "--late and --sparse need different models; give one of them"),
     ):
         status, _, err = fontes("encode", path, model, "--sparse", *options)

@@ -219,7 +219,7 @@ def test_facets_of_rationales_are_those_of_the_documents(tmp_path: Path) -> None
     index = ft.Index.build(dated, tmp_path / "dated.index", analyzer="english")
     assert (index.bm25() >> ft.Rationales(n=1)).search("spark").facets("year") == {"year": {2000: 1, 2001: 1}}
     remote_encoder = ft.Run.of({"q": {"d": 1.0}}).with_(documents=RationaleDocuments(Nowhere(), ft.Run.of({})))
-    with pytest.raises(InputError, match="documents of this run are others"):
+    with pytest.raises(InputError, match="documents of this run are not in one"):
         remote_encoder["q"].facets("year")
 
 

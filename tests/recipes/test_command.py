@@ -109,7 +109,7 @@ def test_a_recipe_runs_on_its_sample(fontes: Any, monkeypatch: pytest.MonkeyPatc
         (["-s", "k1=x"], "k1 must be float, not 'x'"),
         (["--qrels", "corpus.jsonl"], "corpus.jsonl"),
         (["-m", "ndgc", "--qrels", "qrels.txt"], "ndgc"),
-        (["--collection", "-"], "not from standard input or a pipe; write them to a file"),
+        (["--collection", "-"], "which standard input and pipes do not allow; write them to a file"),
         (["--collection", "nowhere"], "nowhere"),
         (["-o", "corpus.jsonl"], "corpus.jsonl: cannot be made a folder"),
     ],

@@ -178,7 +178,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"qrels": {}}, "the qrels contain no judgments"),
     ({"measures": ["nDGC@10"]}, "there is no measure 'nDGC'"),
     ({"documents": "missing.jsonl"}, "missing.jsonl"),
-    ({"documents": "-"}, "not from standard input or a pipe; write them to a file"),
+    ({"documents": "-"}, "which standard input and pipes do not allow; write them to a file"),
     ({"documents": 3}, "documents cannot be read from int"),
     ({"documents": []}, "there are no documents to run recipe tiny on"),
     ({"topics": "missing.tsv"}, "missing.tsv"),

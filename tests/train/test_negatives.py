@@ -308,7 +308,7 @@ def test_scores_are_written_as_the_float32_that_they_are() -> None:
         ({"sampling": "best"}, "sampling is top or random, not 'best'"),
         ({"seed": -1}, "seed must be a whole number from 0 up"),
         ({"preset": "air2026"}, "there is no preset 'air2026'; there is air2025"),
-        ({"preset": "air2025", "per_positive": 9, "margin": 1.0}, "leave per_positive and margin out"),
+        ({"preset": "air2025", "per_positive": 9, "margin": 1.0}, "sets per_positive and margin; leave"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(settings: dict[str, object], problem: str) -> None:
@@ -322,7 +322,9 @@ def test_what_gives_no_example_is_an_error_that_says_why() -> None:
         mine_negatives(hits, TOPICS, {"x": {"d01": 1}})
     with pytest.raises(InputError, match="no topic has a document of grade 1 or more"):
         mine_negatives(hits, TOPICS, {"q1": {"d01": 0}})
-    with pytest.raises(InputError, match=r"no example could be made of 2 topics: 1 topic without a rel.*, 1 relevant document"):
+    with pytest.raises(
+        InputError, match=r"no example could be made of 2 topics: 1 topic without a rel.*, 1 missing relevant document"
+    ):
         mine_negatives(hits, TOPICS, {"q1": {"lost": 1}})
     with pytest.raises(InputError, match="mining needs the documents' text"):
         mine_negatives(Run.of({"q1": {"d01": 1.0}}), TOPICS, {"q1": {"d01": 1}})

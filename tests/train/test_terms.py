@@ -262,7 +262,7 @@ def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path:
 def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
-    with pytest.raises(InputError, match="is no term classifier"):
+    with pytest.raises(InputError, match="is not a term classifier"):
         train_terms(TOPICS, tmp_path / "letters", base, SETTINGS, overwrite=True)
     with pytest.raises(InputError, match="cannot be created"):
         train_terms(TOPICS, tmp_path / "letters" / "letter.txt" / "m", base, SETTINGS)
