@@ -40,6 +40,7 @@ def test_answers_depend_on_seed_and_sample_and_not_on_the_batch(folder: Path) ->
     assert model.with_(seed=1).sum(requests[0]) == model.sum(requests[0])  # nothing is sampled
 
 
+@pytest.mark.slow
 def test_sampling_draws_from_the_softmax(folder: Path) -> None:
     model = Model(f"local:{folder}", precision="float32")
     choices = model.ask([asked("rain", choices=("yes", "no"))])[0].choices

@@ -105,6 +105,7 @@ def test_what_fails_each_time_is_one_sentence(serve: Serve) -> None:
     assert len(server.requests) == before
 
 
+@pytest.mark.slow
 def test_a_pause_that_a_service_asks_for_is_kept_by_all_calls(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("random.uniform", lambda low, high: low)
     server = serve(lambda request, before: "fine" if len(server.requests) > 1 else Answer("", 429, {"retry-after": "1"}))

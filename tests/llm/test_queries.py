@@ -49,6 +49,7 @@ def test_an_empty_answer_leaves_what_was_typed_and_is_counted(serve: Serve) -> N
     assert topic.metadata["llm"][0]["repaired"] == 1
 
 
+@pytest.mark.slow
 def test_hyde_searches_with_the_mean_of_the_vectors(serve: Serve, tmp_path: Path) -> None:
     answers = ["Passage: hot springs erupt", "limestone caves\nand rivers"]
     server = serve(lambda request, before: answers[min(before, 1)])
@@ -117,7 +118,7 @@ def given(stage: LlmRewrite, topics: ft.Topics, texts: dict[str, str]) -> list[K
     return answers
 
 
-@pytest.mark.parametrize("kind", ["manual", "automatic"])
+@pytest.mark.parametrize("kind", ["manual", pytest.param("automatic", marks=pytest.mark.slow)])
 def test_rewrites_of_the_organisers_of_cast_replayed_give_their_run(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

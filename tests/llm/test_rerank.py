@@ -244,6 +244,7 @@ def test_a_server_runs_no_model_that_it_was_not_given(index: ft.Index) -> None:
 Tuned = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_a_reranker_is_tuned(serve: Serve, index: ft.Index) -> None:
     serve(by_worth)
     top = max(index.docs([f"d{n:02}" for n in range(30)]), key=lambda doc: int(WORTH.findall(doc.text)[0])).id

@@ -82,6 +82,7 @@ def test_an_experiment_is_locked_replayed_and_shared(
     assert len(server.requests) == asked
 
 
+@pytest.mark.slow
 def test_an_answer_that_changed_is_a_difference_of_the_check(serve: Serve, folder: Path, fontes: Fontes) -> None:
     serve(answer)
     assert fontes("experiment", folder / "e.toml", "--quiet")[0] == 0
