@@ -15,7 +15,11 @@ from fontes.core.query import MAX_DEPTH, AnyOf, Condition, Group, Phrase, Term, 
 
 WHOLE = Group(
     must=(Term("water", "title", 2.0),),
-    should=(Phrase(("hot", "spring"), (0, 2), 3), Window(("hot", "spring"), 8), AnyOf(("spa", "spas"))),
+    should=(
+        Phrase(("hot", "spring"), (0, 2), 3),
+        Window(("hot", "spring"), 8),
+        AnyOf(("spa",), phrases=(Phrase(("hot", "tub"), (0, 1)),)),
+    ),
     must_not=(Group(should=(Condition("year < 2020"), Term("desert"))),),
 )
 JSON = {
@@ -23,7 +27,7 @@ JSON = {
     "should": [
         {"terms": ["hot", "spring"], "offsets": [0, 2], "slop": 3},
         {"terms": ["hot", "spring"], "width": 8},
-        {"terms": ["spa", "spas"]},
+        {"terms": ["spa"], "phrases": [{"terms": ["hot", "tub"], "offsets": [0, 1]}]},
     ],
     "must_not": [{"should": [{"where": "year < 2020"}, {"term": "desert"}]}],
 }
@@ -52,6 +56,9 @@ def test_any_query_is_read_back_from_its_json(query: Group) -> None:
         ({"must": ["a"]}, "query.must[0]: a clause is an object, not 'a'"),
         ({"should": [{"term": 7}]}, "query.should[0].term: a string is needed, not 7"),
         ({"should": [{"terms": "ab"}]}, "query.should[0].terms: a list of strings is needed, not 'ab'"),
+        ({"terms": ["a"], "phrases": ["b"]}, "query.phrases[0]: a clause is an object, not 'b'"),
+        ({"terms": ["a"], "phrases": [{"term": "b"}]}, "query.phrases[0]: a phrase has terms and offsets, not {'term': 'b'}"),
+        ({"terms": ["a"], "phrases": {}}, "query.phrases: a list of phrases is needed, not {}"),
         ({"term": "a", "wieght": 2}, "query: a Term has no 'wieght'; did you mean 'weight'?"),
         ({"term": "a", "weight": -1}, "query.weight: a weight is a number from 0 to 1,000,000, not -1"),
         ({"term": "a", "weight": float("nan")}, "query.weight: a weight is a number from 0 to 1,000,000, not nan"),

@@ -39,7 +39,7 @@ def frequency(text: Text, clause: Leaf) -> int:
         case Term():
             return list(text).count(clause.term)
         case AnyOf():
-            return sum(list(text).count(term) for term in set(clause.terms))
+            return sum(frequency(text, one) for one in set(clause.clauses))
         case Phrase():
             return len(phrase_spans(text, clause))
     return len(windows(text, clause))
@@ -88,7 +88,9 @@ def random_query(draw: random.Random, words: Sequence[str], positions: bool, dep
         if kind == 0 and depth:
             return random_query(draw, words, positions, depth - 1)
         if kind == 1:
-            return AnyOf(tuple(sorted(draw.sample(words, 2))), weight=weight)
+            pair = draw.choices(words, k=2 * positions)
+            phrases = (Phrase((*pair,), (0, 1)),) * draw.randrange(2) if positions else ()
+            return AnyOf(tuple(sorted(draw.sample(words, 2))), weight=weight, phrases=phrases)
         if kind == 2:
             return Condition(f"year >= {draw.randrange(2000, 2010)}")
         if kind in (3, 4) and positions:

@@ -17,7 +17,7 @@ PHRASE = st.lists(st.tuples(TERM, st.integers(0, 9)), max_size=4).flatmap(
 )
 LEAF: st.SearchStrategy[Clause] = st.one_of(
     st.builds(Term, TERM, FIELD, WEIGHT),
-    st.builds(AnyOf, TERMS, FIELD, WEIGHT),
+    st.builds(AnyOf, TERMS, FIELD, WEIGHT, st.lists(PHRASE, max_size=2).map(tuple)),
     PHRASE,
     st.builds(Window, TERMS, st.integers(0, 99), FIELD, WEIGHT),
     st.builds(Condition, st.sampled_from(["year >= 2020", "lang == 'cs'"])),
@@ -36,7 +36,7 @@ _ODD = st.sampled_from(
     [None, True, -1, 0, 2, 1e400, float("nan"), 10**30, "hot", "", [], {}, [["hot"]], "year > 'x'", "(" * 5000]
 )
 _KEYS = st.sampled_from(
-    ["must", "should", "must_not", "term", "terms", "offsets", "slop", "width", "field", "weight", "where", "x", 7]
+    ["must", "should", "must_not", "term", "terms", "offsets", "slop", "width", "field", "weight", "where", "phrases", "x", 7]
 )
 _VALUES = st.one_of(_ODD, TERM, TERMS.map(list), st.lists(st.integers(-1, 9), max_size=3))
 

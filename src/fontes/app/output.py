@@ -18,6 +18,7 @@ from ..core import Doc, Explanation, Ranking, Topic, Topics
 from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
 from ..core.part import Part, walk
+from ..core.query import terms_of
 from ..index.columns import filter_of
 from ..lexical import Lexical
 from ..text import Snippet, snippet
@@ -78,7 +79,8 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
         print_answer(answer)
     if not len(ranking):
         say(_beyond(ranking) if ranking.offset else _no_hits(ranking.topic, index, stage))
-    terms = set(index.analyzer(ranking.topic.text))
+    topic = ranking.topic
+    terms = set(index.analyzer(topic.text)).union(*map(terms_of, () if topic.query is None else topic.query.scored))
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))

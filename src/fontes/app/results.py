@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import Doc, PipelineError, Ranking
+from ..core import Doc, PipelineError, Ranking, Topic
 from ..core.answers import cited_answer
 from ..core.ranking import SNIPPET, docs_of
 from ..text import Snippet
@@ -74,7 +74,9 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
 
 
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
-    pairs = [(ranking.topic.text, doc) for ranking, own in zip(rankings, docs, strict=True) for doc in own]
+    topics = [ranking.topic for ranking in rankings]
+    queries: list[str | Topic] = [topic.text if topic.query is None else topic for topic in topics]
+    pairs = [(query, doc) for query, own in zip(queries, docs, strict=True) for doc in own]
     snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
     if snippets_of is None:
         return [Snippet(doc.text[:SNIPPET], ()) for _, doc in pairs]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 from .errors import InputError
@@ -39,17 +39,25 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Terms that count as one, such as those of a prefix: its frequency is the sum of theirs.
+    """Terms and phrases that count as one term, such as those of a prefix: its frequency is the sum of theirs.
 
     Args:
         terms: The terms, ascending.
         field: The field that must hold one of them; "" is any.
         weight: Factor of its score.
+        phrases: Phrases that count as well, in the same field; their own field and weight have no effect.
     """
 
     terms: tuple[str, ...]
     field: str = ""
     weight: float = 1.0
+    phrases: tuple[Phrase, ...] = ()
+
+    @property
+    def clauses(self) -> tuple[Term | Phrase, ...]:
+        """The terms and phrases as clauses of their own."""
+        terms = (Term(term, self.field) for term in self.terms)
+        return (*terms, *(replace(phrase, field=self.field, weight=1.0) for phrase in self.phrases))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,19 @@ Leaf: TypeAlias = Term | AnyOf | Phrase | Window
 Clause: TypeAlias = Leaf | Condition | Group
 
 
+def terms_of(clause: Leaf) -> Iterator[str]:
+    """Yield the index terms of a clause."""
+    match clause:
+        case Term():
+            yield clause.term
+        case AnyOf():
+            yield from clause.terms
+            for phrase in clause.phrases:
+                yield from phrase.terms
+        case _:
+            yield from clause.terms
+
+
 _KINDS: tuple[tuple[set[str], type[Any]], ...] = (
     ({"where"}, Condition),
     ({"term"}, Term),
@@ -158,7 +179,7 @@ def _dict_of(clause: Clause) -> dict[str, Any]:
         value = getattr(clause, field.name)
         if field.default is not MISSING and value == field.default:
             continue
-        if isinstance(clause, Group) and field.name != "weight":
+        if field.name == "phrases" or (isinstance(clause, Group) and field.name != "weight"):
             value = [_dict_of(inner) for inner in value]
         values[field.name] = list(value) if isinstance(value, tuple) else value
     return values
@@ -195,6 +216,13 @@ def _text(value: Any, place: str) -> str:
     return value
 
 
+def _phrase(value: Any, place: str) -> Phrase:
+    clause = _clause_of(value, place, MAX_DEPTH)
+    if not isinstance(clause, Phrase):
+        raise InputError(f"{place}: a phrase has terms and offsets, not {_short(value)}")
+    return clause
+
+
 def _list(value: Any, place: str, noun: str, check: Callable[[Any, str], T]) -> tuple[T, ...]:
     if not isinstance(value, list | tuple):
         raise InputError(f"{place}: a list of {noun} is needed, not {_short(value)}")
@@ -218,6 +246,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "term": _text,
     "terms": lambda value, place: _list(value, place, "strings", _text),
     "offsets": lambda value, place: _list(value, place, "whole numbers", _whole),
+    "phrases": lambda value, place: _list(value, place, "phrases", _phrase),
     "slop": _whole,
     "width": _whole,
     "field": _text,

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood, SequentialDependence
     from ..lexical.language import QueryLanguage
+    from ..lexical.synonyms import Synonyms
     from ..ltr import Column, Coverage, LearningToRank, Length, QueryLength
     from ..neural.dense.dense import Dense, encoder_of
     from ..neural.encode import encode as encode_documents
@@ -177,6 +178,7 @@ class State:
         ql = StageMethod(QueryLikelihood)
         learned_sparse = StageMethod(LearnedSparse)
         query = StageMethod(QueryLanguage)
+        synonyms = StageMethod(Synonyms)
         rm3 = StageMethod(RM3)
         sdm = StageMethod(SequentialDependence)
         causal_feedback = StageMethod(CausalFeedback)

@@ -6,6 +6,7 @@ from .feedback import RM3, CausalFeedback
 from .learned_sparse import LearnedSparse, LearnedSparseWeighting
 from .likelihood import LikelihoodWeighting, QueryLikelihood
 from .retriever import Lexical
+from .synonyms import Synonyms
 from .tfidf import TFIDF, TFIDFWeighting
 from .weighting import Postings, Statistics, Weighting
 
@@ -23,6 +24,7 @@ __all__ = [
     "QueryLikelihood",
     "SequentialDependence",
     "Statistics",
+    "Synonyms",
     "TFIDFWeighting",
     "Weighting",
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import ParameterError
 from ..core.parameters import tuned
 from ..core.progress import ProgressCallback
-from ..core.query import Clause, Condition, Group, Term
+from ..core.query import Clause, Condition, Group, Term, terms_of
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -94,7 +94,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
         if topic.query is not None:
             weights: dict[str, float] = {}
             for clause in weighted_by(topic.query, topic.query.weight).scored:
-                for term in (clause.term,) if isinstance(clause, Term) else clause.terms:
+                for term in terms_of(clause):
                     weights[term] = weights.get(term, 0.0) + clause.weight
             return _scaled(weights)
         return _scaled(Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights)

@@ -255,6 +255,9 @@ def _counted(index: Searchable, clause: Leaf) -> Counts:
             parts = [counts_of(index.index, replace(clause, field=name)) for name in index.separate]
             docs, tf = np.concatenate([one.docs for one in parts]), np.concatenate([one.tf for one in parts])
             return _added(docs, tf, len(index))
+    if isinstance(clause, AnyOf) and clause.phrases:
+        parts = [counts_of(index, one) for one in dict.fromkeys(clause.clauses)]
+        return _added(np.concatenate([one.docs for one in parts]), np.concatenate([one.tf for one in parts]), len(index))
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
     place = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
@@ -301,8 +304,8 @@ def shown(clause: Leaf) -> str:
         case Term():
             return f"{before}'{clause.term}'"
         case AnyOf():
-            few = ", ".join(f"'{term}'" for term in clause.terms[:3])
-            return f"{before}any of {few}" + (f" and {len(clause.terms) - 3} more" if len(clause.terms) > 3 else "")
+            several = [*(f"'{term}'" for term in clause.terms), *map(shown, clause.phrases)]
+            return f"{before}any of {', '.join(several[:3])}" + (f" and {len(several) - 3} more" if several[3:] else "")
         case Phrase():
             words: list[str] = []
             for term, offset in zip(clause.terms, clause.offsets, strict=True):

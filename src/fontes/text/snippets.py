@@ -11,7 +11,7 @@ from html import escape
 
 import numpy as np
 
-from ..core.query import Leaf, Phrase, Term, Window
+from ..core.query import AnyOf, Leaf, Phrase, Window, terms_of
 from ..core.strings import concatenated, utf8
 from ..storage.caches import Attached
 from .analyzer import Analyzer
@@ -97,10 +97,11 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
         clauses: The clauses.
         length: Approximate length in characters.
     """
+    clauses = [one for clause in clauses for one in (clause.clauses if isinstance(clause, AnyOf) else (clause,))]
     near = [clause for clause in clauses if isinstance(clause, (Phrase, Window))]
-    terms = {term for clause in clauses if clause not in near for term in _terms(clause)}
+    terms = {term for clause in clauses if clause not in near for term in terms_of(clause)}
     if not near or len(text) > PIECE:  # whose tokens would take too much memory
-        return snippet(analyzer, text, terms.union(*map(_terms, near)), length)
+        return snippet(analyzer, text, terms.union(*map(terms_of, near)), length)
     text = _folded(text)
     tokens = analyzer.spans(text)
     keys: list[set[Hashable]] = [{*terms.intersection(own)} for _, _, own in tokens]
@@ -117,10 +118,6 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
                 keys[position] |= {(clause, word) for word in words if word in tokens[position][2]}
     matches = [(start, end, tuple(own)) for (start, end, _), own in zip(tokens, keys, strict=True) if own]
     return _around(text, _best_start(matches, length, math.inf), length, matches)
-
-
-def _terms(clause: Leaf) -> tuple[str, ...]:
-    return (clause.term,) if isinstance(clause, Term) else clause.terms
 
 
 class _Seen:
