@@ -35,6 +35,7 @@ ELSEWHERE = {  # whose texts the tests of their own make again
     *("causal_feedback", "query", "sdm", "splade", "splade_encoder", "text_scorer"),
     *("boost", "collapse", "mmr", "sort"),
     *("column", "coverage", "length", "ltr", "query_length", "score"),
+    "synonyms",  # test_synonyms
     *("answer", "hyde", "llm", "llm_keywords", "llm_listwise", "llm_pointwise", "llm_rewrite", "llm_setwise"),
     *("query2doc", "subquestions"),
 }
