@@ -177,6 +177,7 @@ def test_an_experiment_applies_a_model_beside_its_file(index: Index, models: Pat
     assert json.loads((tmp_path / "out" / "experiment.lock").read_text())
 
 
+@pytest.mark.slow
 def test_the_server_takes_the_stage_in_a_pipeline(index: Index, models: Path) -> None:
     pytest.importorskip("fastapi")
     from support.serving import serving

@@ -66,6 +66,7 @@ def test_the_number_of_trees_is_chosen_on_held_out_topics(index: Index) -> None:
     assert 1 <= training.chosen["trees"] < 300
 
 
+@pytest.mark.slow
 def test_estimators_of_scikit_learn_are_kept_as_weights_and_others_refused(index: Index, tmp_path: Path) -> None:
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.linear_model import LogisticRegression, Ridge
@@ -128,6 +129,7 @@ def test_topics_to_validate_on_that_duplicate_topics_to_learn_from_are_refused(i
         train_ranker(index, first, qrels, FEATURES, settings=both, validation=(rest, judgments(Topics(held))))
 
 
+@pytest.mark.slow
 def test_nested_validation_ranks_each_topic_by_a_model_without_it(index: Index) -> None:
     run, qrels = candidates(index), judgments(topics())
     result = validate_ranker(index, run, qrels, FEATURES, RankerSettings(learner="linear", folds=3), folds=4)
@@ -195,6 +197,7 @@ def test_the_command_trains_measures_and_says_how_to_use_the_model(index: Index,
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_the_command_holds_out_the_topics_of_a_split(tmp_path: Path, fontes: Fontes) -> None:
     folder, ids = tmp_path / "springs", list(topics())
     (folder / "qrels").mkdir(parents=True)
