@@ -15,6 +15,9 @@ from support.reordered import candidates
 from fontes.core import ParameterError, Run
 from fontes.core.expression import pipeline, tunable
 from fontes.index import Index
+from fontes.reorder import term_vectors
+from fontes.reorder.term_vectors import TermVectors
+from fontes.text import Analyzer
 
 TEXTS = ["red fish", "red fish blue", "green bird", "red fish red", "green tree stands", "blue sea and fish", "lone stone"]
 
@@ -120,3 +123,29 @@ def test_what_does_not_fit_is_one_sentence(zoo: Index, parameters: dict[str, Any
 def test_vectors_that_are_not_there_are_named(shop: Index) -> None:
     with pytest.raises(ParameterError, match="no vectors"):
         shop.mmr(encoder=Hashed())(candidates(shop))
+
+
+def test_vectors_of_terms_are_those_of_the_analysed_documents_whatever_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = [{"_id": f"d{n}", "title": text.split()[0], "text": text} for n, text in enumerate(TEXTS)]
+    analyzer = Analyzer(tokenizer="whitespace", words=(1, 2))
+    index = Index.build(docs, tmp_path / "apart.index", analyzer=analyzer, separate=True)
+    index.add([{"_id": "e", "title": "red", "text": "red fish swims"}])
+    ids = [*index.ids[:]]
+    bags = [Counter(terms) for terms in index.analyzed(ids)]
+    weights = [
+        {term: (1 + math.log(tf)) * math.log(len(ids) / int(index.df[index.term_number(term)])) for term, tf in bag.items()}
+        for bag in bags
+    ]
+    lengths = [math.sqrt(sum(weight**2 for weight in own.values())) for own in weights]
+    places = [3, 0, 7, 5, 3, 1]
+    expected = [
+        [sum(w * weights[b].get(t, 0) for t, w in weights[a].items()) / (lengths[a] * lengths[b]) for b in places]
+        for a in places
+    ]
+    for memory in (term_vectors.MEMORY, 0):
+        monkeypatch.setattr(term_vectors, "MEMORY", memory)
+        for _ in range(2):
+            vectors = TermVectors.of(index.state).matrix(np.array(places))
+            assert (vectors @ vectors.T).toarray() == pytest.approx(np.array(expected))

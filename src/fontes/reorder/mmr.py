@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ..core.run import Run
 from ..core.values import Explanation
 from ..passages.reranker import min_max
 from .candidates import Reordering, score_before
+from .term_vectors import TermVectors
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -155,23 +155,14 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         return lambda row: np.asarray(vectors @ vectors[row])
 
     def _of_terms(self, docs: NDArray[np.integer[Any]]) -> Similarity:
-        numbers: dict[int, int] = {}
-        bags = [Counter(terms) for terms in self.index.analyzed(self.index.ids.take(docs))]
-        known = {term: self.index.term_number(term) for bag in bags for term in bag}
-        entries = [
-            (row, number, tf) for row, bag in enumerate(bags) for term, tf in bag.items() if (number := known[term]) >= 0
-        ]
-        rows = np.array([row for row, _, _ in entries], dtype=np.int64)
-        columns = np.array([numbers.setdefault(number, len(numbers)) for _, number, _ in entries], dtype=np.int64)
-        df = self.index.df[np.array(list(numbers), dtype=np.int64)].astype(np.float64)
-        weights = (1 + np.log(np.array([tf for _, _, tf in entries], dtype=np.float64))) * np.log(len(self.index) / df)[columns]
-        lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(docs)))
-        weights /= np.where(lengths > 0, lengths, 1.0)[rows]
-        starts = np.searchsorted(rows, np.arange(len(docs) + 1))
+        vectors = TermVectors.of(self.index.state).matrix(docs)
+        one = np.zeros(vectors.shape[1])
 
         def similar(row: int) -> NDArray[np.float64]:
-            own, dense = slice(starts[row], starts[row + 1]), np.zeros(len(numbers))
-            dense[columns[own]] = weights[own]
-            return np.bincount(rows, weights * dense[columns], minlength=len(docs)).astype(np.float64)
+            own = slice(vectors.indptr[row], vectors.indptr[row + 1])
+            one[vectors.indices[own]] = vectors.data[own]
+            similarities: NDArray[np.float64] = vectors @ one
+            one[vectors.indices[own]] = 0.0
+            return similarities
 
         return similar
