@@ -1,6 +1,6 @@
 """Learning to rank beside tuned BM25 and fusion, by nested cross-validation; and beside PyTerrier on the same features.
 
-    python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] [--group document] [--encoder MODEL]
+    python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] [--group none] [--encoder MODEL]
     python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] --peer ENVIRONMENT/bin/python
 
 COLLECTION is a folder in BEIR's form. The held-out runs go to DIR/NAME/*.run; tables to standard output. The peer's environment
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--splits", default="test")
     parser.add_argument("--encoder")
-    parser.add_argument("--group", help="topics that stay in one fold: document")
+    parser.add_argument("--group", default="document", help="topics that stay in one fold; none: all alone")
     parser.add_argument("--peer", type=Path)
     options = parser.parse_args()
     import fontes as ft
@@ -64,7 +64,7 @@ def main() -> None:
     if options.peer:
         beside(index, topics, qrels, place, options.peer)
     else:
-        measure(index, topics, qrels, place, options.encoder, options.group)
+        measure(index, topics, qrels, place, options.encoder, None if options.group == "none" else options.group)
 
 
 def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | None, group: str | None) -> None:

@@ -28,7 +28,7 @@ LEARNERS = ("linear", "lightgbm")
 def models(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     for learner in LEARNERS:
-        settings = RankerSettings(learner=learner, trees=30, patience=5, least=5, folds=3)
+        settings = RankerSettings(learner=learner, trees=30, patience=5, least=5, folds=3, group=None)
         train_ranker(index, candidates(index), judgments(topics()), FEATURES, folder / learner, settings)
     return folder
 

@@ -22,7 +22,7 @@ from fontes.train import RankerSettings, train_ranker, validate_ranker
 from fontes.train.splits import folds_without_leakage
 
 pytest.importorskip("sklearn")
-SMALL: dict[str, Any] = {"trees": 30, "patience": 5, "least": 5, "folds": 3}
+SMALL: dict[str, Any] = {"group": None, "trees": 30, "patience": 5, "least": 5, "folds": 3}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,9 @@ def test_a_model_ranks_held_out_topics_better_and_the_same_training_gives_the_sa
 def test_a_linear_model_finds_the_weights_that_order_every_pair(index: Index) -> None:
     run = candidates(index)
     rows = [(t, "0", hit.id, int(len(documents()[int(hit.id[1:])]["text"].split()) > 6)) for t, r in run.items() for hit in r]
-    training = train_ranker(index, run, Qrels(rows), "score(), length()", settings=RankerSettings(learner="linear", folds=3))
+    training = train_ranker(
+        index, run, Qrels(rows), "score(), length()", settings=RankerSettings(learner="linear", folds=3, group=None)
+    )
     model = training.model
     assert isinstance(model, LinearModel)
     assert model.weights[1] > 0
@@ -74,12 +76,12 @@ def test_estimators_of_scikit_learn_are_kept_as_weights_and_others_refused(index
 
     run, qrels = candidates(index), judgments(topics())
     for estimator in (Ridge(), LogisticRegression()):
-        training = train_ranker(index, run, qrels, FEATURES, settings=RankerSettings(folds=3), estimator=estimator)
+        training = train_ranker(index, run, qrels, FEATURES, settings=RankerSettings(folds=3, group=None), estimator=estimator)
         assert training.model.learner == "linear"
         assert training.score > training.before
     for wrong, name in ((RandomForestRegressor(), "RandomForestRegressor"), (Ridge, "Ridge"), (SVR(), "SVR"), (3, "int")):
         with pytest.raises(ParameterError, match=f"{name} is no unfitted linear model of scikit-learn"):
-            train_ranker(index, run, qrels, FEATURES, settings=RankerSettings(folds=3), estimator=wrong)
+            train_ranker(index, run, qrels, FEATURES, settings=RankerSettings(folds=3, group=None), estimator=wrong)
 
 
 def test_ridge_gives_the_weights_of_scikit_learn_itself(index: Index) -> None:
@@ -90,7 +92,7 @@ def test_ridge_gives_the_weights_of_scikit_learn_itself(index: Index) -> None:
 
     run, qrels = candidates(index), judgments(topics())
     training = train_ranker(
-        index, run, qrels, "bm25(), length()", settings=RankerSettings(folds=3), estimator=Ridge(alpha=1e-9)
+        index, run, qrels, "bm25(), length()", settings=RankerSettings(folds=3, group=None), estimator=Ridge(alpha=1e-9)
     )
     matrix = feature_matrix(run, features_of("bm25(), length()", index))
     grades = [qrels[t].get(hit.id, 0) for t, ranking in run.items() for hit in ranking]
@@ -116,7 +118,7 @@ def test_topics_to_validate_on_that_duplicate_topics_to_learn_from_are_refused(i
     learned = [topic for topic in run.topics.values() if topic.id in ids[:14]]
     held = [topic for topic in run.topics.values() if topic.id in ids[14:]]
     first, rest = ((index.bm25() % 40)(Topics(own)) for own in (learned, held))
-    settings = RankerSettings(learner="linear")
+    settings = RankerSettings(learner="linear", group=None)
     training = train_ranker(index, first, qrels, FEATURES, settings=settings, validation=(rest, judgments(Topics(held))))
     assert list(training.run.topics) == ids[14:]
     assert training.topics == 14
@@ -132,7 +134,7 @@ def test_topics_to_validate_on_that_duplicate_topics_to_learn_from_are_refused(i
 @pytest.mark.slow
 def test_nested_validation_ranks_each_topic_by_a_model_without_it(index: Index) -> None:
     run, qrels = candidates(index), judgments(topics())
-    result = validate_ranker(index, run, qrels, FEATURES, RankerSettings(learner="linear", folds=3), folds=4)
+    result = validate_ranker(index, run, qrels, FEATURES, RankerSettings(learner="linear", folds=3, group=None), folds=4)
     assert sorted(topic for fold in result.folds for topic in fold.topics) == sorted(qrels)
     assert result.score == pytest.approx(evaluate(result.run, qrels, "nDCG@10")["nDCG@10"])
     assert result.score == pytest.approx(
@@ -142,10 +144,25 @@ def test_nested_validation_ranks_each_topic_by_a_model_without_it(index: Index) 
     assert len(result.to_dict()["folds"]) == 4
 
 
+def test_topics_that_share_documents_stay_in_one_fold_or_are_refused(index: Index) -> None:
+    run, qrels = candidates(index), judgments(topics())
+    for folds, problem in ((5, "5 folds cannot be made of 4 topics or groups"), (2, "too many for one of 2 folds")):
+        with pytest.raises(ParameterError, match=rf"{problem}.*; give fewer folds, or group=None \(--group None\)"):
+            train_ranker(index, run, qrels, FEATURES, settings=RankerSettings(learner="linear", folds=folds))
+    alone = Qrels((t, "0", ranking[n % 4].id, 1) for n, (t, ranking) in enumerate(run.items()))
+    result = validate_ranker(index, run, alone, "score(), length()", RankerSettings(learner="linear", folds=2), folds=2)
+    fold_of = {topic: n for n, fold in enumerate(result.folds) for topic in fold.topics}
+    of_docs: dict[str, set[int]] = {}
+    for topic, _, doc, _ in alone.rows():
+        of_docs.setdefault(doc, set()).add(fold_of[topic])
+    assert all(len(folds) == 1 for folds in of_docs.values())
+    assert len(of_docs) < len(alone)
+
+
 def test_unusable_training_data_is_one_sentence(index: Index, tmp_path: Path) -> None:
     run, qrels = candidates(index), judgments(topics())
     none = Qrels((t, g, doc, 0) for t, g, doc, _ in qrels.rows())
-    settings = RankerSettings(learner="linear", folds=3)
+    settings = RankerSettings(learner="linear", folds=3, group=None)
     with pytest.raises(InputError, match=r"none of the .* candidates of the 24 judged topics is relevant; take more"):
         train_ranker(index, run, none, FEATURES, settings=settings)
     every = Qrels((t, "0", hit.id, 1) for t, ranking in run.items() for hit in ranking)
@@ -174,7 +191,11 @@ def test_training_without_its_library_names_the_extra(index: Index, monkeypatch:
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
     with pytest.raises(MissingExtraError, match=r"training a linear model needs .*fontes\[ltr\]"):
         train_ranker(
-            index, candidates(index), judgments(topics()), FEATURES, settings=RankerSettings(learner="linear", folds=3)
+            index,
+            candidates(index),
+            judgments(topics()),
+            FEATURES,
+            settings=RankerSettings(learner="linear", folds=3, group=None),
         )
 
 
@@ -182,14 +203,27 @@ def test_the_command_trains_measures_and_says_how_to_use_the_model(index: Index,
     write_topics(topics(), tmp_path / "topics.jsonl")
     write_qrels(judgments(topics()), tmp_path / "qrels.txt")
     common = (index.path, "--topics", tmp_path / "topics.jsonl", "--qrels", tmp_path / "qrels.txt", "--features", FEATURES)
-    more = ("--learner", "linear", "--folds", 3, "--nested", 3, "--held-out", tmp_path / "held.run", "-o", tmp_path / "m")
+    more = (
+        "--learner",
+        "linear",
+        "--group",
+        "None",
+        "--folds",
+        3,
+        "--nested",
+        3,
+        "--held-out",
+        tmp_path / "held.run",
+        "-o",
+        tmp_path / "m",
+    )
     code, output, errors = fontes("train", "ranker", *common, *more, "--pipeline", "bm25() % 40")
     assert code == 0, errors
     assert "a linear model from" in output
     assert "nested cross-validation: nDCG@10" in output
     assert f'use it as bm25() % 40 >> ltr("{tmp_path / "m"}")' in output
     assert set(read_run(tmp_path / "held.run")) == set(topics())
-    code, output, errors = fontes("train", "ranker", *common, *more[:4], "-o", tmp_path / "j", "--json")
+    code, output, errors = fontes("train", "ranker", *common, *more[:6], "-o", tmp_path / "j", "--json")
     assert json.loads(output)["chosen"]["strength"] > 0
     code, output, errors = fontes("train", "ranker", *common, "--features", "bm25(), column('kind')", "-o", tmp_path / "k")
     assert code != 0
@@ -206,7 +240,20 @@ def test_the_command_holds_out_the_topics_of_a_split(tmp_path: Path, fontes: Fon
     for split, own in (("train", ids[:14]), ("dev", ids[14:])):
         write_qrels(Qrels(row for row in judgments(topics()).rows() if row[0] in own), folder / "qrels" / f"{split}.tsv")
     index = Index.build(folder / "corpus.jsonl", tmp_path / "s.index")
-    learned = ("--topics", folder, "--qrels", folder, "--split", "train", "--validation", "dev", "--learner", "linear")
+    learned = (
+        "--topics",
+        folder,
+        "--qrels",
+        folder,
+        "--split",
+        "train",
+        "--validation",
+        "dev",
+        "--learner",
+        "linear",
+        "--group",
+        "None",
+    )
     features = ("--features", "bm25(), length()", "--held-out", tmp_path / "dev.run", "-o", tmp_path / "m")
     code, _, errors = fontes("train", "ranker", index.path, *learned, *features)
     assert code == 0, errors

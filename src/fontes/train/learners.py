@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from ..core.part import Part
 from ..core.progress import Progress, ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.values import Topics
 from ..ltr.features import Floats, feature_matrix
 from ..ltr.model import LinearModel, RankModel, TreeModel, lightgbm, threads_for
 from ..measures import DEFAULT, Measure, parse
@@ -28,6 +30,7 @@ from .runner.settings import Settings
 from .splits import folds_without_leakage, leakage
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of L2 regularization, per topic
+LOPSIDED = 1.5  # times the share of a fold, beyond which the largest is refused
 PAIRS = 2_000  # of two candidates that a linear model learns from, at most, for each topic
 MODULES = ("sklearn.linear_model", "sklearn.svm")  # of scikit-learn's linear models
 
@@ -48,8 +51,8 @@ class RankerSettings(Settings):
         lr: Learning rate of the trees.
         measure: Measure on held-out topics that chooses the number of trees, or the strength of a linear model's L2 term.
         folds: Number of folds of the topics, each held out once; not used with topics to validate on.
-        group: Topics that stay in one fold, besides duplicates: "document", those that share a relevant document, or
-            "conversation", those with equal ids before the last "_". None: no others.
+        group: Topics that stay in one fold, besides duplicates: "document", those that share a relevant document, which trees
+            may recognise by its length or date; or "conversation", those with equal ids before the last "_". None: no others.
         near: Least similarity of two topics' texts that makes them duplicates, which stay in one fold.
         seed: Seed of the folds, and of the pairs of a linear model.
 
@@ -65,7 +68,7 @@ class RankerSettings(Settings):
     lr: float = Field(default=0.05, gt=0, allow_inf_nan=False)
     measure: str = DEFAULT[0]
     folds: int = Field(default=5, gt=1)
-    group: str | None = None
+    group: str | None = "document"
     near: float = Field(default=0.8, gt=0, le=1)
     seed: int = Field(default=0, ge=0, lt=2**31)
 
@@ -123,14 +126,19 @@ class Candidates:
         """Rows to learn from and held-out rows of each fold."""
         # Only topics with candidates: others have nothing to be held out.
         topics = [topic for topic in self.run.topics.values() if len(self.run[topic.id])]
-        fold_of = folds_without_leakage(
-            type(self.run.topics)(topics),
-            self.qrels,
-            settings.folds,
-            groups=settings.group,
-            near=settings.near,
-            seed=settings.seed,
-        )
+        whole, remedy = Topics(topics), "give fewer folds, or group=None (--group None) to divide groups"
+        try:
+            fold_of = folds_without_leakage(
+                whole, self.qrels, settings.folds, groups=settings.group, near=settings.near, seed=settings.seed
+            )
+        except ParameterError as error:
+            raise ParameterError(str(error).replace("give fewer folds", remedy)) from None
+        most = max(Counter(fold_of.values()).values())
+        if most * settings.folds > LOPSIDED * len(topics):
+            raise ParameterError(
+                f"{most:,} of {len(topics):,} topics share a group or duplicate one another, too many for one of "
+                f"{settings.folds} folds; {remedy}"
+            )
         of_topics = np.array([fold_of.get(topic_id, 0) for topic_id in self.run.topics], dtype=np.int64)
         of_rows = of_topics[self.run.topic_numbers]
         return [(np.flatnonzero(of_rows != fold), np.flatnonzero(of_rows == fold)) for fold in range(settings.folds)]
@@ -147,7 +155,7 @@ class Candidates:
         if settings.group == "document" and shared.documents:
             raise InputError(
                 f"document '{next(iter(shared.documents))}' is relevant on both sides; divide topics with `fontes split "
-                "--group document`, or leave the group out"
+                "--group document`, or give group=None (--group None)"
             )
         both = [
             (f"{side} {topic}", doc, score)
@@ -184,7 +192,7 @@ def _with_topics(run: Run, ids: set[str]) -> Run:
     kept = run.keep(np.array([topic_id in ids for topic_id in run.topics], dtype=np.bool_)[run.topic_numbers])
     sizes = np.diff(kept.bounds)[[topic_id in ids for topic_id in run.topics]]
     bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
-    topics = type(run.topics)(topic for topic in run.topics.values() if topic.id in ids)
+    topics = Topics(topic for topic in run.topics.values() if topic.id in ids)
     return Run(topics, kept.ids, bounds, kept.codes, kept.scores, documents=run.documents, provenance=run.provenance)
 
 
