@@ -146,7 +146,7 @@ def test_nested_validation_ranks_each_topic_by_a_model_without_it(index: Index) 
 
 def test_topics_that_share_documents_stay_in_one_fold_or_are_refused(index: Index) -> None:
     run, qrels = candidates(index), judgments(topics())
-    for folds, problem in ((5, "5 folds cannot be made of 4 topics or groups"), (2, "too many for one of 2 folds")):
+    for folds, problem in ((5, "5 folds cannot be made of 4 topics or groups"), (4, "too many for one of 4 folds")):
         with pytest.raises(ParameterError, match=rf"{problem}.*; give fewer folds, or group=None \(--group None\)"):
             train_ranker(index, run, qrels, FEATURES, settings=RankerSettings(learner="linear", folds=folds))
     alone = Qrels((t, "0", ranking[n % 4].id, 1) for n, (t, ranking) in enumerate(run.items()))
