@@ -35,7 +35,6 @@ import typer
 
 import fontes
 from fontes.app import cli
-from fontes.app.pipelines import OWN
 from fontes.core import MissingExtraError
 from fontes.core.part import stages
 from fontes.formats.format import formats
@@ -190,12 +189,18 @@ def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monk
             assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
 
 
-def test_the_lists_for_language_models_have_every_page_and_the_docstrings_of_the_reference() -> None:
-    specification = importlib.util.spec_from_file_location("llms", ROOT / "tools" / "llms.py")
+def tool(name: str) -> Any:
+    """The module tools/NAME.py."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert specification
     assert specification.loader
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
+    return module
+
+
+def test_the_lists_for_language_models_have_every_page_and_the_docstrings_of_the_reference() -> None:
+    module = tool("llms")
     pages = ["index.md", "guides/agents.md", "reference/values.md"]
     texts = {path.replace(".md", ".html"): (DOCS / path).read_text(encoding="utf-8") for path in pages}
     nav = [{"Fontes": pages[0]}, {"Guides": [{"Serve": [pages[1]]}]}, {"Reference": [pages[2]]}]
@@ -245,39 +250,22 @@ def test_guides_are_in_groups_of_at_most_seven() -> None:
     assert max(group.count(".md\n") for group in groups) <= 7
 
 
-def commands() -> dict[str, Any]:
-    """By name; those of a group, such as `fontes recipe`, by both names."""
-    group: Any = typer.main.get_command(cli.app)
-    found: dict[str, Any] = {}
-    for name, command in group.commands.items():
-        found |= {f"{name} {n}": c for n, c in command.commands.items()} if hasattr(command, "commands") else {name: command}
-    return found
-
-
-@pytest.mark.parametrize("name", sorted(commands()))
-def test_every_option_of_a_command_is_documented(name: str) -> None:
+def test_the_command_reference_has_every_option_of_every_command_as_its_help_describes_it() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## ", page, flags=re.MULTILINE)
-    section = next((s for s in sections if s.startswith(f"fontes {name}\n")), "")
-    assert section, f"docs/reference/command-line.md has no section 'fontes {name}'"
-    of_models = {f"--{own.strip('_').replace('_', '-')}" for own in OWN} if name in ("search", "explain") else set()
-    for parameter in commands()[name].params:
-        if of_models & set(parameter.opts):
-            continue  # a parameter of a stage, which docs/reference/stages.md describes
-        names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
-        for written in names:
-            assert re.search(rf"^\|.*`{written}`.*\|", section, re.MULTILINE), f"fontes {name}: {written}"
+    assert tool("command_line").written(page) == page, "run: python tools/command_line.py"
 
 
-def test_the_command_reference_describes_no_command_that_does_not_exist() -> None:
+def test_the_command_reference_has_a_section_for_each_command_and_no_other() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^## fontes (.+)$", page, re.MULTILINE)) == set(commands())
+    assert set(re.findall(r"^## fontes (.+)$", page, re.MULTILINE)) == set(tool("command_line").commands())
 
 
 def test_every_option_that_the_command_reference_names_exists() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     group: Any = typer.main.get_command(cli.app)
-    known = {written for command in (group, *commands().values()) for p in command.params for written in p.opts}
+    known = {
+        written for command in (group, *tool("command_line").commands().values()) for p in command.params for written in p.opts
+    }
     assert set(re.findall(r"`(--[a-z][a-z0-9-]*)", page)) <= known | {"--help"}
 
 

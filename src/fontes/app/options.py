@@ -26,9 +26,11 @@ IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_defa
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Topics = Annotated[str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
 Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
-Split = Annotated[str | None, typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")]
+Split = Annotated[
+    str | None, typer.Option(help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")
+]
 TopicsSplit = Annotated[
-    str | None, typer.Option("--split", help="Of a BEIR folder, …: the topics judged in it alone.", show_default="all topics")
+    str | None, typer.Option("--split", help="Only topics judged in this split of a BEIR folder, …", show_default="all topics")
 ]
 Measures = Annotated[
     list[str] | None,
@@ -38,9 +40,7 @@ Measures = Annotated[
 ]
 Machine = Annotated[
     str | None,
-    typer.Option(
-        help="Labels of a machine for these and more topics, which the judgments correct: as the judgments.", show_default=False
-    ),
+    typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default=False),
 ]
 Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
 Corpus = Annotated[
@@ -58,15 +58,13 @@ Ray = Annotated[
     str | None,
     typer.Option(
         metavar="[ADDRESS]",
-        help="Work by Ray: on this machine, or on the cluster at an address: auto, HOST:6379, ray://HOST:10001.",
+        help="Work by Ray, on this machine or at an address: auto, HOST:6379, ray://HOST:10001.",
         show_default=False,
     ),
 ]
 IdPrefixes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--id-prefix", help="Before the ids of all parts, or more than once: of each part its own.", show_default=False
-    ),
+    typer.Option("--id-prefix", help="Prefix of the ids of all parts; repeated, of each part.", show_default=False),
 ]
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
@@ -75,9 +73,7 @@ Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
 
 Analyzer = Annotated[
     str | None,
-    typer.Option(
-        help="Your own function that made the index's terms, MODULE:FUNCTION, which is imported.", show_default="the index's"
-    ),
+    typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's"),
 ]
 
 
@@ -116,12 +112,12 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         *parts: "id", "title" or "text", each of which becomes an option.
         of: Kind of the records: "documents" or "topics".
     """
-    several = f"The column, key or tag of the PART of {of}; several are joined."
+    several = f"Column, key or tag of the {of}' PART; several are joined."
     usual = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
     options: dict[str, Any] = {}
     for part in parts:
         if part == "id" or of == "topics":
-            said = f"The column, key or tag of the {part} of {of}, or of a table without a header its number."
+            said = f"Column, key or tag of the {of}' {part}; a number without a header."
             usual |= {"id": "qid, id, …", "text": "query, text, …"} if of == "topics" else {}
             options[part] = Annotated[str | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
         else:
@@ -131,7 +127,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         str | None, typer.Option(help="The encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]
     options["errors"] = Annotated[
-        str, typer.Option(help="Of bytes that are not of the encoding: strict stops, replace ignores them.")
+        str, typer.Option(help="Bytes that are not of the encoding: strict stops, replace puts U+FFFD.")
     ]
 
     def decorated(command: Command) -> Command:

@@ -167,14 +167,14 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     topic, as in `Reranker.interpolate`. The sentences of a document are classified once per process.
 
     Args:
-        encoder: Encodes sentences for the classifier; a string is the model of a `SentenceEncoder`. None: no model; a sentence
-            counts 1 if `causal_pairs` finds a cause that is not negated, 0.5 if only by a temporal cue ("after").
+        encoder: Encodes sentences for the classifier; a string is the model of a `SentenceEncoder`. None: cues alone, 1 for
+            a stated cause, 0.5 for a temporal cue.
         weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 uses only the likelihood.
         pool: "max": the likeliest sentence; "top3": the mean of the three likeliest; "noisy-or": 1 - Π (1 - p).
-        near: Exponent of a sentence's cosine with the topic's text, by which its probability is multiplied; 0: no such factor.
-            None: 1 with an encoder, 0 without.
+        near: Exponent of a sentence's cosine with the topic, a factor of its probability. None: 1 with an encoder, 0
+            without.
         depth: Number of documents of each topic to rerank; the others follow in their order.
-        head: The classifier over the encoder's vectors, or its file; None: the one of the package, for all-MiniLM-L6-v2.
+        head: The classifier, or its file. None: the package's, for all-MiniLM-L6-v2.
         sentences: Sentence splitter: "rules", "nupunkt" or "spacy:MODEL".
 
     Raises:

@@ -262,8 +262,8 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
         topicrank: Extractor of keyphrases; a string is the tagger of a `TopicRank`.
         n: Number of keyphrases, best first; None: all.
         sentences: Sentence splitter of `relevant_part`: "rules", "nupunkt" or "spacy:MODEL".
-        without: Words in lower case to remove from keyphrases; a keyphrase of such words alone is dropped. `fontes.causal.META`
-            has those about documents ("relevant articles"). None by default: the paper uses all keyphrases.
+        without: Lower-case words to remove from keyphrases; `fontes.causal.META` has those about documents ("relevant
+            articles").
     """
 
     topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})

@@ -316,11 +316,9 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     title stands for the keyphrases, as in `CausalKeywords`. A run without documents raises InputError.
 
     Args:
-        roles: "published": cause with title, effect with keyphrases. "swapped": effect with title, cause with keyphrases, as
-            one would expect if the title is the event whose causes are sought. "either": one or the other.
+        roles: "published": cause with title, effect with keyphrases; "swapped": the other way round; "either".
         overlap: Minimum number of different terms on either side.
-        failing: Treatment of failing documents. "drop" removes them. "below" puts them below those that pass, in their order,
-            with the lowest score of those less 1, less 2, and so on; if none passes, nothing changes.
+        failing: "drop" removes failing documents; "below" ranks them after those that pass.
         weak: Whether pairs by weak cues count as well; see `causal_pairs`.
         sentences: Sentence splitter for documents and narratives: "rules", "nupunkt" or "spacy:MODEL".
         topicrank: Extractor of keyphrases from the narrative; a string is the tagger of a `TopicRank`.

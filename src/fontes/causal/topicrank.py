@@ -118,15 +118,16 @@ class TopicRank(Part, name="topicrank"):
     5. One candidate represents each topic.
 
     Args:
-        tagger: Step 1. Name of a spaCy model; a function from a text to (word, universal part of speech, number of the
-            sentence); or "stopwords": longest runs without stop words, which needs no model and is not the published method.
+        tagger: Step 1. A spaCy model; a function from text to (word, part of speech, sentence); or "stopwords": runs
+            without stop words, not the published method.
         pos: Step 1. Parts of speech of candidates; unused for "stopwords".
         stopwords: Step 1. None: the model's own; for a function and for "stopwords" an English list.
         max_words: Step 1. Maximum number of words of a candidate.
         stemmer: Step 2. One of Snowball's (PyStemmer): "porter", "german", …; None: words in lower case.
         similarity: Step 2. Minimum similarity of clusters to be joined; pke's threshold of 0.74 is 0.26.
         linkage: Step 2. Similarity of clusters: "average", "complete" or "single".
-        gap: Step 3. "pke": between the end of the first occurrence and the start of the second; "paper": between their starts.
+        gap: Step 3. Distance "pke": from the end of the first occurrence to the start of the second; "paper": between
+            starts.
         damping: Step 4. Probability of following an edge.
         tolerance: Step 4. Stop when the total change is below this value times the number of topics.
         represent: Step 5. "first": the candidate that occurs first; "frequent": the most frequent one, on ties the first.

@@ -34,8 +34,8 @@ class Testing:
     """Settings of the significance tests.
 
     Args:
-        test: "t" (paired t-test), "wilcoxon" (signed ranks), "fisher" (randomisation), each two-sided, or "tukey" (honestly
-            significant differences, topics as blocks).
+        test: "t", "wilcoxon", "fisher" (randomisation) or "tukey". The first three are paired and two-sided; Tukey's
+            honestly significant differences have topics as blocks.
         correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
             corrects by itself.
         alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.

@@ -342,18 +342,15 @@ class BM25(OverFields, name="bm25"):
     2004). With combine="sum" the score is the weighted sum of the fields' own BM25 scores.
 
     Args:
-        variant: The formulas of idf and tf part, and the defaults of k1, b and delta: lucene (as Anserini), robertson, okapi
-            (as rank_bm25), atire, plus or l.
+        variant: Formulas of idf and tf part: lucene (as Anserini), robertson, okapi (as rank_bm25), atire, plus or l.
         k1: How slowly repetitions of a term in a document saturate, from 0 up. None: the variant's.
         b: Strength of length normalization, from 0 to 1, or one for each of `fields`. None: the variant's.
-        k3: The query part is (k3 + 1) qtf / (k3 + qtf). It matters for topics as long as a paragraph. None: qtf.
+        k3: Saturation of the topic's own tf, (k3 + 1) qtf / (k3 + qtf), for topics as long as a paragraph. None: qtf.
         delta: Shift of the tf part (plus) or of tf / length (l), from 0 up. None: the variant's.
-        epsilon: Okapi's replacement for an idf below 0, as a fraction of the mean idf of all terms.
-        lengths: "exact", or "lucene": lengths rounded to Lucene's one byte and documents without any term not counted, so that
-            each score equals Lucene's.
-        combine: "frequencies", BM25F; or "sum", a sum of scores by field, each with the field's own df, dl and avgdl.
-        phrase_idf: The idf of phrases and windows in structured queries: "own", from the number of documents that have them, or
-            "sum", of their terms, as in Lucene.
+        epsilon: Okapi's replacement for a negative idf, as a fraction of the mean idf.
+        lengths: "exact", or "lucene": rounded to Lucene's one byte, for Lucene's scores.
+        combine: "frequencies", BM25F; or "sum" of scores by field, each with the field's own statistics.
+        phrase_idf: Idf of phrases and windows: "own", or "sum" of that of their terms, as in Lucene.
     """
 
     index: Index = field(repr=False)

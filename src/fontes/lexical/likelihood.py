@@ -129,7 +129,7 @@ class QueryLikelihood(OverFields, name="ql"):
         smoothing: "dirichlet" or "jelinek-mercer".
         mu: Pseudo-count of collection terms in Dirichlet smoothing, above 0.
         lambda_: The weight of the collection in Jelinek-Mercer smoothing, between 0 and 1.
-        lengths: "exact", or "lucene": rounded to Lucene's one byte.
+        lengths: "exact", or "lucene": rounded to Lucene's one byte, for Lucene's scores.
     """
 
     index: Index = field(repr=False)

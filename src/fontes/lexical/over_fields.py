@@ -26,8 +26,8 @@ class OverFields(Lexical):
     """A lexical model of all fields joined, or of weighted fields.
 
     Attributes:
-        fields: Weights of fields that the index keeps apart, such as {"title": 3, "text": 1}. A field without one, or with 0,
-            is not searched. None: all fields as one text.
+        fields: Weights of fields that the index keeps apart, such as {"title": 3, "text": 1}; others are not searched.
+            None: all fields as one text.
     """
 
     fields: Mapping[str, float] | None

@@ -47,7 +47,7 @@ class Lexical(Stage[Topics, Run]):
 
     Attributes:
         index: The index to search.
-        k: Greatest number of documents per topic.
+        k: Maximum number of documents per topic.
         threads: Number of search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
             collection. None: no filter.

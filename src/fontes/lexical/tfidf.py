@@ -107,8 +107,7 @@ class TFIDF(OverFields, name="tfidf"):
         smooth_idf: ln((1 + N) / (1 + df)) + 1 for ln(N / df), as scikit-learn's default.
         norm: "l2" for rows of unit length, or None.
         relative_tf: tf / dl for tf; with norm=None the plain form of textbooks.
-        phrase_idf: The idf of phrases and windows in structured queries: "own", from the number of documents that have them, or
-            "sum", of their terms, as in Lucene.
+        phrase_idf: Idf of phrases and windows: "own", or "sum" of that of their terms, as in Lucene.
     """
 
     index: Index = field(repr=False)

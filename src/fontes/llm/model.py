@@ -53,13 +53,13 @@ class Model(Part, name="llm"):
     Args:
         name_or_path: Name of the model at the service; or "local:" and a folder, or a name on the Hugging Face hub.
         service: Name of the service, in small letters.
-        parameters: Further parameters of the protocol for each request, such as {"reasoning_effort": "low"}; None takes one
-            away, such as {"temperature": None}. Not for a local model.
+        parameters: Further request parameters, such as {"reasoning_effort": "low"}; None removes one. Not for a local
+            model.
         seed: Seed of the samples of a local model.
         at_once: Number of requests to the service at a time.
         timeout: Seconds to wait for an answer of the service.
-        retries: Number of further tries of a request that fails in passing: the limit of a rate, a failure of the server.
-        batch_size: Number of prompts of the greatest length that a local model reads at once; None: what is quick.
+        retries: Tries after a rate limit or a failure of the server.
+        batch_size: Prompts of the greatest length that a local model reads at once. None: a fast size.
         precision: Precision of a local model, as of `SentenceEncoder`.
         device: Device of a local model; None takes a GPU if there is one.
     """

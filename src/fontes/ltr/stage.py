@@ -39,8 +39,7 @@ class LearningToRank(Reordering, name="ltr"):
     Args:
         index: The index of the candidates and features.
         model: The model's folder.
-        features: The features, in the model's order: stages, `column("date")`, `length()`, `query_length()`, `coverage()`,
-            `score()`. None: those that the model names.
+        features: Features in the model's order, as stages or `column`, `length`, … None: those that the model names.
 
     Raises:
         InputError: There is no model, or when called: a document is not in the index.

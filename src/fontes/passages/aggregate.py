@@ -139,13 +139,10 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
     The run's `documents` is again that of the documents, if the run came from `Passages`.
 
     Args:
-        aggregate: Document score: "max", "mean" or "sum" of its passages' scores in the run, or "first", the score of its
-            passage with the lowest number in the run.
-        separator: Separator of document and number in ids; by default that of the `Passages` that made the run, if known, or
-            "%p".
-        split_at: "last" removes the last separator and the number after it. "first" removes all from the first separator,
-            truncating ids that contain it, as the tool of TREC CAsT 2021 did:
-            "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" becomes "WAPO_1cf6896e".
+        aggregate: Document score: "max", "mean" or "sum" of its passages', or "first", that of the passage with the lowest
+            number.
+        separator: Separator of document and number in ids. None: that of the `Passages` that made the run, or "%p".
+        split_at: "last" separator, or "first", which truncates ids that contain it, as TREC CAsT 2021's tool does.
 
     Raises:
         InputError: When called, for an id that is not a passage's.

@@ -86,9 +86,8 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
     For a run of documents: put it before `Passages` or after `to_documents`.
 
     Args:
-        duplicates: The result of `read_duplicates`, or the path of a file for it, read when the stage is called.
-        keep: "original" (the group's original, even if not in the run, as judgments name it) or "best" (the one with the best
-            score in the run). A duplicate without a listed original is removed either way.
+        duplicates: The result of `read_duplicates`, or the path of its file.
+        keep: "original", even if not in the run, as judgments name it; or "best", the one with the best score.
         prefix: Prefix for each id of the file: see `read_duplicates`.
 
     Raises:

@@ -31,7 +31,7 @@ class TextScorer(Reranker, name="text_scorer"):
 
     Args:
         model: A BM25 retriever, which provides variant, k1, b and k3, and whose index provides analyzer and statistics.
-        cache: As in `Reranker`.
+        cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
 
     Raises:
         InputError: When called: the run has no documents, or a topic has no text.
@@ -100,8 +100,8 @@ class Rationales(Stage[Run, Run], name="rationales"):
     `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put this stage last: later ones may drop the sentences.
 
     Args:
-        reranker: Scores sentences for topics: any reranker, such as `cross_encoder` or `encoder_reranker`. None:
-            `text_scorer(bm25())` over the run's index, which needs no model; it picks only sentences with a term of the topic.
+        reranker: Scores sentences for topics, such as `cross_encoder`. None: `text_scorer(bm25())`, which picks only
+            sentences with a term of the topic.
         n: Most sentences per document; None: no limit.
         threshold: Least score of a picked sentence; None: any. A document may then have no sentence.
         sentences: Sentence finder: "rules", "nupunkt" or "spacy:MODEL".

@@ -171,7 +171,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
 
     Args:
         reranker: Gives the new scores.
-        weight: Weight of the new scores, 0 to 1; the run's scores have the rest. 1 keeps the reranker's order, 0 the run's.
+        weight: Weight of the new scores, 0 to 1; the run's scores have the rest.
     """
 
     selects: ClassVar[bool] = True

@@ -126,14 +126,13 @@ class Passages(Splitter, name="passages"):
 
     Args:
         words: Most words per passage; by default 150.
-        stride: Words (with `tokens`, tokens) from the start of a passage to that of the next; by default half of the length,
-            rounded up.
+        stride: Words or tokens from one passage's start to the next's; by default half of the length.
         sentences: Split between sentences, not after a number of words: "rules", "nupunkt" or "spacy:MODEL".
         max_words: With `sentences`, most words per passage of whole sentences (default 250). Longer sentences are cut by words.
         title: Whether a passage keeps the document's title.
         separator: Separator of the document's id and the passage's number, from 0: "D7%p0", "D7%p1", …
         tokens: Most tokens per passage, in place of `words` and, with `sentences`, of `max_words`.
-        tokenizer: With `tokens`, the tokenizer: the folder of a model or of a tokenizer, or a name on the Hugging Face hub.
+        tokenizer: With `tokens`, a folder of a model or tokenizer, or a name on the Hugging Face hub.
 
     Raises:
         InputError: When called, if the run has no documents, or the tokenizer is missing.

@@ -89,8 +89,8 @@ def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
 
     Args:
         index: An index of texts.
-        tokenizer: Model whose tokens are counted, including special ones: a folder, or a name on the Hugging Face hub; of more
-            than 10,000 documents an evenly spaced 10,000. None counts terms of the index.
+        tokenizer: Model whose tokens are counted, special ones included: a folder, or a name on the hub. Of more than
+            10,000 documents an evenly spaced 10,000. None: terms of the index.
 
     Raises:
         ParameterError: The index holds vectors, no terms or, with `tokenizer`, no texts.

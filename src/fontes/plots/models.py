@@ -109,8 +109,8 @@ def bm25(
         k1: Saturation of tf; None: the variant's.
         b: Influence of length, from 0 to 1; None: the variant's.
         delta: Shift of the tf part (plus) or of tf / length (l). None: the variant's.
-        lengths: Document lengths as multiples of the mean. None: ¼, ½, 1, 2 and 4, or with an index its 5th, 25th, 50th, 75th
-            and 95th percentile, in terms.
+        lengths: Document lengths as multiples of the mean. None: ¼, ½, 1, 2 and 4, or with an index percentiles 5, 25, 50,
+            75 and 95, in terms.
         tf: The greatest tf.
 
     Raises:
@@ -154,8 +154,8 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
     Args:
         index: An index of texts, whose size is N.
         documents: N, without an index.
-        epsilon: Okapi's: an idf below 0 becomes epsilon times the mean idf of the vocabulary, of the index or by Zipf's law
-            (the term of rank r is in N / r documents).
+        epsilon: Okapi's: an idf below 0 becomes epsilon times the mean idf. Without an index that of Zipf's law: the term
+            of rank r is in N / r documents.
 
     Raises:
         ParameterError: A number is out of its range.

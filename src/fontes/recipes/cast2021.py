@@ -170,7 +170,7 @@ class CastPassages(Passages, name="cast_passages"):
         words: Not used.
         stride: Not used.
         sentences: "spacy:MODEL", whose SentenceRecognizer is run, or "nupunkt".
-        max_words: Word limit, 250; a passage ends with the sentence that reaches two thirds of it. Sentences are not cut.
+        max_words: A passage ends with the sentence that reaches two thirds of this.
         title: Whether passages keep the document's title.
         separator: "MARCO_D59865-7" is passage 7, from 0, of the document "MARCO_D59865".
         tokens: Not used.

@@ -49,10 +49,10 @@ class Boost(Reordering, name="boost"):
     Args:
         index: The index whose columns are read.
         column: A column of dates or numbers. None with `where`.
-        half_life: The age at which a document has half the boost: a text such as "12h", "180d", "26w" or "2y" (a year has 365
-            days), or a number: of days, or of the unit of a column of numbers. None: the value itself.
-        origin: Where age is 0: a date such as "2024-05-17", or a number. None: the greatest value of the index's state, never
-            the clock; the run's provenance has it under "origins".
+        half_life: Age at which the boost is half: "12h", "180d", "26w", "2y", or a number of days or of the column's unit.
+            None: boost by the value itself.
+        origin: Where age is 0: a date or a number. None: the greatest value of the index, never the clock; provenance has
+            it under "origins".
         log: Take ln(1 + value), for numbers that grow without bound, such as counts.
         where: A condition as of filters, in place of a column.
         by: Factor of the boost.

@@ -43,8 +43,8 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
     Args:
         index: The index that holds the documents.
         lambda_: From 0, the least similar documents, to 1, the order of the scores.
-        encoder: The encoder whose vectors `index.encode(encoder)` stored; a string is the model of a `SentenceEncoder`. Of a
-            document with several vectors their mean counts. None: terms, from the documents' stored text.
+        encoder: Stored vectors to compare by, the mean where a document has several; a string is the model of a
+            `SentenceEncoder`. None: terms of the stored text.
         k: Greatest number of documents per topic; each takes a pass over the topic's documents.
 
     Raises:

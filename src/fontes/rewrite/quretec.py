@@ -122,8 +122,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
     Args:
         answers: Number of turns before the current one whose answers belong to the history.
         threshold: Minimum probability of a relevant word; None: the one from training, or 0.5.
-        max_length: Maximum number of tokens of an input, as published; a longer history loses its oldest words, and the turn
-            gets at least half.
+        max_length: Maximum number of tokens of an input; a longer history loses its oldest words.
     """
 
     kind = KIND

@@ -59,8 +59,7 @@ class Carried(Stage[Topics, Topics]):
     """Uses a rewrite stored with each topic's last turn; the base of `Manual` and `Automatic`.
 
     Args:
-        missing: Treatment of topics without such a rewrite: "error" raises InputError, which names the topic; "raw" uses the
-            raw utterance.
+        missing: Topics without such a rewrite: "error", or "raw": the raw utterance.
     """
 
     kind: ClassVar[str]
@@ -195,8 +194,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     Args:
         index: Index whose analyzer makes the terms; best the one that is searched.
         k: Number of turns before the last one, from 0 up.
-        weight: Weight of each of their terms, 0 or more, regardless of repetitions; a term of the utterance counts 1 per
-            occurrence.
+        weight: Weight of each of their terms, regardless of repetitions; a term of the utterance counts 1 per occurrence.
         first: Whether the conversation's first turn counts among the earlier ones.
     """
 

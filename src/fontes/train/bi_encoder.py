@@ -35,10 +35,10 @@ class BiEncoderSettings(FitSettings):
     """Training settings of a bi-encoder.
 
     Attributes:
-        loss: "mnrl": multiple negatives, cross-entropy of the relevant document against all other documents of the batch;
-            "teacher": squared error of the score differences between relevant and other documents against those of a teacher,
-            stored in the examples (MarginMSE); "cosine": squared error of the cosines of labelled pairs against their labels
-            (Sentence-BERT's siamese network).
+        loss: "mnrl", "teacher" or "cosine". Multiple negatives ("mnrl"): cross-entropy of the relevant document against all
+            others of the batch; squared error of score differences against a teacher's ("teacher"), stored in the examples
+            (MarginMSE); or of the cosines of labelled pairs against their labels ("cosine", Sentence-BERT's siamese
+            network).
         batch: Examples or pairs per step. With "mnrl" larger batches give more negatives.
         mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
             twice. None: all at once, faster if memory allows.

@@ -121,9 +121,9 @@ class CrossEncoderSettings(FitSettings):
     """Training settings of a cross-encoder; the defaults are the preset "air2025" (see `PRESETS`).
 
     Attributes:
-        loss: "bce": binary cross-entropy of each query-document pair; "margin": hinge on the score difference between the
-            relevant document and each other; "lambda": LambdaLoss over each group; "teacher": squared error of these
-            differences against those of a teacher, stored in the examples (MarginMSE).
+        loss: "bce", "margin", "lambda" or "teacher". Binary cross-entropy ("bce") of each query-document pair; a hinge
+            ("margin") on the score difference between the relevant document and each other; LambdaLoss ("lambda") over each
+            group; squared error of these differences against a teacher's ("teacher"), stored in the examples (MarginMSE).
         batch: Rows per step: pairs with "bce", else groups, each an example with all its documents.
         margin: Required score difference, with "margin".
     """

@@ -210,8 +210,9 @@ def tune(
         qrels: Anything that `Qrels.of` accepts.
         measure: The measure to maximise.
         folds: The number of folds.
-        method: "grid", every combination; "random", `trials` settings drawn uniformly; or "tpe", Optuna's tree-structured
-            Parzen estimator (Bergstra et al. 2011), `trials` settings per study.
+        method: "grid", "random" settings, or "tpe", Optuna's. The grid has every combination; "random" draws `trials`
+            settings uniformly; each study of "tpe", the tree-structured Parzen estimator (Bergstra et al. 2011), tries
+            `trials`.
         trials: The number of settings for "random" and "tpe". None: 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: Seed of the folds and of drawn settings.

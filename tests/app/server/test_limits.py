@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import fields
 from pathlib import Path
 
 import httpx
@@ -17,7 +16,6 @@ from support.serving import Running, process, serving, springs
 from fontes import Index
 from fontes.app.server.settings import TOKEN as VARIABLE, ServerSettings, named_expressions, secret_of
 from fontes.core.errors import InputError, ParameterError
-from fontes.core.parameters import descriptions
 
 TOKEN = "a token of many letters"
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}"}
@@ -332,15 +330,3 @@ def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path:
     (line,) = [line for line in lines if line.get("request") == "one"]
     assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
     assert ("karst" in errors) is logged
-
-
-def test_the_reference_has_the_settings_as_their_class_describes_them() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
-    section = page.partition("\n## fontes serve\n")[2].partition("\n## ")[0]
-    descriptions_of = descriptions(ServerSettings)
-    for field in fields(ServerSettings):
-        if options := field.metadata.get("options", (f"--{field.name.replace('_', '-')}",)):
-            text = descriptions_of[field.name]
-            default = "" if not field.default and field.type != "float" else str(field.default).removesuffix(".0")
-            row = f"| {', '.join(f'`{option}`' for option in options)} | {text[0].lower()}{text[1:].rstrip('.')} | {default} |"
-            assert row.replace("|  |", "| |") in section

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,12 +17,10 @@ commands = typer.Typer()
 
 INTRODUCTION = """# Stages
 
-All parts that a [pipeline](../guides/pipelines.md) can be written with, on the command line, in files and in Python.
-`fontes stages` prints this table with the parts of other packages that are installed; `fontes stages NAME` one of them.
-
-What a part *takes* and *gives* decides which parts it can be joined to. Parts without these are arguments of others, as an
-encoder is of `dense`. A parameter without a default must be given.
+The parts of [pipelines](../guides/pipelines.md), on the command line, in files and in Python. `fontes stages` lists them, and
+those of other installed packages; `fontes stages NAME` prints one. A parameter without a default must be given.
 """
+SHARED = 3  # parts with the same parameter, from which on it is described once
 
 
 @commands.command(rich_help_panel="Search")
@@ -73,19 +72,31 @@ def page() -> str:
     from ...core.part import stages as registry
 
     own = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
-    rows = [f"| [`{one['name']}`](#{one['name']}) | {_arrow(one)} | {_cell(one['summary'])} |" for one in own]
-    parts = [INTRODUCTION, "\n".join(["| name | takes → gives | |", "|---|---|---|", *rows]) + "\n"]
+    kinds: dict[str, list[str]] = {}
+    for one in own:
+        kinds.setdefault(_arrow(one) or "arguments of other parts", []).append(f"[`{one['name']}`](#{one['name']})")
+    rows = [f"| {kind} | {', '.join(names)} |" for kind, names in sorted(kinds.items(), key=lambda kind: -len(kind[1]))]
+    counts = Counter(_row(parameter) for one in own for parameter in one["parameters"])
+    shared = [row for row, count in counts.items() if count >= SHARED]
+    parts = [INTRODUCTION, _table("takes → gives | parts", rows)]
+    parts += ["## Shared parameters\n\nParameters that several parts describe alike.\n", _table("parameter |", shared)]
     for one in own:
         parts.append(f"## {one['name']}\n\n{_plain(one['summary'])}\n")
-        if one["parameters"]:
-            lines = ["| parameter | type | default | |", "|---|---|---|---|", *map(_row, one["parameters"])]
-            parts.append("\n".join(lines) + "\n")
+        if rows := [row for parameter in one["parameters"] if (row := _row(parameter)) not in shared]:
+            parts.append(_table("parameter |", rows))
+        if names := [f"`{parameter['name']}`" for parameter in one["parameters"] if _row(parameter) in shared]:
+            parts.append(f"[Shared](#shared-parameters): {', '.join(names)}\n")
     return "\n".join(parts)
 
 
+def _table(header: str, rows: list[str]) -> str:
+    return "\n".join([f"| {header} |", "|---|---|", *rows]) + "\n"
+
+
 def _row(parameter: dict[str, Any]) -> str:
-    default = f"`{_cell(parameter['default'])}`" if "default" in parameter else ""
-    return f"| `{parameter['name']}` | `{_cell(parameter['type'])}` | {default} | {_cell(parameter['description'])} |"
+    default = f" = {parameter['default']}" if "default" in parameter else ""
+    kind = parameter["type"].removesuffix(" | None") if default == " = None" else parameter["type"]
+    return f"| `{_cell(parameter['name'] + ': ' + kind + default)}` | {_cell(parameter['description'])} |"
 
 
 def _cell(text: str) -> str:

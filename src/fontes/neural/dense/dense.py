@@ -75,20 +75,15 @@ class Dense(Stage[Topics, Run], name="dense"):
     Args:
         index: The index with the vectors.
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
-        algorithm: "flat" is exact: the same vectors give the same run for any batch, k and threads. Approximate: "hnsw"; a
-            factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or "annoy:1000", Annoy with its number of
-            trees, for vectors of length 1. An approximate index is built on first use and after changes of the documents; its
-            recall against exact search is measured and logged, and it is kept in the user's cache. It retrieves twice k
-            documents, at least 100, which are rescored exactly and cut to k.
+        algorithm: "flat": exact. Approximate, cached and rescored, with its recall logged: "hnsw", a factory string of
+            FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
         k: Maximum number of documents per topic.
-        effort: Of an approximate search: the lists IVF visits (default: one in 8, more for a large k), HNSW's efSearch (256, or
-            twice k), or the nodes Annoy inspects (trees times twice k). More is slower and finds more.
+        effort: Lists that IVF visits, HNSW's efSearch, or nodes that Annoy inspects; more is slower and finds more.
         dtype: Stored vectors to use: "float32", "float16" or "int8". None: the most exact ones.
-        threads: Number of threads that search and that link an HNSW graph, which is reproducible with 1 thread only. Runs over
-            a built index are the same for any number. None: all processors.
-        where: Condition on the documents' metadata, such as "year >= 2020 and lang in ('cs', 'en')"; other documents are left
-            out before the search. An approximate search is repeated until it has k documents; the run's provenance lists the
-            topics with fewer under "exhausted". None: no condition.
+        threads: Number of search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
+            per processor.
+        where: Filter on document metadata. An approximate search is repeated until it has k documents; the run's provenance
+            lists topics with fewer as "exhausted". None: no filter.
 
     Raises:
         ParameterError: When called: the index has no vectors of this encoder, or a parameter is outside its range.

@@ -34,8 +34,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         window: Words or tokens per window; the last one of a document may be shorter.
         stride: Words or tokens from the start of a window to that of the next.
         unit: "words" (separated by blanks), or "tokens" of the encoder's own tokenizer.
-        pooling: "max": a document has one vector per window, and the greatest of their scores. "mean": one vector, the mean of
-            its windows', scaled to length 1 where theirs are.
+        pooling: "max": a vector per window, the greatest score counts; "mean": one vector, the mean of the windows'.
 
     Raises:
         ParameterError: On use: a parameter is outside its range.

@@ -33,8 +33,8 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     Args:
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
-        max_length: Maximum number of tokens read of a text, special tokens included, up to the model's positions. None: 2,048,
-            within the model's positions and its tokenizer's own limit (`model_max_length`).
+        max_length: Maximum number of tokens read of a text, special tokens included. None: 2,048, within the model's and
+            its tokenizer's limits.
         query_prompt: Text before each query, as the model was trained.
         document_prompt: Text before each document.
         attention: "model" (its own), or "favor+": the Performer's, in linear time, for a BERT-shaped model.

@@ -202,12 +202,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     The model is loaded when the first text is encoded.
 
     Args:
-        name_or_path: A folder or a name on the Hugging Face hub: a checkpoint of ColBERT v1 or v2 (HF_ColBERT: BERT with
-            `linear.weight`, and artifact.metadata), of PyLate or sentence-transformers (a transformer and Dense layers), or any
-            encoder of transformers.
-        dim: Dimensions of the vectors; None for the checkpoint's. An encoder without a projection keeps its own size; with a
-            `dim` it gets a random orthonormal projection, the same each time, which is not a trained model.
-        query_length: Tokens per query; longer queries are truncated. None for this and the following: the checkpoint's setting.
+        name_or_path: A checkpoint of ColBERT, PyLate or sentence-transformers, or any encoder of transformers: a folder, or
+            a name on the Hugging Face hub.
+        dim: Dimensions of the vectors. An encoder without a projection gets a random orthonormal one, untrained. None: the
+            checkpoint's.
+        query_length: Tokens per query. None for this and the following: the checkpoint's setting.
         document_length: Maximum number of tokens per document.
         expand: Whether queries are padded to query_length with [MASK]; each [MASK] gets a vector and counts.
         attend: Whether the other tokens of a query attend to these [MASK] tokens.

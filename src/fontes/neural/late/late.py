@@ -41,18 +41,18 @@ class Late(Stage[Topics, Run], name="late"):
     Args:
         index: The index with the token vectors.
         colbert: The model; a string is a checkpoint of `ColBERT`.
-        algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) selects documents by their tokens' centroids and rescores
-            the best; it is approximate, and `encode_late` has measured its recall. "exhaustive" scores every document.
+        algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) is approximate, with its recall measured by
+            `encode_late`; "exhaustive" scores every document.
         k: Maximum number of documents per topic.
-        nprobe: Number of centroids probed for each token of a query. None for this and the two that follow: 2, 0.45 and
-            1,024 for k up to 10; else 4, 0.4 and 4 k, at least 4,096.
-        threshold: In the first round centroids less similar than this to all tokens of the query do not count.
-        candidates: Number of documents left after the first round; a quarter of them is rescored. A collection of no more than
-            this quarter is searched exhaustively.
+        nprobe: Centroids probed for each token of a query. None for this and the next two: 2, 0.45 and 1,024 for k up to
+            10; else 4, 0.4 and 4 k, at least 4,096.
+        threshold: Minimum similarity of a centroid to any token of the query, in the first round.
+        candidates: Documents left after the first round, a quarter of which are rescored. Smaller collections are searched
+            exhaustively.
         nbits: Bits per dimension of the stored vectors to use. None: the most.
-        threads: Number of threads that search, without effect on the run. None: all processors.
-        where: Condition on the documents' metadata, such as "year >= 2020 and lang in ('cs', 'en')"; other documents are left
-            out before the search. None: no condition.
+        threads: Number of search threads, which do not change the run; None: one per processor.
+        where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
+            collection. None: no filter.
 
     Raises:
         ParameterError: When called: the index has no token vectors of this model, or a parameter is outside its range.

@@ -95,9 +95,8 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub; a name without an owner may belong to cross-encoder/.
-        max_length: Maximum number of tokens of query and document together; the longer one is truncated. None: the model's.
-        score: "logit", the model's output, any number; or "sigmoid", 1 / (1 + exp(-logit)), from 0 to 1. With two labels the
-            logit is the second's minus the first's, and its sigmoid the second's probability.
+        max_length: Maximum number of tokens of query and document together. None: the model's.
+        score: "logit", or "sigmoid", from 0 to 1. With two labels the logit is the second's minus the first's.
 
     Raises:
         InputError: On use: the model is missing, or is not a cross-encoder with one or two labels.

@@ -32,7 +32,7 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
 
     Args:
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
-        cache: As in `Reranker`.
+        cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
 
     Raises:
         InputError: When called: the run has no documents, or a topic has no text.
@@ -86,8 +86,8 @@ class LateReranker(Reranker, name="late_reranker"):
 
     Args:
         colbert: The model; a string is a checkpoint of `ColBERT`.
-        nbits: None: use token vectors that `encode_late` stored with the run's index, those with most bits; encode texts if
-            there are none. 0: always encode texts. 1, 2, 4, 16, 32: use stored token vectors with these bits only.
+        nbits: None: stored token vectors with most bits, else texts are encoded. 0: encode texts. 1, 2, 4, 16, 32: these
+            stored vectors only.
         cache: As in `Reranker`, for scores of encoded texts.
 
     Raises:

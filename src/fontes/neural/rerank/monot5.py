@@ -26,8 +26,7 @@ class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
     The model is loaded on first use. T5 rerankers cannot be trained with Fontes.
 
     Args:
-        max_length: Maximum number of tokens of an input. Only the document is truncated; a query that leaves it less than 32
-            tokens makes the input longer, which T5's relative positions allow.
+        max_length: Maximum number of tokens of an input; only the document is truncated.
         tokens: The two words, such as ("yes", "no") for mMARCO's mT5.
 
     Raises:

@@ -40,8 +40,8 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
     OpenSearch's) run as well.
 
     Args:
-        name_or_path: A folder with a SparseEncoder of sentence-transformers or a masked language model, or a name on the
-            Hugging Face hub (`naver/splade-v3`, …).
+        name_or_path: A SparseEncoder of sentence-transformers or a masked language model: a folder, or a name on the
+            Hugging Face hub.
         max_length: Maximum number of tokens read of a text, special tokens included. None: the model's.
         document_terms: Maximum number of terms of a document, those of greatest weight. None: the model's, or all.
         query_terms: Maximum number of terms of a query. None: the model's, or all.
@@ -173,9 +173,9 @@ class SpladeRetriever(Lexical, name="splade"):
         index: The index with the weights.
         encoder: Encodes topics and documents; a string is the model of a `Splade`.
         k: Maximum number of documents per topic.
-        threads: Number of threads that search, without effect on the run. None: all processors.
-        where: Condition on the documents' metadata, such as "year >= 2020 and lang in ('cs', 'en')"; other documents are left
-            out before the search. None: no condition.
+        threads: Number of search threads, which do not change the run; None: one per processor.
+        where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
+            collection. None: no filter.
 
     Raises:
         ParameterError: When called: the index has no weights of this encoder, or a parameter is outside its range.

@@ -64,14 +64,14 @@ class FitSettings(Settings):
             embeddings are trained, which is slower.
         max_length: Maximum tokens of an input, truncated beyond. None: as the base.
         dropout: Dropout of all layers; None: as the base. 0 is about twice as fast on a CPU.
-        held_out: Share of the queries held out for validation if none is given; from 0, none, to below 1.
-        order: Order of the rows: "length" makes batches of similar length, which saves padding, and shuffles the batches;
-            "shuffled" shuffles the rows.
+        held_out: Share of the queries held out for validation, from 0 to below 1; not used if validation examples are
+            given.
+        order: "length": batches of similar length, shuffled, which saves padding; or "shuffled": rows in any order.
         evaluations: Validations per epoch.
-        best: State to keep: of the validated ones that of the least "loss" or of the greatest value of a measure, such as
-            "RR@5", on the validation run; or the "last". With "loss" and "last" the run is measured by nDCG@10.
-        precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if a short calibration shows that it
-            is faster.
+        best: State to keep: that of the least validation "loss", of the greatest value of a measure such as "RR@5", or the
+            "last". With "loss" and "last" the run is measured by nDCG@10.
+        precision: Precision of matrix products: "float32", "bfloat16", or "auto". The last is bfloat16 if a short
+            calibration shows that it is faster.
         seed: Seed of order, held-out part, dropout and new layers; below 2**32.
     """
 
