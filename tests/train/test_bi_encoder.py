@@ -199,7 +199,7 @@ def test_parts_of_a_batch_give_its_loss_and_gradients_with_less_padding(kind: st
     assert max(widths[2:-1]) < max(widths)
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
     for name, gradient in found[0][1].items():
-        np.testing.assert_allclose(found[1][1][name], gradient, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(found[1][1][name], gradient, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
 def test_only_as_many_negatives_as_the_settings_say_are_used() -> None:
