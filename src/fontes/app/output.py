@@ -25,6 +25,7 @@ from ..text import Snippet, snippet
 from .results import rationales
 
 if TYPE_CHECKING:
+    from ..experiments.provenance import Check
     from ..index import Change, Index
     from ..measures import Evaluation
 
@@ -65,6 +66,26 @@ def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
     escaped = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
+
+
+def check_values(check: Check) -> dict[str, Any]:
+    """Return the result of checking an experiment as JSON values."""
+    parts = {"differences": check.differences, "notes": check.notes}
+    return {
+        "reproduced": bool(check),
+        "numbers": check.numbers,
+        **{k: [vars(one) for one in part] for k, part in parts.items()},
+    }
+
+
+def print_check(check: Check, lock: Path) -> None:
+    """Print what differs from the lock of an experiment, and whether it is reproduced."""
+    for each in check.notes:
+        say(f"note: {each}")
+    for difference in check.differences:
+        say(str(difference))
+    outcome = "is reproduced" if check else f"is not reproduced: {counted(len(check.differences), 'difference')}"
+    say(f"{lock} {outcome}; {counted(check.numbers, 'number')} compared")
 
 
 def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:

@@ -5,6 +5,7 @@ from .judging_plan import JudgingPlan, PlannedPair, plan_judging
 from .report import Candidates, Report, System, SystemRun, failures, report_of
 from .report_page import plot_measures
 from .snapshots import SnapshotReport, compare_snapshots
+from .suite import MeanComparison, Published, SuiteReport
 from .testing import Comparison, Testing
 
 __all__ = [
@@ -14,9 +15,12 @@ __all__ = [
     "Failures",
     "JudgingPlan",
     "LowRanked",
+    "MeanComparison",
     "PlannedPair",
+    "Published",
     "Report",
     "SnapshotReport",
+    "SuiteReport",
     "System",
     "SystemRun",
     "Testing",

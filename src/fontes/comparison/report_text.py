@@ -125,10 +125,10 @@ def plain_table(table: ResultTable) -> str:
 def notebook(report: Report) -> str:
     """Return the report in HTML for a notebook, with the tests folded in."""
     lines = "".join(f"<li>{escape(note)}</li>" for note in notes(report))
-    means = f"{_html(means_table(report))}<ul>{lines}</ul>"
+    means = f"{html_of(means_table(report))}<ul>{lines}</ul>"
     if not report.comparisons:
         return means
-    tests = _html(tests_table(report, letters=False))
+    tests = html_of(tests_table(report, letters=False))
     return f"{means}<details><summary>{len(report.comparisons):,} tests</summary>{tests}</details>"
 
 
@@ -138,7 +138,7 @@ def means_table(report: Report, beside: bool = True) -> ResultTable:
     columns: list[tuple[str, list[ResultCell], bool]] = []
     shown: set[Measure] = set()
     for measure in report.measures:
-        columns.append((str(measure), _values(report, measure, labels), False))
+        columns.append((str(measure), values_of(report, measure, labels), False))
         judged = report.judged.get(measure)
         if beside and judged is not None and judged not in shown:
             shown.add(judged)
@@ -246,7 +246,8 @@ def _enumerated(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[ResultCell]:
+def values_of(report: Report, measure: Measure, labels: dict[str, str]) -> list[ResultCell]:
+    """Return the mean of each system, with the letters of those that it is significantly better than."""
     best = report.best(measure)
     return [
         ResultCell(
@@ -325,7 +326,9 @@ def _escaped_markdown(text: str) -> str:
     return text
 
 
-def _html(table: ResultTable) -> str:
+def html_of(table: ResultTable) -> str:
+    """Return a table in HTML."""
+
     def text(cell: ResultCell) -> str:
         return (f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)) + superscript(cell)
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from ..core import InputError, ParameterError
-from ..core.html import table as html_table
-from ..core.tabular import Tabular, columns_of
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT
 from . import report_text
-from .report import Report, Saveable, json_values, report_of
+from .report import Report, json_values, report_of
 from .report_text import ResultCell, ResultTable
+from .table_report import TableReport
 from .testing import Comparison, Testing
 
 FIGURES = ("result_delta", "relative_improvement", "delta_relative_improvement", "effect_ratio")
@@ -33,7 +28,7 @@ FORMULAS = (
 
 
 @dataclass(frozen=True, eq=False)
-class SnapshotReport(Tabular, Saveable):
+class SnapshotReport(TableReport):
     """Result of `compare_snapshots`: one `Report` a snapshot, and how the systems changed from the reference on.
 
     Args:
@@ -41,6 +36,9 @@ class SnapshotReport(Tabular, Saveable):
         pivot: The system that the others are compared with.
         reference: The snapshot that the others are compared with.
     """
+
+    TITLE = "Comparison over snapshots"
+    LABEL = "tab:snapshots"
 
     reports: Mapping[str, Report]
     pivot: str
@@ -100,65 +98,20 @@ class SnapshotReport(Tabular, Saveable):
         names = [(snapshot, system) for snapshot in self.reports for system in self.systems]
         return [self._row(measure, *pair) for measure in self.measures for pair in names]
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns of `rows`, with the measures as text."""
-        rows = [{**row, "measure": str(row["measure"])} for row in self.rows()]
-        return columns_of(rows, list(rows[0]))
-
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON values, with None for NaN."""
         topics = {name: len(report.topics) for name, report in self.reports.items()}
         rows = json_values([{**row, "measure": str(row["measure"])} for row in self.rows()])
         return {"pivot": self.pivot, "reference": self.reference, "topics": topics, "rows": rows}
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-
-    def to_csv(self) -> str:
-        """Return CSV with one line per row."""
-        rows = [{key: "" if value is None else value for key, value in row.items()} for row in self.to_dict()["rows"]]
-        out = io.StringIO()
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return out.getvalue()
-
-    def to_markdown(self) -> str:
-        """Return a table per measure in Markdown."""
-        tables = [report_text.markdown_table(self._table(measure)) for measure in self.measures]
-        return "\n\n".join([*tables, "\n".join(f"- {note}" for note in self._notes())]) + "\n"
-
-    def to_latex(self, *, label: str = "tab:snapshots") -> str:
-        """Return a table per measure for a paper, with booktabs' rules.
-
-        Args:
-            label: The name for `\\ref`; with several measures, followed by their numbers.
-        """
-        texts = []
-        for number, measure in enumerate(self.measures, 1):
-            table = self._table(measure)
-            header = tuple(LATEX_COLUMNS.get(name, report_text.latex_text(name)) for name in table.header)
-            pivot, reference = report_text.latex_text(self.pivot), report_text.latex_text(self.reference)
-            caption = (
-                f"{report_text.latex_text(str(measure))} over time. RD: Result Delta to {reference}; RI: relative improvement "
-                rf"over the pivot {pivot}; $\Delta$RI and ER (effect ratio) compare it with {reference}; "
-                f"$p$: {self._testing()}."
-            )
-            own = label if len(self.measures) == 1 else f"{label}-{number}"
-            texts.append(report_text.latex_table(table, caption, own, header))
-        return "\n".join(texts)
-
-    def to_html(self) -> str:
-        """Return a page with the tables."""
-        style = "body{font-family:sans-serif;margin:2em}td,th{padding:2px 10px;text-align:right}"
-        head = f'<meta charset="utf-8"><title>Comparison over snapshots</title><style>{style}</style>'
-        return f"<!doctype html>{head}<h1>Comparison over snapshots</h1>{self._repr_html_()}\n"
-
-    def _repr_html_(self) -> str:
-        tables = [self._table(measure) for measure in self.measures]
-        shown = "".join(html_table(table.header, [[cell.text for cell in row] for row in table.rows]) for table in tables)
-        return f"{shown}<ul>{''.join(f'<li>{escape(note)}</li>' for note in self._notes())}</ul>"
+    def _latex(self, number: int, table: ResultTable) -> tuple[str, list[str]]:
+        text = report_text.latex_text
+        measure, pivot, reference = map(text, (str(self.measures[number]), self.pivot, self.reference))
+        caption = (
+            f"{measure} over time. RD: Result Delta to {reference}; RI: relative improvement over the pivot {pivot}; "
+            rf"$\Delta$RI and ER (effect ratio) compare it with {reference}; $p$: {self._testing()}."
+        )
+        return caption, [LATEX_COLUMNS.get(name, text(name)) for name in table.header]
 
     def _row(self, measure: Measure, snapshot: str, system: str) -> dict[str, Any]:
         other = system != self.pivot
@@ -172,6 +125,9 @@ class SnapshotReport(Tabular, Saveable):
         p = self.comparison(system, snapshot, measure).corrected if other else math.nan
         mean = self.mean(system, snapshot, measure)
         return {"measure": measure, "snapshot": snapshot, "system": system, "mean": mean, **figures, "p": p}
+
+    def _tables(self) -> Sequence[ResultTable]:
+        return [self._table(measure) for measure in self.measures]
 
     def _table(self, measure: Measure) -> ResultTable:
         rows = []
@@ -193,10 +149,6 @@ class SnapshotReport(Tabular, Saveable):
         topics = ", ".join(f"{name} {len(report.topics):,}" for name, report in self.reports.items())
         first = f"reference {self.reference}, pivot {self.pivot}; judged topics: {topics}"
         return [first, *FORMULAS[:-1], f"{FORMULAS[-1]} ({self._testing()})"]
-
-    def __str__(self) -> str:
-        tables = [report_text.plain_table(self._table(measure)) for measure in self.measures]
-        return "\n".join([*tables, *self._notes()])
 
     def __repr__(self) -> str:
         return f"SnapshotReport({', '.join(self.reports)}: {', '.join(self.systems)})"

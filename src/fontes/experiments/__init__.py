@@ -3,6 +3,7 @@
 from .collection import Collection
 from .experiment import Experiment
 from .metadata import metadata_of
+from .suite import Suite
 from .systems import compare
 
-__all__ = ["Collection", "Experiment", "compare", "metadata_of"]
+__all__ = ["Collection", "Experiment", "Suite", "compare", "metadata_of"]

@@ -141,13 +141,19 @@ def problem_in(path: Path, table: str, problem: str) -> InputError:
 class ExperimentFile:
     """A validated experiment file; `Expressions` checks its expressions.
 
+    Args:
+        path: The file.
+        tables: Its tables, where they are not what the file holds.
+        collection: The name of the table of the collection, for messages.
+
     Raises:
         InputError: The file is invalid; the message names file, table and key.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, tables: Mapping[str, Any] | None = None, collection: str = "collection") -> None:
         self.path = Path(path)
-        self.raw = read_toml(self.path)
+        self.raw = read_toml(self.path) if tables is None else tables
+        self._collection = collection
         try:
             self._table = FileTable.model_validate(self.raw)
         except ValidationError as error:
@@ -170,7 +176,7 @@ class ExperimentFile:
         self.testing = self._testing()
 
     def _error(self, table: str, problem: str) -> InputError:
-        return problem_in(self.path, table, problem)
+        return problem_in(self.path, self._collection if table == "collection" else table, problem)
 
     @contextlib.contextmanager
     def _problems_of(self, table: str, key: str = "") -> Iterator[None]:
@@ -385,15 +391,15 @@ class Experiment:
     seeds, hashes of the data, hardware and all numbers. `check` runs it again and reports every number that differs.
 
     Args:
-        path: The file.
+        path: The file, or its validated content.
         output: The folder of results, in place of the file's.
 
     Raises:
         InputError: The file is invalid; the message names file, table and key.
     """
 
-    def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
-        self._file = ExperimentFile(path)
+    def __init__(self, path: str | Path | ExperimentFile, output: str | Path | None = None) -> None:
+        self._file = path if isinstance(path, ExperimentFile) else ExperimentFile(path)
         self._systems = Expressions(self._file)
         self.output = self._file.output if output is None else Path(output)
         sources, problem = self._file.sources, ""
@@ -402,7 +408,7 @@ class Experiment:
         elif self._systems.searching and sources.corpus is None and self._file.index.path is None:
             problem = "there is no key 'corpus' (or no corpus.jsonl), and [index] has no 'path': there is nothing to search"
         if problem:
-            raise problem_in(self._file.path, "collection", problem)
+            raise self._file._error("collection", problem)
 
     def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> Report:
         """Run, measure and compare all systems, and write the results to `output`, the lock last.
@@ -421,6 +427,18 @@ class Experiment:
             report = run(self._plan(Problems()), self.output, progress).report
         assert report is not None
         return report
+
+    def look(self, needs: dict[str, FontesError | None] | None = None) -> None:
+        """Check inputs, models and libraries as `run` does, without running anything.
+
+        Args:
+            needs: Parts that other experiments checked already, which is added to.
+
+        Raises:
+            FontesError: As `run`.
+        """
+        with reading_as(self._file.reading):
+            self._plan(Problems(needs))
 
     def check(self, progress: ProgressCallback = silent) -> Check:
         """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.

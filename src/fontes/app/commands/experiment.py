@@ -29,7 +29,7 @@ def experiment(
     from ...experiments import Experiment
     from ...experiments.provenance import Check
     from ...experiments.runner import LOCK
-    from ..output import console, counted, print_json, say
+    from ..output import check_values, console, counted, print_check, print_json
     from ..progress import note, reporting
 
     if check and ray is not None:
@@ -45,15 +45,8 @@ def experiment(
             (console.print if console.is_terminal else print)(result)
         return
     if json:
-        parts = {"differences": result.differences, "notes": result.notes}
-        lists = {name: [vars(each) for each in part] for name, part in parts.items()}
-        print_json({"reproduced": bool(result), "numbers": result.numbers, **lists})
+        print_json(check_values(result))
     else:
-        for each in result.notes:
-            say(f"note: {each}")
-        for difference in result.differences:
-            say(str(difference))
-        outcome = "is reproduced" if result else f"is not reproduced: {counted(len(result.differences), 'difference')}"
-        say(f"{one.output / LOCK} {outcome}; {counted(result.numbers, 'number')} compared")
+        print_check(result, one.output / LOCK)
     if not result:
         raise typer.Exit(1)

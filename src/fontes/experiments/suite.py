@@ -1,0 +1,212 @@
+"""`Suite`: the same systems on several collections, described in a file; one report over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from ..comparison import Published, SuiteReport
+from ..core import FontesError, InputError
+from ..core.progress import Progress, ProgressCallback, silent
+from ..core.registry import nearest
+from ..formats.folder import CORPUS, QUERIES, present, qrels_files
+from ..measures import parse
+from ..storage.files import write
+from .experiment import (
+    NAME,
+    CollectionTable,
+    Experiment,
+    ExperimentFile,
+    ReportTable,
+    RunTable,
+    Text,
+    TomlTable,
+    problem_in,
+    read_toml,
+    wrong_value,
+)
+from .provenance import Check
+from .runner import alone
+
+TEST = "test"  # the split of a collection with several
+REPORT = "suite"  # stem of the files of the report
+
+
+class SuiteCollection(CollectionTable):
+    """A collection of a suite: that of an experiment, and the settings of its index that differ from the suite's."""
+
+    index: dict[str, Any] = Field(default={})
+
+
+class PublishedTable(TomlTable):
+    """Figures that others printed."""
+
+    measure: str = Field(min_length=1)
+    source: str = ""
+    values: dict[str, float] = Field(min_length=1)
+
+
+class SuiteTable(TomlTable):
+    """The whole file: collections, and what is the same for all of them, as in an experiment."""
+
+    output: str | None = Text
+    measurements: bool = False
+    folder: str | None = Text
+    skip: list[str] = Field(default=[])
+    collections: dict[str, str | SuiteCollection] = Field(default={})
+    index: dict[str, Any] = Field(default={})
+    systems: dict[str, str | RunTable] = Field(default={})
+    report: ReportTable = ReportTable()
+    published: dict[str, PublishedTable] = Field(default={})
+
+
+class Suite:
+    """The same systems on several collections, as a TOML file: an experiment a collection, and one report over all.
+
+    `run` writes each experiment into a folder of its name below `output`, as `Experiment` does, and suite.md, .json and .html
+    beside them.
+
+    Args:
+        path: The file.
+        output: The folder of results, in place of the file's.
+
+    Raises:
+        InputError: The file is invalid; the message names file, table and key.
+    """
+
+    def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
+        self.path = Path(path)
+        raw = read_toml(self.path)
+        try:
+            table = SuiteTable.model_validate(raw)
+        except ValidationError as error:
+            raise wrong_value(self.path, raw, error, SuiteTable) from None
+        chosen = output if output is not None else table.output and self._place(table.output)
+        self.output = Path(chosen or self.path.with_name(f"{self.path.stem}.results"))
+        collections = self._collections(table)
+        self.forms = tuple(table.report.forms)
+        shared: dict[str, Any] = {name: raw[name] for name in ("measurements", "systems", "report") if name in raw}
+        self.experiments: dict[str, Experiment] = {}
+        """The experiment of each collection, by its name."""
+        for name, collection in collections.items():
+            tables: dict[str, Any] = {**shared, "collection": collection}
+            if index := {**table.index, **collection.pop("index", {})}:
+                tables["index"] = index
+            file = ExperimentFile(self.path, tables, f"collections.{name}")
+            self.experiments[name] = Experiment(file, self.output / name)
+        self.published = tuple(self._published(name, one) for name, one in table.published.items())
+
+    def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> SuiteReport:
+        """Run the experiments one after the other, and write the report over all.
+
+        A run that was interrupted, or to which systems or collections were added, uses what is there already.
+
+        Args:
+            progress: Called with the progress of each step; its task begins with the name of the collection.
+            ray: A cluster that shares the topics: True for a local Ray, or an address.
+
+        Raises:
+            InputError: A file, model or library is missing or unusable; the message names the collection. Those of all
+                collections are looked at before the first is run.
+        """
+        needs: dict[str, FontesError | None] = {}
+        for name, experiment in self.experiments.items():
+            with _problems_of(name):
+                experiment.look(needs)
+        reports = {}
+        for name, experiment in self.experiments.items():
+            with _problems_of(name):
+                reports[name] = experiment.run(_named(name, progress), ray)
+        report = SuiteReport(reports, self.published)
+        with alone(self.output):
+            pages = {name: f"{name}/report.html" for name in self.experiments} if "html" in self.forms else None
+            for form in self.forms:
+                if form == "html":
+                    write(self.output / f"{REPORT}.html", [report.to_html(pages).encode()])
+                else:
+                    report.save(self.output / f"{REPORT}.{form}")
+        return report
+
+    def check(self, progress: ProgressCallback = silent) -> dict[str, Check]:
+        """Run each experiment again and compare it with its lock, as `Experiment.check`.
+
+        Returns:
+            The result of each collection.
+
+        Raises:
+            InputError: A collection has no lock, or `run` raises it.
+        """
+        checks = {}
+        for name, experiment in self.experiments.items():
+            with _problems_of(name):
+                checks[name] = experiment.check(_named(name, progress))
+        return checks
+
+    def _place(self, name: str) -> Path:
+        return self.path.parent / Path(name).expanduser()
+
+    def _collections(self, table: SuiteTable) -> dict[str, dict[str, Any]]:
+        """Tables of the collections, by name: those of the folder, then those of the file."""
+        by_name: dict[str, dict[str, Any]] = {}
+        if table.folder is not None:
+            folder = self._place(table.folder)
+            if not folder.is_dir():
+                raise problem_in(self.path, "", f"folder: there is no folder {folder}")
+            for below in sorted(folder.iterdir()):
+                if present(below, CORPUS) and present(below, QUERIES) and qrels_files(below):
+                    by_name[below.name] = {"dataset": f"{table.folder}/{below.name}"}
+            for name in table.skip:
+                if by_name.pop(name, None) is None:
+                    raise problem_in(self.path, "", f"skip: {folder} has no collection '{name}'; {nearest(name, by_name)}")
+            if not by_name:
+                raise problem_in(self.path, "", f"folder: {folder} has no folders in BEIR's form")
+        for name, one in table.collections.items():
+            if not NAME.fullmatch(name):
+                problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a folder is called by it"
+                raise problem_in(self.path, "collections", problem)
+            own = {"dataset": one} if isinstance(one, str) else one.model_dump(exclude_defaults=True)
+            if by_name.keys() & {name} and not own.keys() & {"dataset", "corpus", "topics", "qrels"}:
+                own = {**by_name[name], **own}
+            by_name[name] = own
+        if not by_name:
+            problem = 'there is no collection; NAME = "FOLDER" in the table [collections] is one'
+            raise problem_in(self.path, "", problem)
+        return {name: self._with_split(one) for name, one in by_name.items()}
+
+    def _with_split(self, collection: dict[str, Any]) -> dict[str, Any]:
+        dataset = collection.get("dataset")
+        if dataset is None or "split" in collection:
+            return collection
+        splits = qrels_files(self._place(dataset))
+        return {**collection, "split": TEST} if len(splits) > 1 and TEST in splits else collection
+
+    def _published(self, name: str, table: PublishedTable) -> Published:
+        where = f"published.{name}"
+        for collection in table.values:
+            if collection not in self.experiments:
+                problem = f"values: there is no collection '{collection}'; {nearest(collection, list(self.experiments))}"
+                raise problem_in(self.path, where, problem)
+        try:
+            return Published(name, parse(table.measure), table.values, table.source)
+        except FontesError as error:
+            raise problem_in(self.path, where, f"measure: {error}") from None
+
+
+@contextmanager
+def _problems_of(collection: str) -> Iterator[None]:
+    try:
+        yield
+    except FontesError as error:
+        raise InputError.of_lines(f"{collection}: {line}" for line in str(error).splitlines()) from None
+
+
+def _named(collection: str, progress: ProgressCallback) -> ProgressCallback:
+    def named(step: Progress) -> None:
+        progress(replace(step, task=f"{collection}, {step.task}"))
+
+    return named
