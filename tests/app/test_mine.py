@@ -69,6 +69,7 @@ def test_every_option_reaches_the_mining(place: Path, fontes: Fontes) -> None:
         "guard_duplicates": False,
         "seed": 7,
         "gold_last": False,
+        "relative_margin": None,
     }
     assert (facts["total"], facts["groups"], facts["left_out"]) == (3, 2, {"no_gold": 1})
     assert facts["hash"] == Examples.read(place / "m.jsonl").hash
@@ -118,6 +119,14 @@ def test_a_teacher_scores_what_was_mined(place: Path, fontes: Fontes) -> None:
         passages = [example.positive, *example.negatives]
         expected = scorer.scores([(example.query, passage.text) for passage in passages])
         assert [passage.score for passage in passages] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert fontes("mine", *arguments, "--teacher", teacher, "--relative-margin", 0.99, "-o", place / "r.jsonl")[0] == 0
+    for example in Examples.read(place / "r.jsonl"):
+        assert all(negative.score <= 0.99 * example.positive.score for negative in example.negatives)
+    from_titles = [place / "c.index", "--from", "title", "--pipeline", "bm25()", "-o", place / "f.jsonl"]
+    assert fontes("mine", *from_titles, "--teacher", teacher, "--relative-margin", 0.99)[0] == 0
+    assert all(n.score <= 0.99 * one.positive.score for one in Examples.read(place / "f.jsonl") for n in one.negatives)
+    code, _, errors = fontes("mine", *arguments, "--relative-margin", 0.95, "-o", place / "u.jsonl")
+    assert (code, "a relative margin needs a teacher" in errors) == (1, True)
     code, _, errors = fontes("mine", *arguments, "--teacher", "cut(3)", "-o", place / "u.jsonl")
     assert code == 1
     assert "a teacher must be a reranker" in errors

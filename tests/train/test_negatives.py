@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
-from fontes.core.progress import Progress, ProgressCallback
+from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.core.stage import Cut
+from fontes.neural.rerank import Reranker
 from fontes.train import Examples, Mined, mine_negatives
 from fontes.train.mining import PRESETS
 
@@ -89,6 +92,59 @@ def test_a_negative_lies_the_margin_below_the_relevant_document() -> None:
     shelf = Shelf([*ids(6), "gold"])
     assert negatives(mined(ids(6), {"gold": 1}, shelf, margin=0)) == [[]]
     assert negatives(mined(ids(6), {"gold": 1}, shelf)) == [["d01", "d02", "d03", "d04"]]
+
+
+@dataclass(frozen=True)
+class ByNumber(Reranker):
+    """Scores a document by its number, d01 highest; counts the pairs that it was asked."""
+
+    shift: float = 0.0
+
+    @property
+    def fingerprint(self) -> str:
+        return f"by number, {self.shift}"
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        ASKED.extend(pairs)
+        numbers = (int(re.search(r"d(\d\d) ", text)[1]) for _, text in pairs)  # type: ignore[index]
+        return np.array([1 - number / 20 + self.shift for number in numbers], np.float32)
+
+
+ASKED: list[tuple[str, str]] = []
+
+
+def test_a_candidate_that_the_teacher_scores_near_the_relevant_document_is_no_negative() -> None:
+    # The teacher gives d04 .8, so that a share of .95 allows .76: d05 (.75) is the first below it; d01 to d03 are above.
+    result = mined(ids(12), {"d04": 1}, teacher=ByNumber(), relative_margin=0.95, per_positive=3)
+    assert negatives(result) == [["d05", "d06", "d07"]]
+    assert result.left_out == {"near_gold": 3}
+    assert [passage.score for passage in (result.examples[0].positive, *result.examples[0].negatives)] == [0.8, 0.75, 0.7, 0.65]
+    assert negatives(mined(ids(12), {"d04": 1}, teacher=ByNumber(), relative_margin=0.9, per_positive=3)) == [
+        ["d06", "d07", "d08"]
+    ]
+    assert negatives(mined(ids(12), {"d04": 1}, teacher=ByNumber(), per_positive=3)) == [["d01", "d02", "d03"]]
+    random_ones = negatives(mined(ids(12), {"d04": 1}, teacher=ByNumber(), relative_margin=0.9, sampling="random"))
+    assert set(random_ones[0]) <= set(ids(12)[5:])
+
+
+def test_a_relevant_document_that_the_teacher_scores_0_or_less_gets_no_negatives() -> None:
+    result = mined(ids(12), {"d04": 1}, teacher=ByNumber(shift=-0.8), relative_margin=0.95)
+    assert negatives(result) == [[]]
+    assert result.left_out == {"low_gold": 1}
+    assert "1 relevant document that the teacher scores 0 or less" in str(result)
+
+
+def test_the_teacher_scores_no_more_candidates_than_groups_need() -> None:
+    ASKED.clear()
+    mined(ids(99), {"d01": 1}, teacher=ByNumber(), relative_margin=0.99, per_positive=2)
+    assert len(set(ASKED)) == 3
+
+
+def test_a_relative_margin_needs_a_teacher_that_reranks() -> None:
+    with pytest.raises(ParameterError, match="a relative margin needs a teacher"):
+        mined(ids(8), {"d01": 1}, relative_margin=0.95)
+    with pytest.raises(ParameterError, match="a teacher must be a reranker"):
+        mined(ids(8), {"d01": 1}, relative_margin=0.95, teacher=Cut(3))
 
 
 def test_random_negatives_come_from_the_whole_window_and_are_in_the_order_of_their_ranks() -> None:
@@ -305,6 +361,8 @@ def test_scores_are_written_as_the_float32_that_they_are() -> None:
         ({"ranks": 5}, "ranks must be two numbers"),
         ({"margin": -1}, "margin must be a number from 0 up"),
         ({"margin": float("nan")}, "margin must be a number from 0 up"),
+        ({"relative_margin": 0}, "relative_margin must be a share above 0, at most 1"),
+        ({"relative_margin": 1.5}, "relative_margin must be a share above 0, at most 1"),
         ({"sampling": "best"}, "sampling is top or random, not 'best'"),
         ({"seed": -1}, "seed must be a whole number from 0 up"),
         ({"preset": "air2026"}, "there is no preset 'air2026'; there is air2025"),

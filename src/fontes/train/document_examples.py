@@ -13,6 +13,7 @@ from typing import Any
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.progress import Progress, ProgressCallback, silent
+from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..formats import read_corpus
@@ -47,6 +48,7 @@ def document_examples(
     keep: float = 0.1,
     limit: int | None = None,
     seed: int = 0,
+    teacher: Stage[Run, Run] | None = None,
     progress: ProgressCallback = silent,
 ) -> Mined:
     """Make examples whose queries are taken from the documents that answer them.
@@ -68,6 +70,7 @@ def document_examples(
         keep: Probability that the sentence or section stays in the text.
         limit: Maximum number of documents, drawn by `seed`; None: all.
         seed: Seed of the draws; the mining has its own.
+        teacher: A reranker whose scores the examples get, and that the mining's `relative_margin` needs.
         progress: Called as documents are done.
 
     Raises:
@@ -100,11 +103,17 @@ def document_examples(
             if not queries:
                 tally.leave_out("no_title" if form == "title" else "too_short")
             asking += queries
-        examples += _searched(asking, negatives, mining, form, tally) if negatives is not None else _alone(asking, tally)
+        if negatives is None:
+            examples += _alone(asking, tally)
+        elif asking:
+            run = run_of(negatives, Topics(one.topic for one in asking), mining, silent)
+            read = (lambda doc: doc.text) if form == "title" else text_of
+            examples += _searched(asking, run, Miner(mining, run.documents_for("mining"), tally, read, teacher, progress))
         total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
         progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
     settings = {"form": form, "per_document": per_document, "keep": keep, "limit": limit, "document_seed": seed}
-    return tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
+    mined = tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
+    return mined if teacher is None else mined.scored(teacher, progress)
 
 
 def _titled(doc: Doc) -> list[DocumentQuery]:
@@ -143,11 +152,7 @@ def _alone(asking: Iterable[DocumentQuery], tally: Tally) -> Iterator[Example]:
         yield Example(one.topic.id, one.topic.text, Passage(one.doc.id, one.positive), (), f"document '{one.doc.id}'")
 
 
-def _searched(asking: list[DocumentQuery], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
-    if not asking:
-        return []
-    run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
-    miner = Miner(mining, run.documents_for("mining"), tally, (lambda doc: doc.text) if form == "title" else text_of)
+def _searched(asking: Iterable[DocumentQuery], run: Run, miner: Miner) -> list[Example]:
     groups = []
     for one in asking:
         positive = Passage(one.doc.id, one.positive)

@@ -22,6 +22,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.tabular import Tabular, columns_of
 from ..formats.records import json_line, json_rows
+from ..passages.reranker import Reranker
 from ..storage.files import reading, write
 from .runner.settings import FitSettings
 
@@ -253,12 +254,9 @@ class Examples(TrainingSet[Example]):
             reranker: Any reranker, such as a cross-encoder; with its `cache`, scoring resumes.
             progress: Called with the number of pairs done.
         """
-        from ..neural.rerank import Reranker
-
-        if not isinstance(reranker, Reranker):
-            raise ParameterError(f"a teacher must be a reranker, such as CrossEncoder('MODEL'), not {reranker!r}")
+        teacher = reranker_of(reranker)
         pairs = dict.fromkeys((one.query, p.text) for one in self for p in (one.positive, *one.negatives))
-        scores = dict(zip(pairs, map(short, reranker.pair_scores(list(pairs), progress)), strict=True))
+        scores = dict(zip(pairs, map(short, teacher.pair_scores(list(pairs), progress)), strict=True))
 
         def with_score(one: Example, passage: Passage) -> Passage:
             return replace(passage, score=scores[one.query, passage.text])
@@ -508,3 +506,10 @@ def check_teacher(*sides: Iterable[Example] | None) -> None:
                 where = example.source or f"topic {example.topic}"
                 problem = f"the document '{passage.id}' has no score of a teacher"
                 raise InputError(f"{where}: {problem}; the loss 'teacher' needs one for each, see Examples.scored")
+
+
+def reranker_of(teacher: Stage[Run, Run]) -> Reranker:
+    """Return the teacher if it is a reranker; raise ParameterError otherwise."""
+    if not isinstance(teacher, Reranker):
+        raise ParameterError(f"a teacher must be a reranker, such as CrossEncoder('MODEL'), not {teacher!r}")
+    return teacher

@@ -20,7 +20,7 @@ from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
 from .duplicates import Duplicate, kind_of
-from .examples import Example, Examples, Passage, short
+from .examples import Example, Examples, Passage, reranker_of, short
 
 NEAR = 0.8  # minimum Jaccard similarity of shingles of duplicates, as in `split`
 SAMPLING = ("top", "random")
@@ -33,6 +33,8 @@ REASONS = {  # singular and plural
     "no_document": ("missing relevant document", "missing relevant documents"),
     "no_text": ("relevant document without text", "relevant documents without text"),
     "empty": ("candidate without text", "candidates without text"),
+    "low_gold": ("relevant document that the teacher scores 0 or less", "relevant documents that the teacher scores 0 or less"),
+    "near_gold": ("candidate that the teacher scores too high", "candidates that the teacher scores too high"),
     "repeated": ("candidate with the text of another negative", "candidates with the text of another negative"),
     "no_title": ("document without title or text", "documents without title or text"),
     "too_short": ("document that is too short", "documents that are too short"),
@@ -53,6 +55,7 @@ class Mining:
         guard_duplicates: Whether to leave out duplicates and near duplicates of relevant documents and of negatives taken.
         seed: Seed of the draw.
         gold_last: Whether a relevant document outside the window replaces the hit at its last place.
+        relative_margin: Greatest score of a negative by a teacher, as a share of the relevant document's; None: any.
     """
 
     per_positive: int = 4
@@ -62,6 +65,7 @@ class Mining:
     guard_duplicates: bool = True
     seed: int = 0
     gold_last: bool = False
+    relative_margin: float | None = None
 
     def check(self) -> None:
         """Raise ParameterError for invalid settings."""
@@ -75,13 +79,16 @@ class Mining:
             raise ParameterError(f"margin must be a number, or None, not {self.margin!r}")
         if self.margin is not None and not 0 <= self.margin < float("inf"):
             raise ParameterError(f"margin must be a number from 0 up, not {self.margin!r}")
+        share = self.relative_margin
+        if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1):
+            raise ParameterError(f"relative_margin must be a share above 0, at most 1, such as 0.95, not {share!r}")
         if self.sampling not in SAMPLING:
             raise ParameterError(f"sampling is {' or '.join(SAMPLING)}, not '{self.sampling}'")
 
 
 PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
 """`air2025`: negatives of the CheckThat! 2025 report, task 4b, for training its cross-encoder."""
-PRESET_FIELDS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last")
+PRESET_FIELDS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last", "relative_margin")
 
 
 def mine_negatives(
@@ -97,6 +104,8 @@ def mine_negatives(
     gold_last: bool = False,
     seed: int = 0,
     preset: str | None = None,
+    teacher: Stage[Run, Run] | None = None,
+    relative_margin: float | None = None,
     progress: ProgressCallback = silent,
 ) -> Mined:
     """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
@@ -122,7 +131,11 @@ def mine_negatives(
         gold_last: Whether a relevant document outside the window replaces the hit at its last place.
         seed: Seed of the random sampling.
         preset: "air2025": the first five hits, the relevant document in the last place if it is not among them, the other four
-            negatives; no guard. Replaces all parameters from `per_positive` on.
+            negatives; no guard. Replaces all parameters from `per_positive` to `gold_last`.
+        teacher: A reranker whose scores the examples get, as by `Mined.scored`.
+        relative_margin: Leave out candidates that the teacher scores above this share of the relevant document's score, which
+            are often relevant themselves: positive-aware mining (Moreira et al. 2024, NV-Retriever, who use 0.95). A relevant
+            document of score 0 or less has no share, and its group no negatives.
         progress: Called as topics are done.
 
     Raises:
@@ -130,7 +143,8 @@ def mine_negatives(
         ParameterError: Parameter out of range, or changed beside a preset.
         PipelineError: The stage does not go from topics to a run.
     """
-    settings = chosen(Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last), preset)
+    own = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
+    settings = chosen(own, preset)
     known, judged = Topics.read(topics), Qrels.of(qrels)
     relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in known if t in judged}
     tally = Tally(len(known))
@@ -142,13 +156,15 @@ def mine_negatives(
     run = run_of(candidates, answerable, settings, progress)
     documents = run.documents_for("mining")
     examples: list[Example] = []
-    miner, start, waiting = Miner(settings, documents, tally), time.perf_counter(), list(answerable.values())
+    miner = Miner(settings, documents, tally, teacher=teacher, progress=progress)
+    start, waiting = time.perf_counter(), list(answerable.values())
     for at in range(0, len(waiting), TOGETHER):
         groups = _groups(waiting[at : at + TOGETHER], run, documents, relevant, tally)
         examples += miner.examples(groups)
         done = min(at + TOGETHER, len(waiting))
         progress(Progress("mining", done, len(waiting), time.perf_counter() - start, "topics"))
-    return tally.mined(examples, asdict(settings))
+    mined = tally.mined(examples, asdict(settings))
+    return mined if teacher is None else mined.scored(teacher, progress)
 
 
 def chosen(settings: Mining, preset: str | None) -> Mining:
@@ -234,10 +250,36 @@ class RelevantDocument:
 
 
 class Miner:
-    """Makes examples and counts what is left out; `read` returns the text of a negative."""
+    """Makes examples and counts what is left out.
 
-    def __init__(self, settings: Mining, documents: Documents, tally: Tally, read: Callable[[Doc], str] = text_of) -> None:
+    Args:
+        settings: The settings.
+        documents: The documents, by id.
+        tally: The counts.
+        read: Returns the text of a negative.
+        teacher: The reranker that `settings.relative_margin` needs.
+        progress: Called as the teacher scores.
+
+    Raises:
+        ParameterError: The teacher is missing, or is no reranker.
+    """
+
+    def __init__(
+        self,
+        settings: Mining,
+        documents: Documents,
+        tally: Tally,
+        read: Callable[[Doc], str] = text_of,
+        teacher: Stage[Run, Run] | None = None,
+        progress: ProgressCallback = silent,
+    ) -> None:
+        self._progress = progress
         self.settings, self.documents, self.tally, self.read = settings, documents, tally, read
+        self._teacher = None
+        if settings.relative_margin is not None:
+            if teacher is None:
+                raise ParameterError("a relative margin needs a teacher, whose scores it compares: a reranker")
+            self._teacher = reranker_of(teacher)
 
     def examples(self, groups: Sequence[RelevantDocument]) -> list[Example]:
         """Return the examples of groups, in order; reads the documents of all groups together."""
@@ -248,8 +290,9 @@ class Miner:
         while open_groups := [group for group in open_groups if group.preferred and len(group.negatives) < most]:
             ids = list(dict.fromkeys(hit.id for group in open_groups for hit in group.preferred[:most]))
             docs = dict(zip(ids, self.documents.docs(ids), strict=True))
+            scores = self._scores(open_groups, docs)
             for group in open_groups:
-                self._take(group, docs)
+                self._take(group, docs, scores)
         return [self._example(group) for group in groups]
 
     def _prepare(self, group: RelevantDocument) -> None:
@@ -268,12 +311,25 @@ class Miner:
             window.sort(key=lambda hit: drawn(settings.seed, topic, group.positive.id, hit.id))
         group.preferred = window
 
-    def _take(self, group: RelevantDocument, docs: dict[str, Doc]) -> None:
+    def _scores(self, groups: Sequence[RelevantDocument], docs: dict[str, Doc]) -> dict[tuple[str, str], float]:
+        """Teacher's scores of the relevant documents and of the candidates that are next, by query and text."""
+        if self._teacher is None:
+            return {}
+        most = self.settings.per_positive
+        texts = ((group, [self.read(docs[hit.id]) for hit in group.preferred[:most]]) for group in groups)
+        pairs = list(dict.fromkeys((one.query, text) for one, others in texts for text in (one.positive.text, *others)))
+        return dict(zip(pairs, self._teacher.pair_scores(pairs, self._progress), strict=True))
+
+    def _take(self, group: RelevantDocument, docs: dict[str, Doc], scores: dict[tuple[str, str], float]) -> None:
         """Take suitable candidates; `docs` has as many as a group needs."""
         most = self.settings.per_positive
         some, group.preferred = group.preferred[:most], group.preferred[most:]
+        if scores and scores[group.query, group.positive.text] <= 0:
+            group.preferred = []
+            self.tally.leave_out("low_gold")
+            return
         for hit in some:
-            if len(group.negatives) < most and self._fits(docs[hit.id], group):
+            if len(group.negatives) < most and self._fits(docs[hit.id], group, scores):
                 group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), short(hit.score), hit.rank))
 
     def _example(self, group: RelevantDocument) -> Example:
@@ -282,10 +338,13 @@ class Miner:
         topic = group.ranking.topic.id
         return Example(topic, group.query, group.positive, tuple(negatives), f"topic '{topic}'")
 
-    def _fits(self, doc: Doc, group: RelevantDocument) -> bool:
-        text = self.read(doc)
+    def _fits(self, doc: Doc, group: RelevantDocument, scores: dict[tuple[str, str], float]) -> bool:
+        text, share = self.read(doc), self.settings.relative_margin
         if not text.strip():
             self.tally.leave_out("empty")
+            return False
+        if share is not None and scores[group.query, text] > share * scores[group.query, group.positive.text]:
+            self.tally.leave_out("near_gold")
             return False
         if not self.settings.guard_duplicates:
             return True

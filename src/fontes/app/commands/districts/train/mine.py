@@ -35,6 +35,10 @@ def mine(
     margin: Annotated[
         float | None, typer.Option(help="Minimum score difference from the relevant document.", show_default="any")
     ] = None,
+    relative_margin: Annotated[
+        float | None,
+        typer.Option(help="Maximum teacher's score, as a share of the relevant document's, such as 0.95.", show_default="any"),
+    ] = None,
     sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
     no_guard: Annotated[
         bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents and of other negatives.")
@@ -71,13 +75,14 @@ def mine(
     if [topics, qrels, run].count("-") > 1:
         raise typer.BadParameter("only one of topics, qrels and run can be -")
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
-    settings = chosen(Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed), preset)
+    parameters = Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed, relative_margin=relative_margin)
+    settings = chosen(parameters, preset)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else reranker(teacher, opened, "--teacher")
     with reporting(json) as report:
         if from_ is not None:
-            mined = document_examples(opened, from_, stage, settings, **own, seed=seed, progress=report)
+            mined = document_examples(opened, from_, stage, settings, **own, seed=seed, teacher=teaching, progress=report)
         else:
             known, judgments = judged_topics(topics, qrels, split)
             candidates = stage if run is None else read_run(run, known).with_(documents=opened)
@@ -92,9 +97,10 @@ def mine(
                 not no_guard,
                 seed=seed,
                 preset=preset,
+                teacher=teaching,
+                relative_margin=relative_margin,
                 progress=report,
             )
-        mined = mined if teaching is None else mined.scored(teaching, report)
     mined.write(output)
     if json:
         print_json(mined.to_dict())
