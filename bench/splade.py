@@ -91,7 +91,7 @@ def storage(collection: Collection, runs: int) -> None:
     from harness import table
 
     import fontes as ft
-    from fontes.index.kernels import MOST_BYTES, pack_postings
+    from fontes.index.kernels import MAX_BYTES, pack_postings
 
     docs, queries = _matrices(collection)
     exact = (docs @ queries.T).toarray()
@@ -115,7 +115,7 @@ def storage(collection: Collection, runs: int) -> None:
             columns = stored.tocsc()
             columns.sort_indices()
             counts = np.rint(columns.data * scale).astype(np.int32)
-            out, ends = np.empty(MOST_BYTES * len(counts), np.uint8), np.zeros(columns.shape[1] + 1, np.int64)
+            out, ends = np.empty(MAX_BYTES * len(counts), np.uint8), np.zeros(columns.shape[1] + 1, np.int64)
             bounds = columns.indptr.astype(np.int64)
             size = pack_postings(
                 bounds, columns.indices.astype(np.int32), counts, out, ends, np.zeros(columns.shape[1], np.int64)

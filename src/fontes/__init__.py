@@ -1,7 +1,7 @@
 """Fontes: document retrieval, from a question, a claim, an event or a conversation to the documents that it came from.
 
-`import fontes` needs numpy alone and is quick: each public name is loaded from its room when it is first used. The names are
-those of `__init__.pyi`; what is needed less often is found in its room, as `fontes.measures` or `fontes.plots`.
+`import fontes` needs numpy alone and is quick: each public name is loaded from its subpackage when it is first used. The names
+are those of `__init__.pyi`; others are in their subpackages, such as `fontes.measures` or `fontes.plots`.
 """
 
 from typing import Any

@@ -160,5 +160,5 @@ def test_a_parameter_is_declared_once_and_is_known_everywhere(index: ft.Index, f
     assert tunable("bm25(boost=tune())", index)[1] == {"bm25__boost": (1, 3, 1)}
 
     service = Service([index.path], ServerSettings(any_pipeline=True), {})
-    served = service.served(None).state.pipeline("bm25(boost=2)", None, 10, service.expressions)
+    served = service.served(None).state.pipeline("bm25(boost=2)", None, 10, service.expressions).stage
     assert score(served) == pytest.approx(2 * plain)

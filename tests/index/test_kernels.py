@@ -74,7 +74,7 @@ def test_documents_are_inverted_into_the_places_of_their_terms() -> None:
 def test_postings_are_written_as_the_bytes_of_the_format() -> None:
     bounds = ends([len(postings) for postings in POSTINGS])
     docs, tfs = (np.array([p[i] for postings in POSTINGS for p in postings], dtype=np.int32) for i in (0, 1))
-    out, byte_bounds = np.zeros(kernels.MOST_BYTES * len(docs), np.uint8), np.zeros(len(POSTINGS) + 1, np.int64)
+    out, byte_bounds = np.zeros(kernels.MAX_BYTES * len(docs), np.uint8), np.zeros(len(POSTINGS) + 1, np.int64)
     cf = np.zeros(len(POSTINGS), np.int64)
     length = interpreted("pack_postings")(bounds, docs, tfs.astype(np.int64), out, byte_bounds, cf)
     expected = [packed(postings) for postings in POSTINGS]
@@ -85,7 +85,7 @@ def test_postings_are_written_as_the_bytes_of_the_format() -> None:
 
 def test_the_largest_posting_takes_the_most_bytes() -> None:
     docs, tfs = np.array([2**31 - 2]), np.array([2**31 - 1])
-    out, byte_bounds = np.zeros(kernels.MOST_BYTES, np.uint8), np.zeros(2, np.int64)
+    out, byte_bounds = np.zeros(kernels.MAX_BYTES, np.uint8), np.zeros(2, np.int64)
     interpreted("pack_postings")(np.array([0, 1]), docs, tfs, out, byte_bounds, np.zeros(1, np.int64))
     assert out.tolist() == packed([(2**31 - 2, 2**31 - 1)])
     assert unpacked([out.tolist()], [1], [0], 2**31) == [(2**31 - 2, 2**31 - 1)]

@@ -2,24 +2,72 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gzip
+import http.server
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster.test_distributed_build import collection, digests, lines
 from support.one_by_one import one_by_one
-from support.stores import bucket, s3_store, upload, web_server
 
 from fontes.core import FontesError, IndexFormatError, InputError, MissingExtraError, ParameterError
 from fontes.formats import read_corpus, read_topics
 from fontes.index import Index
 from fontes.index.remote import copy_index, local_copy
 from fontes.storage.caches import cache_folder
+
+
+@contextlib.contextmanager
+def s3_store() -> Iterator[str]:
+    """A store with the bucket "papers", which the environment names to drivers; gives the address of the bucket."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    driver = pytest.importorskip("s3fs").S3FileSystem
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "testing")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        driver.clear_instance_cache()  # which would go on with the address of a store before
+        bucket().create_bucket(Bucket="papers")
+        yield "s3://papers"
+    server.stop()
+
+
+def bucket() -> Any:
+    """A client of the store."""
+    import boto3
+
+    return boto3.client("s3")
+
+
+def upload(path: Path, key: str) -> None:
+    bucket().upload_file(str(path), "papers", key)
+
+
+@contextlib.contextmanager
+def web_server(folder: Path) -> Iterator[str]:
+    """A server of the files in a folder; gives its address."""
+    pytest.importorskip("aiohttp")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ def test_approximate_search_asks_on_until_it_has_k_or_says_that_it_has_not(index
     for where in (WHERES[0], WHERES[2], WHERES[4]):
         passed = filter_of(index.state, where)
         run = index.dense(Hashed(), algorithm=algorithm, k=10, effort=effort, where=where)(TOPICS)
-        short = [topic for topic in TOPICS if topic != "empty" and len(run[topic]) < min(10, len(passed))]
+        short = [topic for topic in TOPICS if topic != "empty" and len(run[topic]) < min(10, len(passed.docs))]
         assert run.provenance["exhausted"] == short
         assert passed.mask[run.codes].all()
         assert not short or where != "open"
@@ -92,7 +92,7 @@ def test_an_approximate_search_scores_all_documents_of_a_filter_that_few_pass(in
     pytest.importorskip("faiss")
     every = index.dense(Hashed(), k=ALL)(TOPICS)
     run = index.dense(Hashed(), algorithm="hnsw", k=20, where=WHERES[2])(TOPICS)
-    assert len(filter_of(index.state, WHERES[2])) < 100
+    assert len(filter_of(index.state, WHERES[2]).docs) < 100
     assert same(run, every, index, WHERES[2], 20)
 
 
@@ -146,5 +146,5 @@ def test_late_interaction_gives_the_best_k_that_pass(late):
             assert passed.mask[run.codes].all()
             scores = every.to_dict()
             for topic, ranking in run.items():
-                assert len(ranking) == min(20, len(passed)), (where, options)
+                assert len(ranking) == min(20, len(passed.docs)), (where, options)
                 assert all(scores[topic][hit.id] == hit.score for hit in ranking)

@@ -13,7 +13,7 @@ from fontes.core.errors import ParameterError
 from fontes.index.segment import Leaf
 from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
 from fontes.neural.late.residual import Codec, centroids_for, check_nbits, fit_buckets, kmeans, nearest
-from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, best, effort
+from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, best, search_settings
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -107,13 +107,18 @@ def test_a_centroid_as_near_as_the_threshold_counts() -> None:
 def test_the_effort_for_a_depth_is_that_of_plaid_for_the_next_larger_one() -> None:
     """Santhanam et al., CIKM 2022, table 2: nprobe, t_cs and ndocs for k = 100 and 1,000."""
     published = {100: (2, 0.45, 1024), 1000: (4, 0.4, 4096)}
-    assert {k: effort(k) for k in (1, 10, 11, 100, 101, 1000)} == {
+    assert {k: search_settings(k) for k in (1, 10, 11, 100, 101, 1000)} == {
         k: published[deep] for k, deep in ((1, 100), (10, 100), (11, 1000), (100, 1000), (101, 1000), (1000, 1000))
     }
 
 
 def test_the_effort_grows_with_a_depth_above_1024_so_that_as_many_documents_are_left() -> None:
-    assert [effort(k) for k in (1001, 1024, 1025, 5000)] == [(4, 0.4, 4096), (4, 0.4, 4096), (4, 0.4, 4100), (4, 0.4, 20_000)]
+    assert [search_settings(k) for k in (1001, 1024, 1025, 5000)] == [
+        (4, 0.4, 4096),
+        (4, 0.4, 4096),
+        (4, 0.4, 4100),
+        (4, 0.4, 20_000),
+    ]
 
 
 class Stored(TokenVectors):
@@ -172,7 +177,7 @@ def test_a_search_for_more_than_1024_documents_finds_as_many_the_best_by_their_c
     query, centroids = unit(rng, 4, 6), unit(rng, 8, 6)
     bounds = np.arange(0, 3 * 1500 + 1, 3)
     store = Stored(centroids, rng.integers(0, 8, int(bounds[-1])).astype(np.int32), bounds)
-    docs = store.joined.candidates(query, *effort(k))
+    docs = store.joined.candidates(query, *search_settings(k))
     assert len(docs) == k
     # Documents with the same centroids have the same score, so that the least of them may be others.
     similarities = centroids @ query.T

@@ -17,7 +17,7 @@ import fontes as ft
 from fontes.index import Index
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import QUERIES, _first_sentences
-from fontes.neural.late.store import effort
+from fontes.neural.late.store import search_settings
 
 DOCS, TOKENS, DIM, WORDS = 2500, 12, 64, 400
 
@@ -103,4 +103,4 @@ def test_recall_is_measured_with_the_first_sentences_of_so_many_documents_and_no
     [(10, (2, 0.45, 1024)), (11, (4, 0.4, 4096)), (1024, (4, 0.4, 4096)), (1025, (4, 0.4, 4100))],
 )
 def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int]) -> None:
-    assert effort(k) == expected
+    assert search_settings(k) == expected

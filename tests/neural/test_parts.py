@@ -215,10 +215,10 @@ def test_recent_models_that_fit_are_not_loaded_again(monkeypatch: pytest.MonkeyP
     class Weights:
         def __init__(self, number: int) -> None:
             loads.append(number)
-            weights = {"weight": SimpleNamespace(nbytes=3 * hub.LEAST)}
+            weights = {"weight": SimpleNamespace(nbytes=3 * hub.MIN_BYTES)}
             self.prepared = SimpleNamespace(module=SimpleNamespace(state_dict=lambda: weights))
 
-    monkeypatch.setattr(hub, "KEPT", 9 * hub.LEAST)
+    monkeypatch.setattr(hub, "KEPT", 9 * hub.MIN_BYTES)
     monkeypatch.setattr(hub, "_recent", OrderedDict())
     for number in (1, 2, 3, 1, 4, 1, 2):  # 4 drives out 2, which was used before 1, and then 2 drives out 3
         hub.loaded(("test", number), partial(Weights, number))

@@ -17,7 +17,7 @@ import platformdirs
 import fontes
 from fontes.storage import compiled
 
-MOST = 5  # collections of code that are kept, the newest
+KEPT = 5  # collections of code that are kept, the newest
 PACKAGE = Path(fontes.__file__).resolve().parent
 
 
@@ -69,7 +69,7 @@ def keep() -> None:
             shutil.copy2(file, copy)
         shutil.rmtree(kept, ignore_errors=True)
         new.rename(kept)
-        for other in sorted(kept.parent.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-MOST]:
+        for other in sorted(kept.parent.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-KEPT]:
             shutil.rmtree(other, ignore_errors=True)
 
 

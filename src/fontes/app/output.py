@@ -204,7 +204,8 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
         if getattr(part, "takes", None) is Topics and (where := getattr(part, "where", None)) is not None
     ]
     for where in filters:
-        if not len(filter_of(index, where) or ()):
+        passed = filter_of(index, where)
+        if passed is not None and not passed.mask.any():
             return f"No document passes the filter {where!r}."
     lexical = isinstance(parts[0], Lexical)  # other stages may change the words of the query
     passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""

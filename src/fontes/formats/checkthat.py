@@ -11,7 +11,7 @@ from .columns import one_word
 from .format import File, Format
 
 HEADER = ("post_id", "preds")
-LEAST_REFUSED = 10**18  # least integer refused as an id
+MIN_REFUSED = 10**18  # least integer refused as an id
 DEPTH = 5  # documents submitted per post
 
 
@@ -50,7 +50,7 @@ def _is_header(line: str) -> bool:
 
 def _is_id(doc: object) -> bool:
     """Whether it is a string, or an integer short enough for Python to convert to a string."""
-    return isinstance(doc, str) or (type(doc) is int and abs(doc) < LEAST_REFUSED)
+    return isinstance(doc, str) or (type(doc) is int and abs(doc) < MIN_REFUSED)
 
 
 def row(text: str, name: str, number: int) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from ..core import InputError, MissingExtraError, ParameterError
 from ..storage.files import BOM, InputFile, reading
 
 START, END = "# ir_metadata.start", "# ir_metadata.end"
-LONGEST = 1 << 20  # bytes of a header
+MAX_HEADER = 1 << 20  # bytes of a header
 PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w -]*", re.IGNORECASE)
 
 
@@ -71,9 +71,9 @@ def skip_header(source: InputFile) -> list[str]:
     lines: list[str] = []
     length = 0
     while not lines or lines[-1] != END:
-        line = source.file.readline(LONGEST)
+        line = source.file.readline(MAX_HEADER)
         length += len(line)
-        if not line.startswith((b"#", BOM)) or length > LONGEST:
+        if not line.startswith((b"#", BOM)) or length > MAX_HEADER:
             raise InputError.at(source.name, len(lines) + 1, f"the header has no end, which is the line '{END}'")
         lines.append(line.removeprefix(BOM).decode(errors="replace").rstrip())
     return lines

@@ -29,7 +29,7 @@ SOME = 256  # documents read at a time
 BATCH, MIN_BATCH = 1 << 20, 1 << 18  # maximum and minimum bytes of text of a batch
 IN_FLIGHT = 32  # the batches of a thread take up to 1/IN_FLIGHT of the memory
 FIELDS, POSITIONS = "fields", "positions"  # components that are built with the postings
-MOST_FIELDS = 100  # with separate statistics
+MAX_FIELDS = 100  # with separate statistics
 SCALE = 100  # of term weights in the documents, which are stored as whole numbers
 
 
@@ -95,8 +95,8 @@ class IndexSettings:
         own = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
         if own.weights is not None and (own.separate or own.positions):
             raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
-        if own.separate and (len(set(own.fields)) < len(own.fields) or len(own.fields) > MOST_FIELDS):
-            raise ParameterError(f"separate fields must differ from each other, and be {MOST_FIELDS} at most")
+        if own.separate and (len(set(own.fields)) < len(own.fields) or len(own.fields) > MAX_FIELDS):
+            raise ParameterError(f"separate fields must differ from each other, and be {MAX_FIELDS} at most")
         if own.positions and (own.analyzer.words != (1, 1) or own.analyzer.chars is not None):
             raise ParameterError("positions need an analyzer of one term for each token; leave out its n-grams, or positions")
         return own

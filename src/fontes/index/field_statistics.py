@@ -16,10 +16,10 @@ from ..core.progress import ProgressCallback
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
-from .build import MOST_FIELDS
+from .build import MAX_FIELDS
 from .component import components
 from .inversion import chunks
-from .payload_kernels import MOST_BYTES, count_frequencies, pack_frequencies, unpack_frequencies
+from .payload_kernels import MAX_BYTES, count_frequencies, pack_frequencies, unpack_frequencies
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import JoinedLists, PostingLists
@@ -83,7 +83,7 @@ class FieldLists(RowLists):
         width = self.lengths.shape[1]
         self._bits = _bits(width)
         self.df, self.cf = (self.arrays.array(f"fields.{name}", UNSIGNED, len(lists.df), width) for name in ("df", "cf"))
-        if not 1 <= width <= MOST_FIELDS or np.any(self.df > lists.df[:, None]) or np.any(self.df > self.cf):
+        if not 1 <= width <= MAX_FIELDS or np.any(self.df > lists.df[:, None]) or np.any(self.df > self.cf):
             raise self.arrays.damaged("fields.df", "it has counts that cannot be")
         for name, array in (("cf", self.cf), ("lengths", self.lengths)):
             self.arrays.check_sum(f"fields.{name}", array, int(lists.cf.sum(dtype=np.uint64)), "tokens")
@@ -255,7 +255,7 @@ class Fields(Payload[FieldLists], name="fields"):
         of_field = np.tile(np.arange(width, dtype=np.int32), len(occurrences.lengths))
         fields = occurrences.by_posting(np.repeat(of_field, np.diff(occurrences.bounds)))
         # A row has a number for each field at most, of six bytes, and no more numbers above 0 than the posting has tokens.
-        out = np.empty(MOST_BYTES * count + width * len(occurrences.terms), dtype=np.uint8)
+        out = np.empty(MAX_BYTES * count + width * len(occurrences.terms), dtype=np.uint8)
         sizes = np.empty(len(occurrences.terms), dtype=np.int32)
         length = pack_frequencies(fields, occurrences.counts, width, _bits(width), out, sizes)
         return out[:length].copy(), sizes

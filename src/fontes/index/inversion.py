@@ -18,7 +18,7 @@ from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter, fixed
 from .batches import Batch, Contents
 from .component import Building, Writer, components
-from .kernels import MOST_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
+from .kernels import MAX_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
 from .payload_kernels import invert_rows, merge_rows
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 
@@ -517,7 +517,7 @@ def write_lists(
         own = np.asarray(df[first:last], dtype=np.int64)
         docs, tfs = postings(first, last)
         bounds, byte_bounds = offsets_of(own), np.zeros(last - first + 1, dtype=np.int64)
-        cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
+        cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MAX_BYTES * len(docs), dtype=np.uint8)
         length = pack_postings(bounds, fixed(docs), fixed(tfs), out, byte_bounds, cf)
         offsets = terms.offsets[first : last + 1].astype(np.int64)
         text = terms.blob[offsets[0] : offsets[-1]]

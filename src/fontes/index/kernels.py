@@ -18,7 +18,7 @@ from . import kernels, tables
 
 Bytes = NDArray[np.uint8]
 
-MOST_BYTES = 10  # of a posting
+MAX_BYTES = 10  # of a posting
 
 
 @kernel()
@@ -118,7 +118,7 @@ def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: 
     edges = offsets_of(df)
     last = np.flatnonzero(buffer < 128)  # byte of each integer
     sizes = np.diff(last, prepend=-1)
-    if not len(last) or last[-1] != len(buffer) - 1 or sizes.max() > MOST_BYTES // 2 + 1:
+    if not len(last) or last[-1] != len(buffer) - 1 or sizes.max() > MAX_BYTES // 2 + 1:
         return False
     values = np.zeros(len(last), dtype=np.int64)
     for byte in range(sizes.max()):

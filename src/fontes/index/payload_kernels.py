@@ -12,7 +12,7 @@ import numpy as np
 
 from ..storage.compiled import inner, kernel
 
-MOST_BYTES = 6  # of a number
+MAX_BYTES = 6  # of a number
 LARGEST = 0x7FFFFFFF  # of a position or frequency
 ONES = np.uint64(0x0101010101010101)
 
@@ -448,7 +448,7 @@ def _after(data: Any, at: Any, end: Any, rows: Any) -> Any:
 def _number(data: Any, at: Any, end: Any) -> Any:
     """Return the integer at `at` and its end; -1 if the bytes end too early or the number is too large."""
     value, shift = np.int64(0), 0
-    while 0 <= at < end and shift < 7 * MOST_BYTES:
+    while 0 <= at < end and shift < 7 * MAX_BYTES:
         value |= np.int64(data[at] & 127) << shift
         if data[at] < 128:
             return value, np.int64(at + 1)

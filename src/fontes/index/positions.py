@@ -16,7 +16,7 @@ from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
 from .inversion import chunks
-from .payload_kernels import MOST_BYTES, count_phrase, measure_rows, pack_positions, unpack_positions
+from .payload_kernels import MAX_BYTES, count_phrase, measure_rows, pack_positions, unpack_positions
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import JoinedLists, PostingLists
@@ -277,7 +277,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
     def packed(self, occurrences: Occurrences) -> Rows:
         starts = field_starts(occurrences.spans)[:, :-1].reshape(-1)
         positions = occurrences.by_posting(occurrences.positions + np.repeat(starts, np.diff(occurrences.bounds)))
-        out = np.empty(MOST_BYTES * len(positions), dtype=np.uint8)
+        out = np.empty(MAX_BYTES * len(positions), dtype=np.uint8)
         sizes = np.empty(len(occurrences.terms), dtype=np.int32)
         length = pack_positions(positions, occurrences.counts, out, sizes)
         return out[:length].copy(), sizes

@@ -26,7 +26,7 @@ LONG = 6  # minimum characters of a word with two edits
 FUZZY = 4  # minimum characters of a prefix that is completed despite an edit
 MORE = (0, 500, 5000)  # by distance: minimum ratio of the frequencies of a correction and a word of the index
 EDIT, INITIAL = 4.0, 2.0  # penalties in log frequency of a second edit and of another first letter
-LONGEST = 64  # maximum characters of a word to correct or complete
+MAX_WORD = 64  # maximum characters of a word to correct or complete
 WORDS = 64  # words of a query that are corrected, from its end
 CORRECTED = 4096  # cached corrections
 
@@ -98,7 +98,7 @@ class Suggester:
 
     def _completions(self, form: str, k: int) -> list[str]:
         """The most frequent forms with this prefix, one per term, without the prefix itself."""
-        if not 0 < len(form) <= LONGEST:
+        if not 0 < len(form) <= MAX_WORD:
             return []
         first, last = prefixed(self._table, form)
         indices = np.arange(first, last)
@@ -127,7 +127,7 @@ class Suggester:
 
     def _correction(self, word: _Word) -> str | None:
         shortest = KNOWN if word.df else SHORTEST
-        if not word.is_searched or not shortest <= len(word.form) <= LONGEST or any(map(str.isdigit, word.form)):
+        if not word.is_searched or not shortest <= len(word.form) <= MAX_WORD or any(map(str.isdigit, word.form)):
             return None
         if word.df * MORE[1] > self._most:
             return None

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from ..core.strings import Strings
     from ..index.positions import Positions
     from ..index.postings import Searchable
+    from ..index.state import State
 
 CHUNK = 1 << 20  # postings counted at a time
-LEAST, MOST = 1e-6, 1e6  # weights of fields, which keep scores within float32
+MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6  # weights of fields, which keep scores within float32
 EXAMPLE = "fields={'title': 3, 'text': 1}"
 
 
@@ -145,21 +146,26 @@ def chosen_fields(index: Searchable, names: Collection[str]) -> Searchable:
     return _CHOSEN.of(index).get(chosen, lambda: ChosenFields(weakly(index), chosen))
 
 
-def field_weights(weights: Mapping[str, float]) -> FrozenDict[float]:
-    """Return the weights of fields as floats, without those that are 0.
+def field_weights(index: State, weights: Mapping[str, float] | None) -> FrozenDict[float] | None:
+    """Return the weights of an index's fields as floats, without those that are 0; None for None.
 
     Raises:
-        ParameterError: A weight is no number in its range, or none is above 0.
+        ParameterError: A weight is no number in its range, none is above 0, or a name is unknown.
     """
+    if weights is None:
+        return None
     if not isinstance(weights, Mapping) or not weights:
         raise ParameterError(f"fields must give names of fields their weights, as {EXAMPLE}, not {weights!r}")
     for name, weight in weights.items():
         number = isinstance(weight, Real) and not isinstance(weight, bool)
-        if not number or not (weight == 0 or LEAST <= weight <= MOST):
-            raise ParameterError(f"the weight of the field '{name}' must be 0 or from {LEAST:g} to {MOST:g}, not {weight!r}")
+        if not number or not (weight == 0 or MIN_WEIGHT <= weight <= MAX_WEIGHT):
+            raise ParameterError(
+                f"the weight of the field '{name}' must be 0 or from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, not {weight!r}"
+            )
     kept = {name: float(weight) for name, weight in weights.items() if weight != 0}
     if not kept:
         raise ParameterError(f"all fields have the weight 0; give one at least a weight above 0, as {EXAMPLE}")
+    check_names(weights, index.field_statistics.names, f"{index.path} has no field")
     return FrozenDict(kept)
 
 

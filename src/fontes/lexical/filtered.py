@@ -45,7 +45,7 @@ class FilteredImpacts:
         self.rank: NDArray[np.uint32] = fixed(index.ids.rank[where.docs])
         self._lock = threading.Lock()
         self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 + the term's number here, 0 while it has none
-        self._pool = ImpactPool(len(where))
+        self._pool = ImpactPool(len(where.docs))
 
     def of(self, terms: NDArray[np.int32]) -> Terms:
         """Return the search input for these terms."""
@@ -56,7 +56,7 @@ class FilteredImpacts:
 
     def _extend(self, terms: NDArray[np.int32]) -> None:
         bounds, docs, _, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
-        most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
+        most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where.docs)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One extra place: documents that do not pass are written and then overwritten.
         own_docs, own_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 JOINS = ("or", "and")
 SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
-MOST_FACTOR = 1e30  # of a clause by all groups around it, within float32
+MAX_FACTOR = 1e30  # of a clause by all groups around it, within float32
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class _Analysis:
         return [term for term in analyzer.terms([text]) if term] or [""]
 
     def _weight(self, weight: float, factor: float) -> float:
-        if weight * factor <= MOST_FACTOR:
+        if weight * factor <= MAX_FACTOR:
             return weight
-        self._notes.append(f"weights within each other multiply to {MOST_FACTOR:g} at most; those beyond are left out")
+        self._notes.append(f"weights within each other multiply to {MAX_FACTOR:g} at most; those beyond are left out")
         return 1.0

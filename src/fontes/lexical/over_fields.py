@@ -11,10 +11,11 @@ from typing import Any, Self
 
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
+from ..core.part import fields
 from ..core.progress import ProgressCallback, silent
 from ..core.values import Topic
 from ..index.postings import Searchable
-from .fields import check_names, chosen_fields, field_weights
+from .fields import chosen_fields, field_weights
 from .retriever import Lexical
 from .weighting import Weighting
 
@@ -33,26 +34,15 @@ class OverFields(Lexical):
     fields: Mapping[str, float] | None
 
     def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
-        return super()._parameters_of(weighting) | {"fields": self._weights}
+        """Return the parameters that are fields of a weighting, with the weights of fields above 0."""
+        parameters = {field.name: getattr(self, field.name) for field in fields(weighting)}
+        return parameters | {"fields": field_weights(self.index.state, self.fields)}
 
     @cached_property
     def searched(self) -> Searchable:
         """Holder of the postings: the index, or some of its fields."""
-        weights = self._weights
+        weights = field_weights(self.index.state, self.fields)
         return self.index if weights is None else chosen_fields(self.index.state, weights)
-
-    @property
-    def _weights(self) -> FrozenDict[float] | None:
-        """The weights above 0, checked.
-
-        Raises:
-            ParameterError: A weight or a name is wrong, or the index keeps no fields apart.
-        """
-        if self.fields is None:
-            return None
-        weights, state = field_weights(self.fields), self.index.state
-        check_names(self.fields, state.field_statistics.names, f"{state.path} has no field")
-        return weights
 
     @property
     def _complete(self) -> Self:

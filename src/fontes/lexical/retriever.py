@@ -27,7 +27,7 @@ from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
 from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
 from .searching import Bags, scores_of, search_topic, search_topics
-from .structured import MOST_WEIGHT, StructuredQuery
+from .structured import MAX_TERM_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
@@ -69,10 +69,6 @@ class Lexical(Stage[Topics, Run]):
             ParameterError: A parameter is out of range.
         """
 
-    def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
-        """Return the parameters that are fields of a weighting."""
-        return {field.name: getattr(self, field.name) for field in fields(weighting)}
-
     def uncut(self) -> Self:
         default = next(field.default for field in fields(type(self)) if field.name == "k")
         return self.with_(k=EVERY) if self.k == default else self
@@ -91,7 +87,7 @@ class Lexical(Stage[Topics, Run]):
 
     @property
     def _filter(self) -> Filter | None:
-        return None if self.where is None else filter_of(self.index, self.where)
+        return filter_of(self.index, self.where)
 
     @cached_property
     def _ready(self) -> tuple[Weighting, Filter | None]:
@@ -291,8 +287,8 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
     for term, weight in weights.items():
         if not isinstance(weight, Real) or not math.isfinite(weight):
             raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
-        if not abs(weight) <= MOST_WEIGHT:
-            raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MOST_WEIGHT:g}")
+        if not abs(weight) <= MAX_TERM_WEIGHT:
+            raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MAX_TERM_WEIGHT:g}")
         number = searched.term_number(term)
         if number >= 0 and weight != 0:
             bag[number] = float(weight)

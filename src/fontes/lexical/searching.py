@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
-Room = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as of `kernel.search`
+ResultBuffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as of `kernel.search`
 Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 
 RESULTS = 1 << 21  # results in memory before they are packed
@@ -102,7 +102,7 @@ def _plainly(searched: Searchable, weighting: Weighting, bag: Bags, k: int, wher
 
 def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
     """Count of results of each topic, and their concatenated documents and scores."""
-    count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where))
+    count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where.docs))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     step = max(1, RESULTS // k)
@@ -129,7 +129,7 @@ def _portion(
         first, last = 0, last - first
     depth = depth_of(k)
     count, order = last - first, index.ids.order
-    results = counts, docs, scores, keys = _room(count, k)
+    results = counts, docs, scores, keys = _buffers(count, k)
     if count == 1:
         search(first, last, bags, postings, limits, (rank, order), k, depth, results)
         return _decoded(results, order)
@@ -168,7 +168,7 @@ def search_kernel(
     """
     ids = index.ids
     k = min(k, len(index))
-    results, order = _room(1, k), ids.order
+    results, order = _buffers(1, k), ids.order
     total = loop(*arguments, (ids.rank, order), k, results)
     _, docs, scores = _decoded(results, order)
     return docs, scores, total
@@ -205,14 +205,14 @@ def search_matches(
     return docs, scores, total
 
 
-def _room(count: int, k: int) -> Room:
+def _buffers(count: int, k: int) -> ResultBuffers:
     """Empty results of a kernel."""
     few, many = (k, 0) if k <= SORTED else (0, k)
     keys = np.zeros((count, many), np.uint64)
     return np.empty(count, np.int64), np.empty((count, few), np.int32), np.empty((count, few), np.float32), keys
 
 
-def _decoded(results: Room, order: NDArray[np.uint32]) -> Results:
+def _decoded(results: ResultBuffers, order: NDArray[np.uint32]) -> Results:
     """Results of a kernel, with sorted keys as documents and scores."""
     counts, docs, scores, keys = results
     count, k = docs.shape

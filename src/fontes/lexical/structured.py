@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
 
 DEEPEST = 100  # greatest nesting of groups
-MOST_WEIGHT = 1e30  # keeps scores within float32
+MAX_TERM_WEIGHT = 1e30  # keeps scores within float32
 SPANS = 10  # greatest number of places that an explanation lists
 ALL = fixed(np.zeros(0, dtype=np.bool_))  # a mask that lets all documents pass
 NONE = np.zeros(0, dtype=np.int64)
@@ -493,8 +493,8 @@ def _collect(group: Group, factor: float, guards: tuple[Group, ...], into: Colle
                 key: Hashable = clause.term if plain else (alone, guards)  # type: ignore[union-attr]
                 if key in into:
                     weight += into[key][2]
-                if not abs(weight) <= MOST_WEIGHT:
-                    raise _QueryError(f"the weight of {shown(clause)} in its query is beyond {MOST_WEIGHT:g}")
+                if not abs(weight) <= MAX_TERM_WEIGHT:
+                    raise _QueryError(f"the weight of {shown(clause)} in its query is beyond {MAX_TERM_WEIGHT:g}")
                 into[key] = alone, guards, weight
     for clause in group.must_not:  # which are checked alone
         if isinstance(clause, Group):

@@ -44,7 +44,7 @@ NAME = re.compile(r'((?:\\.|[^\s\\:"()\[\]{}])+):(?=[^\s/)])', re.DOTALL)
 WEIGHT = re.compile(r"\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+)(?![^\s)])", re.ASCII)
 AFTER_QUOTE = re.compile(r"~(uw)?(\d+)", re.ASCII)
 AFTER_WORD = re.compile(r"(?:(\*)|(~)(\d{0,9}))?(?:\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+))?$", re.ASCII)
-LONGEST_AFTER = 40  # characters after a word that are read as operators
+MAX_AFTER = 40  # characters after a word that are read as operators
 VALUE = r'"((?:[^"\\]|\\.)*)"|([^\s"\[\]{}]+)'
 RANGE = re.compile(rf"([\[{{])\s*(?:{VALUE})\s+(?:TO|to)\s+(?:{VALUE})\s*([\]}}])", re.DOTALL)
 SIGN = re.compile(r">=|<=|>|<")
@@ -470,7 +470,7 @@ def _excludes(clause: TypedClause) -> bool:
 
 def _after(raw: str) -> re.Match[str] | None:
     """The operators at the end of a word, which no backslash takes away."""
-    at = max(0, len(raw) - LONGEST_AFTER)
+    at = max(0, len(raw) - MAX_AFTER)
     while at < len(raw) and (match := AFTER_WORD.search(raw, at)) is not None:
         before = raw[: match.start()]
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:

@@ -3,7 +3,7 @@
 from .answer_scores import AnswerScores, answer_scores
 from .answering import Citation, CitedAnswer, CitedSentence, LlmAnswer, answer_of
 from .answers import AnswerFile, Kept, Request, read_pack, write_pack
-from .base import Asking
+from .base import LlmPart
 from .judging import Label, LlmJudge
 from .model import Model, model_of
 from .prompts import Prompt
@@ -13,7 +13,6 @@ from .rerank import LlmListwise, LlmPointwise, LlmSetwise
 __all__ = [
     "AnswerFile",
     "AnswerScores",
-    "Asking",
     "Citation",
     "CitedAnswer",
     "CitedSentence",
@@ -24,6 +23,7 @@ __all__ = [
     "LlmJudge",
     "LlmKeywords",
     "LlmListwise",
+    "LlmPart",
     "LlmPointwise",
     "LlmRewrite",
     "LlmSetwise",

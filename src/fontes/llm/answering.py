@@ -17,7 +17,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from .answers import Kept, Request
-from .base import Asking, explained, fact, noted
+from .base import LlmPart, explained, fact, noted
 from .prompts import plain_passage
 from .rerank import check_text
 
@@ -91,7 +91,7 @@ def answer_of(topic: Topic) -> CitedAnswer | None:
 
 
 @dataclass(frozen=True)
-class LlmAnswer(Asking, Stage[Run, Run], name="answer"):
+class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     """Answers the topics of a run from their first documents: `bm25() >> answer("M")`. The ranking stays.
 
     Every sentence cites documents with a quote, after Gao et al. (EMNLP 2023). A citation is kept only if the quoted words

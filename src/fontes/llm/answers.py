@@ -26,7 +26,7 @@ THOUGHTS = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Request:
-    """What a model is asked.
+    """A request to a model.
 
     Args:
         messages: The prompt.

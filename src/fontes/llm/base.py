@@ -19,7 +19,7 @@ from .prompts import Message, Prompt
 
 
 @dataclass(frozen=True)
-class Asking(Part):
+class LlmPart(Part):
     """A part that asks a language model by a prompt.
 
     Args:

@@ -12,7 +12,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Doc, Topic, text_of
 from .answers import Kept
-from .base import Asking
+from .base import LlmPart
 from .prompts import plain_passage
 
 SCORE = re.compile(r"#*\s*final score(?:\s*\(O\))?\W{0,10}([0-3])(?!\d)", re.IGNORECASE)
@@ -35,7 +35,7 @@ class Label(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LlmJudge(Asking):
+class LlmJudge(LlmPart):
     """Judges documents, from 0 to 3, by UMBRELA's prompt (Upadhyay et al., 2024) or one's own guidelines.
 
     An answer that names no grade gives no judgment.

@@ -20,7 +20,7 @@ from ..fusion import fuse
 from ..neural.dense.dense import HYPOTHETICAL
 from ..rewrite.turns import earlier, utterance
 from .answers import Kept, Request
-from .base import Asking, fact, noted
+from .base import LlmPart, fact, noted
 from .prompts import plain_passage
 
 LABEL = re.compile(r"(?:rewrite|rewritten question|passage|question|query)\s*:\s*", re.IGNORECASE)
@@ -30,7 +30,7 @@ QUOTES = {'"': '"', "“": "”", "'": "'"}
 
 
 @dataclass(frozen=True)
-class LlmTopics(Asking, Stage[Topics, Topics]):
+class LlmTopics(LlmPart, Stage[Topics, Topics]):
     """Base of stages that make a query of what a model answers.
 
     An empty answer leaves a query as it is, and is counted as repaired.
@@ -195,7 +195,7 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
 
 
 @dataclass(frozen=True)
-class Subquestions(Asking, Stage[Topics, Run], name="subquestions"):
+class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
     """Searches with a query and with simpler questions that a model makes of it, and fuses the runs.
 
     The runs are fused by reciprocal ranks (Cormack et al., SIGIR 2009); the query itself is one of them.

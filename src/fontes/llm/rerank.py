@@ -22,7 +22,7 @@ from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from ..passages.reranker import Reranker
 from .answers import Kept, Request
-from .base import Asking, explained, fact, facts_of, noted
+from .base import LlmPart, explained, fact, facts_of, noted
 from .model import Dialogue, together
 from .prompts import LABELS, Prompt, plain_passage
 
@@ -54,7 +54,7 @@ class Ordering:
 
 
 @dataclass(frozen=True)
-class LlmReranker(Asking, Stage[Run, Run]):
+class LlmReranker(LlmPart, Stage[Run, Run]):
     """Base of rerankers that order documents by comparing several in a prompt.
 
     All documents of the run are ordered, so put `% 100` before. The new scores are n for the first of n documents, down to 1.
@@ -220,7 +220,7 @@ class LlmSetwise(LlmReranker, name="llm_setwise"):
 
 
 @dataclass(frozen=True)
-class LlmPointwise(Asking, Reranker, name="llm_pointwise"):
+class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
     """Scores each document by the probability that a model says "yes", not "no", as its first token.
 
     The score is the log-probability of the first of the prompt's two answers against the second, 0 or less. Where a service
@@ -243,7 +243,7 @@ class LlmPointwise(Asking, Reranker, name="llm_pointwise"):
         return self.key() or ""
 
     def key(self) -> str | None:
-        return Asking.key(self)
+        return LlmPart.key(self)
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         scores, facts, notes = self._answered(run, progress)

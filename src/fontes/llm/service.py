@@ -30,7 +30,7 @@ ADDRESSES = {
 }
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 HIDDEN = "[key]"
-FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds before another try
+FIRST_WAIT, MAX_WAIT = 0.5, 60.0  # seconds before another try
 PATIENCE = 600.0  # seconds; a service that wants a longer pause is an error
 TOP = 20  # tokens whose log-probabilities a service gives
 ABSENT = -20.0  # log-probability of a choice that is not among them
@@ -171,7 +171,7 @@ class Service:
 
     def _wait(self, attempt: int, stopped: threading.Event) -> None:
         """Wait before a try: with jitter after a failure, and as long as the service asked for."""
-        seconds = 0.0 if attempt == 0 else min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
+        seconds = 0.0 if attempt == 0 else min(MAX_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
         with self._lock:
             seconds = max(seconds, self._resume - time.monotonic())
         if seconds > 0 and stopped.wait(seconds):

@@ -19,7 +19,7 @@ from .tokenizers import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
-LONGEST_NGRAM = 32
+MAX_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
 MEMORY = 1 << 26  # bytes of cached terms of earlier texts
 WORDS = 1 << 18  # cached words of plain texts
@@ -84,8 +84,8 @@ class Analyzer:
         if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
             raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
         for sizes in (self.words, self.chars):
-            if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM:
-                bounds = f"1 <= least <= most <= {LONGEST_NGRAM}"
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= MAX_NGRAM:
+                bounds = f"1 <= least <= most <= {MAX_NGRAM}"
                 raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} are invalid; give {bounds}")
 
     @classmethod

@@ -110,12 +110,12 @@ def train_bi_encoder(
     check_training("training a bi-encoder")
     start, windows = _start(encoder, settings.max_length)
     search = validation if isinstance(validation, SearchValidation) else SearchValidation(validation)
-    sides = _sides(examples, search, settings)
-    _check_search(search, sides, settings)
+    split = _split(examples, search, settings)
+    _check_search(search, split, settings)
     model = trainable(start, dropout=settings.dropout)
     if windows is not None:
-        sides = _windowed(sides, windows, progress)
-    return run(_fit(start, model, sides, search, settings), settings, place, overwrite, progress)
+        split = _windowed(split, windows, progress)
+    return run(_fit(start, model, split, search, settings), settings, place, overwrite, progress)
 
 
 def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:
@@ -130,35 +130,35 @@ def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Train
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
-def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettings) -> TrainingSplit[Any]:
+def _split(examples: object, search: SearchValidation, settings: BiEncoderSettings) -> TrainingSplit[Any]:
     kind = LabelledPairs if settings.loss == "cosine" else Examples
     data: Any = kind.of(examples)
     if settings.loss == "cosine":
         data.check_labels()
-    sides = training_split(data, None if search.examples is None else kind.of(search.examples), settings)
+    split = training_split(data, None if search.examples is None else kind.of(search.examples), settings)
     if settings.loss == "teacher":
         data.check_labels()
-        check_teacher(sides.learned, sides.validation)
-    return sides
+        check_teacher(split.learned, split.validation)
+    return split
 
 
-def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
-    if isinstance(sides.learned, LabelledPairs):
+def _windowed(split: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
+    if isinstance(split.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the inner encoder")
-    learned = windowed(sides.learned, encoder, progress)
-    validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
-    return TrainingSplit(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
+    learned = windowed(split.learned, encoder, progress)
+    validation = None if split.validation is None else windowed(split.validation, encoder, progress)
+    return TrainingSplit(learned, validation, {**split.hashes, "windows": _hash(encoder.fingerprint)})
 
 
-def _fit(start: Trainable, model: Any, sides: TrainingSplit[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
+def _fit(start: Trainable, model: Any, split: TrainingSplit[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
     from . import towers
 
     def rows(data: Examples | LabelledPairs | None) -> Rows:
         return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss == "teacher")
 
-    learned = rows(sides.learned)
-    data = [one for one in (sides.learned, sides.validation) if one is not None]
-    searched = _search(search, sides) if search.index is not None or settings.by_measure else None
+    learned = rows(split.learned)
+    data = [one for one in (split.learned, split.validation) if one is not None]
+    searched = _search(search, split) if search.index is not None or settings.by_measure else None
     return Fit(
         kind="bi-encoder",
         base=str(start.name_or_path),
@@ -169,14 +169,14 @@ def _fit(start: Trainable, model: Any, sides: TrainingSplit[Any], search: Search
         collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
         train=learned,
         tokens=towers.tokens_of(model, learned),
-        validation=rows(sides.validation),
+        validation=rows(split.validation),
         measure=searched and towers.search_measure(model, *searched, settings.measure),
         save=partial(towers.save, model),
         restore=partial(towers.restore, model),
-        identity={**sides.hashes, "encoder": _hash(str(start.key()))},
+        identity={**split.hashes, "encoder": _hash(str(start.key()))},
         facts={
-            "queries": len(sides.queries),
-            "queries_validated": len(queries(sides.validation)) if sides.validation is not None else 0,
+            "queries": len(split.queries),
+            "queries_validated": len(queries(split.validation)) if split.validation is not None else 0,
             "topics_measured": len(searched[2]) if searched else 0,
             **towers.cut_of(model, learned),
         },
@@ -187,17 +187,17 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_search(search: SearchValidation, sides: TrainingSplit[Any], settings: BiEncoderSettings) -> None:
+def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings: BiEncoderSettings) -> None:
     whole = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
         raise ParameterError("validation topics and their qrels belong together: give both or none")
-    if (search.index is not None or settings.by_measure) and not whole and not isinstance(sides.validation, Examples):
+    if (search.index is not None or settings.by_measure) and not whole and not isinstance(split.validation, Examples):
         remedy = "hold out examples for validation, or give index, topics and qrels"
         raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
 
 
-def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
-    held_out: Examples | tuple[()] = sides.validation if isinstance(sides.validation, Examples) else ()
+def _search(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+    held_out: Examples | tuple[()] = split.validation if isinstance(split.validation, Examples) else ()
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
     else:
@@ -205,7 +205,7 @@ def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics
     if search.topics is None or search.qrels is None:
         topics = Topics({one.topic: Topic(one.topic, one.query) for one in held_out}.values())
         return topics, documents, Qrels.of([(one.topic, one.positive.id, 1) for one in held_out])
-    unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in sides.queries)
+    unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in split.queries)
     judgments = [row for row in search.qrels.rows() if row[0] in unlearned]
     if not judgments:
         raise InputError("all validation topics are learned from, or none of them is judged: give others")

@@ -35,7 +35,7 @@ PAIRS = 2_000  # of two candidates that a linear model learns from, at most, for
 MODULES = ("sklearn.linear_model", "sklearn.svm")  # of scikit-learn's linear models
 
 Rows: TypeAlias = NDArray[np.int64]
-Sides: TypeAlias = list[tuple[Rows, Rows]]  # rows to learn from, and held-out rows
+RowSplits: TypeAlias = list[tuple[Rows, Rows]]  # rows to learn from, and held-out rows
 
 
 class RankerSettings(Settings):
@@ -123,7 +123,7 @@ class Candidates:
         """Rows of each topic that has any."""
         return [slice(a, b) for a, b in pairwise(self.run.bounds.tolist()) if a < b]
 
-    def sides(self, settings: RankerSettings) -> Sides:
+    def splits(self, settings: RankerSettings) -> RowSplits:
         """Rows to learn from and held-out rows of each fold."""
         # Only topics with candidates: others have nothing to be held out.
         topics = [topic for topic in self.run.topics.values() if len(self.run[topic.id])]
@@ -202,7 +202,7 @@ class Learner(ABC):
 
     @abstractmethod
     def chosen(
-        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         """Return the choice, and the scores of held-out rows by it, float64 (rows,); 0 for rows that no side holds out."""
 
@@ -230,10 +230,10 @@ class Trees(Learner):
         self._library = lightgbm("training with --learner lightgbm")
 
     def chosen(
-        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
-        measure, start, held_out = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in sides]
-        by_rows = {rows.tobytes(): part for (_, rows), part in zip(sides, held_out, strict=True)}
+        measure, start, held_out = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in splits]
+        by_rows = {rows.tobytes(): part for (_, rows), part in zip(splits, held_out, strict=True)}
 
         def evaluated(scores: Floats, of: Any) -> tuple[str, float, bool]:
             part = by_rows[np.asarray(of.used_indices, dtype=np.int64).tobytes()]
@@ -248,14 +248,14 @@ class Trees(Learner):
             self._parameters(data, settings),
             self._rows(data),
             settings.trees,
-            folds=sides,
+            folds=splits,
             feval=evaluated,
             callbacks=[stop, report],
             return_cvbooster=True,
         )
         boosters, scores = result["cvbooster"], np.zeros(data.run.rows)
         trees = boosters.best_iteration if boosters.best_iteration > 0 else settings.trees
-        for booster, (_, rows) in zip(boosters.boosters, sides, strict=True):
+        for booster, (_, rows) in zip(boosters.boosters, splits, strict=True):
             scores[rows] = booster.predict(
                 data.matrix[rows], raw_score=True, num_iteration=trees, num_threads=threads_for(data.matrix)
             )
@@ -318,14 +318,14 @@ class Pairwise(Learner):
     """Logistic regression over the differences of pairs of a topic's candidates with different grades; topics weigh alike."""
 
     def chosen(
-        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         measure, start, best = parse(settings.measure), time.perf_counter(), (-np.inf, 0.0, np.zeros(0))
-        learned, held_out = [data.only(rows) for rows, _ in sides], np.sort(np.concatenate([rows for _, rows in sides]))
+        learned, held_out = [data.only(rows) for rows, _ in splits], np.sort(np.concatenate([rows for _, rows in splits]))
         measured_on = data.only(held_out)
         for number, strength in enumerate(STRENGTHS, 1):
             scores = np.zeros(data.run.rows)
-            for part, (_, rows) in zip(learned, sides, strict=True):
+            for part, (_, rows) in zip(learned, splits, strict=True):
                 scores[rows] = self.model(part, settings, {"strength": strength}).predict(data.matrix[rows])
             value = measured_on.value(scores[held_out], measure)
             best = max(best, (value, strength, scores), key=lambda one: one[0])
@@ -372,10 +372,10 @@ class Estimated(Learner):
         self._estimator = estimator
 
     def chosen(
-        self, data: Candidates, sides: Sides, settings: RankerSettings, progress: ProgressCallback
+        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         scores = np.zeros(data.run.rows)
-        for learned, held_out in sides:
+        for learned, held_out in splits:
             scores[held_out] = self.model(data.only(learned), settings, {}).predict(data.matrix[held_out])
         return {}, scores
 

@@ -185,7 +185,7 @@ def train_ranker(
     data.check()
     if validation is None:
         held_out = data
-        chosen, scores = learner.chosen(data, data.sides(settings), settings, progress)
+        chosen, scores = learner.chosen(data, data.splits(settings), settings, progress)
     else:
         held_out = Candidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
         both, rows = data.beside(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
@@ -266,10 +266,10 @@ def validate_ranker(
     data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
     data.check()
     scores, parts = np.zeros(data.run.rows), []
-    for learned, held_out in data.sides(settings.model_copy(update={"folds": folds})):
+    for learned, held_out in data.splits(settings.model_copy(update={"folds": folds})):
         inner = data.only(learned)
         inner.check()
-        chosen, _ = learner.chosen(inner, inner.sides(settings), settings, progress)
+        chosen, _ = learner.chosen(inner, inner.splits(settings), settings, progress)
         scores[held_out] = learner.model(inner, settings, chosen).predict(data.matrix[held_out])
         outer = data.only(held_out)
         parts.append(RankerFold(chosen, outer.value(scores[held_out], measure), tuple(outer.qrels)))

@@ -24,13 +24,26 @@ TOPICS = {"1": "hot spring water", "2": "oasis desert"}
 Session = tuple[Running, httpx.Client, httpx.Client]
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
+@contextlib.contextmanager
+def two_judges(folder: Path) -> Iterator[Session]:
     """A server, and two judges."""
-    with judged(springs(tmp_path), tmp_path / "j.sqlite", TOPICS) as running:
+    with judged(springs(folder), folder / "j.sqlite", TOPICS) as running:
         tokens = [running.service.add_judge(name) for name in ("anna", "ben")]
         with as_judge(running.address, tokens[0]) as anna, as_judge(running.address, tokens[1]) as ben:
             yield running, anna, ben
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with two_judges(tmp_path) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def unjudged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A server of which all is refused that would change it."""
+    with two_judges(tmp_path_factory.mktemp("unjudged")) as session:
+        yield session
 
 
 def finish(judge: httpx.Client, topic: str, grades: dict[str, int]) -> list[str]:
@@ -44,8 +57,8 @@ def finish(judge: httpx.Client, topic: str, grades: dict[str, int]) -> list[str]
 
 
 @pytest.mark.parametrize("shown", [None, "Bearer wrong", "Bearer", "Basic x", "Bearer ü"])
-def test_without_a_judges_token_there_is_nothing(session: Session, shown: str | None) -> None:
-    running, _, _ = session
+def test_without_a_judges_token_there_is_nothing(unjudged: Session, shown: str | None) -> None:
+    running, _, _ = unjudged
     headers = {} if shown is None else {"authorization": shown.encode()}
     for path in (
         "me",
@@ -113,8 +126,8 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
         ("topics", {"text": " "}, 422, "the query is empty"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(session: Session, path: str, body: Any, status: int, detail: str) -> None:
-    _, anna, _ = session
+def test_what_cannot_be_is_refused_in_a_sentence(unjudged: Session, path: str, body: Any, status: int, detail: str) -> None:
+    _, anna, _ = unjudged
     response = anna.post(f"/judging/{path}", json=body)
     assert response.status_code == status
     assert detail in response.json()["detail"]

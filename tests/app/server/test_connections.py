@@ -193,14 +193,14 @@ def test_clients_that_go_leave_nothing_behind(server: Running) -> None:
     assert server.get("/search?q=water")["hits"]
 
 
-def test_hundreds_of_connections_are_answered(patient: Running) -> None:
+def test_a_hundred_connections_are_answered(patient: Running) -> None:
     with contextlib.ExitStack() as stack:
-        every = [stack.enter_context(connection(patient)) for _ in range(300)]
+        every = [stack.enter_context(connection(patient)) for _ in range(100)]
         for to in every:
             to.sendall(GET)
         with ThreadPoolExecutor(8) as pool:
             heads = list(pool.map(lambda to: to.recv(100)[:15], every))
-    assert heads == [b"HTTP/1.1 200 OK"] * 300
+    assert heads == [b"HTTP/1.1 200 OK"] * 100
     assert patient.get("/search?q=water")["hits"]
 
 

@@ -152,7 +152,7 @@ def test_a_server_that_is_to_end_finishes_what_runs(tmp_path: Path, ending: str)
 
         def ask() -> None:
             with httpx.Client(base_url=server.address, timeout=300) as client:
-                topics = [{"id": str(n), "text": "hot water spring"} for n in range(50)]
+                topics = [{"id": str(n), "text": "hot water spring"} for n in range(20)]
                 answers.append(client.post("/search", json={"topics": topics, "explain": True, "k": 100}).status_code)
 
         threads = [threading.Thread(target=ask) for _ in range(6)]

@@ -29,7 +29,7 @@ from ..server.served import ServedState
 from ..server.service import Service
 from .budget import Answer, as_json, cut, fit, shortened, tokens_of
 from .likeness import groups_of, reason
-from .tools import LEAST, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
+from .tools import MIN_TOKENS, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
 SENTENCES = 3  # sentences of a document
@@ -88,7 +88,7 @@ class Tools:
         else:
             text, is_error = as_json(reply.values), False
         if is_error:
-            text = cut(text, LEAST if checked is None else checked.tokens)
+            text = cut(text, MIN_TOKENS if checked is None else checked.tokens)
         index = "" if checked is None else checked.index or next(iter(self.service.indexes))
         stage = reply.state.pipelines.get(reply.pipeline) if reply.state else None
         return Answer(
@@ -305,7 +305,7 @@ class Tools:
             ids = [name for item in values["causes"] for name in (item["id"], *item.get("also", ()))]
             return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state)
 
-        return await self._worked(tree, self.service.has_model(options))
+        return await self._worked(tree, self.service.has_model(options.served, options.pipeline))
 
     async def _explain(self, call: Explain) -> Reply:
         self.service.check_query(call.query)
@@ -313,7 +313,7 @@ class Tools:
         self._check_document(options.served.state, call.id, options.served.name)
 
         def account() -> Reply:
-            (topic,) = topics_read(options, [Topic("1", call.query)])[0]
+            (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", call.query)])[0]
             lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
             left, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
             shown = 0
@@ -327,7 +327,7 @@ class Tools:
                 values["more"] = f"{len(lines) - shown} further lines: raise tokens"
             return Reply(values, (call.id,), options.pipeline, options.served.state)
 
-        return await self.service.work(account, model=self.service.has_model(options))
+        return await self.service.work(account, model=self.service.has_model(options.served, options.pipeline))
 
     async def _evidence(self, call: Evidence) -> Reply:
         self.service.check_query(call.claim)
@@ -368,7 +368,7 @@ class Tools:
             ids = dict.fromkeys(item["id"] for item in values["sentences"])
             return Reply(values, tuple(ids), options.pipeline, options.served.state)
 
-        return await self._worked(sentences, self.service.has_model(options))
+        return await self._worked(sentences, self.service.has_model(options.served, options.pipeline))
 
     async def _worked(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
         """Result of a function in a thread, which ends at its next progress report if the call is cancelled."""

@@ -19,7 +19,7 @@ from ...core.errors import InputError
 from .budget import Answer
 
 PAUSE = timedelta(minutes=30)  # after a longer pause a client begins a new session
-LONGEST = 4_000  # maximum characters of a logged argument
+MAX_ARGUMENT = 4_000  # maximum characters of a logged argument
 NAME = re.compile(r"[^\w.-]+")
 
 
@@ -84,7 +84,8 @@ class CallLog:
             client=client,
             tool=tool[:100],
             arguments={
-                name[:100]: value if len(str(value)) <= LONGEST else str(value)[:LONGEST] for name, value in arguments.items()
+                name[:100]: value if len(str(value)) <= MAX_ARGUMENT else str(value)[:MAX_ARGUMENT]
+                for name, value in arguments.items()
             },
             documents=own.documents,
             index=own.index,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 TOKENS = 2_000  # of an answer, unless the caller says otherwise
-LEAST, MOST = 200, 50_000
+MIN_TOKENS, MAX_TOKENS = 200, 50_000
 HITS = 50  # of a call at most
 
 K = Annotated[int, Field(ge=1, le=HITS)]
@@ -20,7 +20,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     index: str | None = None
-    tokens: int = Field(TOKENS, ge=LEAST, le=MOST)
+    tokens: int = Field(TOKENS, ge=MIN_TOKENS, le=MAX_TOKENS)
 
 
 class Search(Arguments):

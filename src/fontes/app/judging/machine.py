@@ -11,13 +11,13 @@ from .store import JudgmentStore
 
 MACHINE = "llm "  # begins the names of judges that are models
 ALLOWED = re.compile(r"[^\w .@-]")
-LONGEST = 40  # characters of a judge's name
+MAX_NAME = 40  # characters of a judge's name
 
 
 def judge_name(judge: LlmJudge) -> str:
     """Return the name of a model as a judge: "llm gpt-4o-mini"."""
     name = judge.llm.name_or_path.rpartition("/")[2] if judge.llm.is_local else judge.llm.name_or_path
-    return f"{MACHINE}{ALLOWED.sub('-', name)}"[:LONGEST].rstrip(". ")
+    return f"{MACHINE}{ALLOWED.sub('-', name)}"[:MAX_NAME].rstrip(". ")
 
 
 def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: ProgressCallback) -> tuple[int, int]:

@@ -90,7 +90,7 @@ class StoredConversation:
 
     def _ask(self, turn: TurnBody, expressions: ExpressionReader | None) -> dict[str, Any]:
         state, options = self.options.served.state, self.options
-        stage: Stage[Any, Any] = state.pipeline(options.pipeline, options.where, options.k, expressions)
+        stage: Stage[Any, Any] = state.pipeline(options.pipeline, options.where, options.k, expressions).stage
         if turn.rewritten is not None:
             first = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
             stage = Pipeline((Manual(), *steps(stage)[first:]))  # without a rewriter of its own
@@ -173,7 +173,7 @@ async def ask(request: Request, id: str, body: TurnBody) -> Response:
     for text in (body.text, body.rewritten):
         if text is not None:
             service.check_query(text)
-    model = service.has_model(conversation.options) or conversation.uses_model()
+    model = service.has_model(conversation.options.served, conversation.options.pipeline) or conversation.uses_model()
     return json_response(await service.work(conversation.ask, body, service.expressions, model=model))
 
 

@@ -249,10 +249,10 @@ async def explain(
     options.served.check_document(id)
 
     def explanation() -> dict[str, Any]:
-        (topic,) = topics_read(options, [Topic("1", q)])[0]
+        (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", q)])[0]
         return service.stage(options).explain(topic, id).to_dict()
 
-    return json_response(await service.work(explanation, model=service.has_model(options)))
+    return json_response(await service.work(explanation, model=service.has_model(options.served, options.pipeline)))
 
 
 @router.get("/why", response_class=Response)
@@ -275,7 +275,7 @@ async def why(
     def tree() -> dict[str, Any]:
         return causes(service.stage(options), event, depth, breadth, k=options.k, weak=weak, leads=leads).to_dict()
 
-    return json_response(await service.work(tree, model=service.has_model(options)))
+    return json_response(await service.work(tree, model=service.has_model(options.served, options.pipeline)))
 
 
 @router.post("/rewrite", response_class=Response)

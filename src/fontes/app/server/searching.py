@@ -18,11 +18,11 @@ from ...core.stage import Stage
 from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
-from ...lexical.hints import has_operators, reads_language
+from ...lexical.hints import has_operators
 from ..results import rankings_as_json, total_of
 from .answers import busy, json_bytes
 from .health import Metrics
-from .served import ExpressionReader, ServedIndex, uses_model
+from .served import ExpressionReader, ReadyPipeline, ServedIndex
 
 FACET_VALUES = 100  # of a column, the most frequent
 BINS = 20  # of a histogram at most
@@ -44,11 +44,6 @@ class SearchOptions:
     explain: bool = False
     text: bool = False
     snippets: bool = True
-
-    @property
-    def depth(self) -> int:
-        """Number of best documents to search for."""
-        return self.offset + self.k
 
 
 @dataclass(frozen=True)
@@ -157,11 +152,11 @@ class BatchSearch:
 
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
         try:
-            stage = state.pipeline(options.pipeline, options.where, options.depth, self._expressions)
-            if uses_model(stage):
+            ready = state.pipeline(options.pipeline, options.where, options.offset + options.k, self._expressions)
+            if ready.has_model:
                 self._metrics.model_calls.labels(options.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
-            results = iter(_results(options, stage, topics, report))
+            results = iter(_results(options, ready, topics, report))
             of = {"index": options.served.name, "pipeline": options.pipeline}
             return [
                 json_bytes(
@@ -186,9 +181,10 @@ def rankings_of(
 
 
 def _results(
-    options: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
+    options: SearchOptions, ready: ReadyPipeline, topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
-    topics, readings = topics_read(options, topics, reads_language(stage))
+    stage = ready.stage
+    topics, readings = topics_read(options.served.state.index, options.syntax, topics, ready.reads_language)
     rankings = rankings_of(stage, topics, options.k, report, options.offset)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)
@@ -217,17 +213,17 @@ def _results(
 
 
 def topics_read(
-    options: SearchOptions, topics: Sequence[Topic], later: bool = False
+    index: Index, syntax: str, topics: Sequence[Topic], later: bool = False
 ) -> tuple[list[Topic], list[dict[str, Any]]]:
     """Topics in the syntax of a request, and what the answer says of it: "understood", or "operators" of a plain text.
 
     Args:
-        options: The options of the request.
+        index: The index that is searched.
+        syntax: "plain" or "query", as in the request.
         topics: The topics.
         later: Whether a stage of the pipeline reads the query language.
     """
-    index = options.served.state.index
-    if options.syntax == "plain":
+    if syntax == "plain":
         having = [not later and has_operators(topic.text, index.state) for topic in topics]
         return list(topics), [{"operators": True} if one else {} for one in having]
     language = index.query()

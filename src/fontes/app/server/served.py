@@ -20,6 +20,7 @@ from ...core.stage import Stage, filtered
 from ...core.values import Topics
 from ...index import Index
 from ...index.columns import facet_columns
+from ...lexical.hints import reads_language
 from ...lexical.impacts import in_memory
 from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
@@ -95,6 +96,15 @@ def _nodes(text: str) -> list[ast.AST]:
 
 
 @dataclass(frozen=True)
+class ReadyPipeline:
+    """A pipeline with a request's filter and depth; whether it runs a model, and whether a stage reads the query language."""
+
+    stage: Retriever
+    has_model: bool
+    reads_language: bool
+
+
+@dataclass(frozen=True)
 class ServedState:
     """One state of an index, with pipelines by name. A request uses one state throughout.
 
@@ -105,7 +115,7 @@ class ServedState:
     pipelines: Mapping[str, Retriever]
     rewriters: Mapping[str, Rewriter]
     generation: int = 0
-    _made: Cached[tuple[str, str | None, int], Retriever] = field(default_factory=lambda: Cached(CACHED_STAGES))
+    _made: Cached[tuple[str, str | None, int], ReadyPipeline] = field(default_factory=lambda: Cached(CACHED_STAGES))
 
     @cached_property
     def models(self) -> dict[str, bool]:
@@ -117,7 +127,7 @@ class ServedState:
         """Columns that suit facets, and columns of links."""
         return facet_columns(self.index.state)
 
-    def pipeline(self, name: str, where: str | None, k: int, expressions: ExpressionReader | None) -> Retriever:
+    def pipeline(self, name: str, where: str | None, k: int, expressions: ExpressionReader | None) -> ReadyPipeline:
         """Pipeline of a request.
 
         Args:
@@ -132,12 +142,12 @@ class ServedState:
         """
         self.check_pipeline(name, expressions)
 
-        def make() -> Retriever:
+        def make() -> ReadyPipeline:
             stage = self.pipelines.get(name)
             if stage is None:
                 assert expressions is not None
                 stage = _single_threaded(expressions.stage(name, self.index))
-            return filtered(stage, where).uncut() % k
+            return ReadyPipeline(filtered(stage.uncut() % k, where), uses_model(stage), reads_language(stage))
 
         return self._made.get((name, where, k), make)
 

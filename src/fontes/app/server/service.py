@@ -114,7 +114,7 @@ class Service:
                 )
         if not 1 <= k <= limits.k:
             raise RefusedError(422, f"k is {k}; this server gives 1 to {limits.k:,} hits (--k)")
-        if options.depth > limits.k:
+        if options.offset + k > limits.k:
             raise RefusedError(
                 422,
                 f"offset {options.offset:,} with k {k:,} goes beyond the best {limits.k:,} hits, this server's limit (--k)",
@@ -147,17 +147,19 @@ class Service:
 
     def stage(self, options: SearchOptions) -> Stage[Topics, Any]:
         """Pipeline of a search."""
-        return options.served.state.pipeline(options.pipeline, options.where, options.depth, self.expressions)
+        depth = options.offset + options.k
+        return options.served.state.pipeline(options.pipeline, options.where, depth, self.expressions).stage
 
-    def has_model(self, options: SearchOptions) -> bool:
-        """Whether the pipeline of a search runs a model."""
-        if (own := options.served.state.models.get(options.pipeline)) is not None:
+    def has_model(self, served: ServedIndex, pipeline: str) -> bool:
+        """Whether a pipeline runs a model; True for an expression whose parts might."""
+        if (own := served.state.models.get(pipeline)) is not None:
             return own
-        return self.expressions is None or not self.expressions.is_free(options.pipeline)
+        return self.expressions is None or not self.expressions.is_free(pipeline)
 
     async def search(self, options: SearchOptions, request: SearchRequest) -> bytes:
         """JSON of the answer to a request."""
-        return await (self._models if self.has_model(options) else self._lexical).result(options, request)
+        queue = self._models if self.has_model(options.served, options.pipeline) else self._lexical
+        return await queue.result(options, request)
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
         """Call a function in a thread; in that of the models if it needs one."""

@@ -47,9 +47,6 @@ class Filter:
     text: str
     mask: Mask
 
-    def __len__(self) -> int:
-        return len(self.docs)
-
     @cached_property
     def docs(self) -> NDArray[np.int32]:
         """int32, ordinals of the documents that pass, ascending."""

@@ -130,7 +130,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             **({"approximate": searcher.facts} if searcher else {}),
         }
         if searcher is not None and passed is not None:
-            most, names = min(self.k, len(passed)), list(topics)
+            most, names = min(self.k, len(passed.docs)), list(topics)
             provenance["exhausted"] = [names[i] for i in texts if len(rankings[i][0]) < most]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
@@ -301,7 +301,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings, searcher, passed, _ = ready
         several = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
-        total = embeddings.documents if passed is None else len(passed)
+        total = embeddings.documents if passed is None else len(passed.docs)
         if searcher is None or not len(embeddings) or (passed is not None and total * several <= count):
             allowed = None if passed is None else passed.mask
             with work(threads=self.threads):

@@ -329,10 +329,10 @@ class VectorCandidates:
     errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, queries: int, k: int, room: int, errors: NDArray[np.float64]) -> VectorCandidates:
-        """Return empty buffers of `room` places each."""
+    def of(cls, queries: int, k: int, capacity: int, errors: NDArray[np.float64]) -> VectorCandidates:
+        """Return empty buffers of `capacity` places each."""
         least, counts = np.full(queries, -np.inf), np.zeros(queries, dtype=np.int64)
-        return cls(least, np.empty((queries, room), np.int32), np.empty((queries, room), np.float32), counts, errors)
+        return cls(least, np.empty((queries, capacity), np.int32), np.empty((queries, capacity), np.float32), counts, errors)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -397,7 +397,7 @@ def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, 
 def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: int, state: Any) -> int:
     """Append the documents from `at` on that reach the threshold; return the place where the buffer was full."""
     least, docs, values, counts, _ = state
-    room = docs.shape[1]
+    capacity = docs.shape[1]
     threshold, filled = least[query], counts[query]
     below = _below(threshold)
     while at < len(ordinals):
@@ -415,12 +415,12 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
             for row in range(bounds[at], bounds[at + 1]):
                 score = max(score, products[row])
         if score >= threshold and score > -np.inf and ordinals[at] >= 0:
-            if filled == room:
+            if filled == capacity:
                 counts[query] = filled
                 _shrink(query, k, state)
                 threshold, filled = least[query], counts[query]
                 below = _below(threshold)
-                if 4 * filled > 3 * room:
+                if 4 * filled > 3 * capacity:
                     return at
                 continue
             docs[query, filled] = ordinals[at]

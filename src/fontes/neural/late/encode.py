@@ -36,8 +36,8 @@ from .store import (
     TokenVectors,
     WholeVectors,
     best,
-    effort,
     scores_of,
+    search_settings,
     stored,
     whole_vectors,
     write_lists,
@@ -275,7 +275,7 @@ def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: Joined
         for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
-                near = vectors.candidates(query, *effort(k))
+                near = vectors.candidates(query, *search_settings(k))
                 hits = near[best(near, vectors.scores(query, near), ranks, k)]
                 matches[k] += len(np.intersect1d(hits, expected[:k]))
     shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}

@@ -22,7 +22,7 @@ from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late
 from .maxsim import best_tokens
-from .store import TOGETHER, JoinedTokens, best, effort, scores_of, stored
+from .store import TOGETHER, JoinedTokens, best, scores_of, search_settings, stored
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -118,7 +118,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
         """Cut to `k`; an approximate search can only be cut where its effort stays the same."""
-        same = self.algorithm == "exhaustive" or k >= self.k or self._effort(k) == self._effort(self.k)
+        same = self.algorithm == "exhaustive" or k >= self.k or self._search_settings(k) == self._search_settings(self.k)
         return super().cut(k) if same else None
 
     @property
@@ -170,13 +170,13 @@ class Late(Stage[Topics, Run], name="late"):
                 docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
                 scored = [(docs, scores) for scores in scores_of(store, queries, docs)]
             else:
-                near = [store.candidates(query, *self._effort(self.k), allowed) for query in queries]
+                near = [store.candidates(query, *self._search_settings(self.k), allowed) for query in queries]
                 scored = [(docs, store.scores(query, docs)) for query, docs in zip(queries, near, strict=True)]
         best_documents = [best(docs, scores, ranks, self.k) for docs, scores in scored]
         return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, best_documents, strict=True)]
 
-    def _effort(self, k: int) -> tuple[int, float, int]:
-        nprobe, threshold, candidates = effort(k)
+    def _search_settings(self, k: int) -> tuple[int, float, int]:
+        nprobe, threshold, candidates = search_settings(k)
         return (
             nprobe if self.nprobe is None else self.nprobe,
             threshold if self.threshold is None else self.threshold,

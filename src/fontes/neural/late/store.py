@@ -268,7 +268,7 @@ def fit_of(files: FileTable) -> list[str]:
     return [str(files[f"{name}.npy"]["sha256"]) for name in ("centroids", "cutoffs", "weights") if f"{name}.npy" in files]
 
 
-def effort(k: int) -> tuple[int, float, int]:
+def search_settings(k: int) -> tuple[int, float, int]:
     """(nprobe, threshold, candidates) for the best k documents: PLAID's choice for the next larger k.
 
     With PLAID's own choice a twentieth of the best 10 and a tenth of the best 100 would be missed.

@@ -48,7 +48,7 @@ LARGE = 1 << 20  # bytes of a file whose digest is stored
 
 _NOTES = Notes("models.json")  # sizes, times and digests of model files
 KEPT = 2 << 30  # bytes of unused models kept in memory; the last one is kept whatever its size
-LEAST = 1 << 24  # bytes that each model counts at least, a tokenizer too
+MIN_BYTES = 1 << 24  # bytes that each model counts at least, a tokenizer too
 _recent: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()  # models used last, with their sizes
 _in_use: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _lock = threading.RLock()
@@ -284,7 +284,7 @@ def _switched_on(variable: str) -> bool:
 
 def _size(model: Any) -> int:
     prepared = getattr(model, "prepared", None)
-    return LEAST if prepared is None else max(LEAST, sum(one.nbytes for one in prepared.module.state_dict().values()))
+    return MIN_BYTES if prepared is None else max(MIN_BYTES, sum(one.nbytes for one in prepared.module.state_dict().values()))
 
 
 def _is_model(folder: Path) -> bool:
