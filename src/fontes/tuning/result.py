@@ -224,13 +224,13 @@ class Tuning(Tabular):
             f"{self.measure} of {len(self.topic_ids):,} topics{grouped}, {len(self.folds)} folds; "
             f"{self.method}, {len(self.trials):,} settings, {self.seconds:.1f} s",
             "",
-            f"held out    {self.score:.4f}  {_between(self.interval)}",
+            f"held out    {self.score:.4f}  {between(self.interval)}",
         ]
         if self.default is not None and self.default_values is not None and self.difference_interval is not None:
             bounds = interval(self.default_values, self.units)
             lines += [
-                f"as given    {self.default_values.mean():.4f}  {_between(bounds)}  {_listed(self.default)}",
-                f"difference {self.difference:+.4f}  {_between(self.difference_interval, '+')}",
+                f"as given    {self.default_values.mean():.4f}  {between(bounds)}  {_listed(self.default)}",
+                f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}",
             ]
         lines += ["", *self._table(), "", f"final: {_listed(self.params)}"]
         lines.append(f"{self.best.score:.4f} on the topics that chose it, which is no estimate for others")
@@ -280,7 +280,8 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
     return mean - reach, mean + reach
 
 
-def _between(bounds: tuple[float, float], sign: str = "") -> str:
+def between(bounds: tuple[float, float], sign: str = "") -> str:
+    """Return an interval as printed."""
     return f"[{bounds[0]:{sign}.4f}, {bounds[1]:{sign}.4f}]"
 
 

@@ -228,8 +228,8 @@ def tune(
     from ..lexical.impacts import in_memory
 
     start = time.perf_counter()
-    parsed = _measure(measure)
-    judged, judgments = _judged(topics, qrels)
+    parsed = mean_measure(measure)
+    judged, judgments = judged_topics(topics, qrels)
     maker, chosen = maker_of(stage, space, index)
     axes = axes_of(chosen, maker)
     count = _count(method, trials)
@@ -326,14 +326,16 @@ def _fold(search: Scoring, pool: list[int], number: int, fold_of: NDArray[np.int
     )
 
 
-def _measure(name: str | Measure) -> Measure:
+def mean_measure(name: str | Measure) -> Measure:
+    """Return a measure that is an average; raise ParameterError for a count."""
     measure = parse(name)
     if measure.summed:
         raise ParameterError(f"{measure} is a count, not an average; tune on a measure such as nDCG@10")
     return measure
 
 
-def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
+def judged_topics(topics: object, qrels: object) -> tuple[Topics, Qrels]:
+    """Return the judged topics and their judgments, both in id order; raise InputError if a topic is missing."""
     known, judgments = Topics.read(topics), judgments_of(qrels)
     missing = [topic_id for topic_id in judgments if topic_id not in known]
     if missing:

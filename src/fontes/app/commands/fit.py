@@ -1,0 +1,71 @@
+"""`fontes fit`: the best pipeline that a time budget buys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...tuning import fit as fit_pipeline
+from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, reads_files, takes
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
+@takes(fit_pipeline, "measure", "folds", "seed", flags={"measure": ("-m", "--measure")})
+def fit(
+    settings: dict[str, Any],
+    index: IndexPath,
+    topics: Topics,
+    qrels: Qrels,
+    budget: Annotated[str, typer.Option(help="Longest time of a search, 95th percentile: 20ms, 1s.", show_default=False)],
+    split: Split = None,
+    rerank: Annotated[
+        list[str] | None,
+        typer.Option(help="A reranker to try: 'cross_encoder(\"MODEL\")'; may be repeated.", show_default="none"),
+    ] = None,
+    candidate: Annotated[
+        list[str] | None, typer.Option(help="A further pipeline to try; may be repeated.", show_default="none")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw means against times: .png, .svg or .pdf.", show_default=False)] = None,
+    only: Annotated[bool, typer.Option("--only-pipeline", help="Print the text of the pipeline alone.")] = False,
+    analyzer: Analyzer = None,
+    verify: Verify = False,
+    json: Json = False,
+) -> None:
+    """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
+    from ...datasets import judged_topics
+    from ...plots.plot import format_of
+    from ..output import print_json
+    from ..pipelines import open_index
+    from ..progress import reporting
+
+    if topics == "-" and qrels == "-":
+        raise typer.BadParameter("topics and qrels cannot both be -")
+    if plot is not None:
+        format_of(plot)
+    known, judgments = judged_topics(topics, qrels, split)
+    with reporting(json) as progress:
+        result = fit_pipeline(
+            open_index(index, analyzer, verify),
+            known,
+            judgments,
+            budget,
+            rerankers=rerank or (),
+            candidates=candidate or (),
+            groups=group,
+            progress=progress,
+            **settings,
+        )
+    if plot is not None:
+        result.plot().save(plot)
+    if json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(result.pipeline if only else str(result))

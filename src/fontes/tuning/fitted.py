@@ -1,0 +1,232 @@
+"""Result of `fit` as values, text and plot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import Run, Stage, Topics
+from ..core.tabular import Tabular, columns_of
+from ..measures.measure import Measure
+from ..plots.plot import COLOURS, INK, Plot, drawn
+from .result import between, interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+SHOWN = 12  # candidates printed
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pipeline that `fit` tried.
+
+    Args:
+        pipeline: Its text.
+        round: The round in which it came, from 1.
+        seconds: The 95th percentile of the time of a search; NaN if it cannot search.
+        topics: The number of topics on which it was measured before it was dropped; 0 if it is too slow.
+        mean: Its mean on these topics; NaN without any.
+        problem: Why it cannot search, or "".
+    """
+
+    pipeline: str
+    round: int
+    seconds: float
+    topics: int
+    mean: float
+    problem: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted(Tabular):
+    """Result of `fit`.
+
+    Args:
+        pipeline: The text of the chosen pipeline, which won on all topics.
+        stage: The chosen pipeline.
+        measure: The maximised measure.
+        budget: The longest time of a search, in seconds.
+        topic_ids: The judged topics, in id order.
+        units: The group number of each topic, int64.
+        values: Held-out measure of each topic, of the pipeline chosen on the other folds, float64.
+        bm25_values: The same for BM25, whose k1 and b were chosen on the other folds.
+        chosen: The pipeline that each fold's other folds chose.
+        candidates: All candidates.
+        seconds: Duration of the search.
+    """
+
+    pipeline: str
+    stage: Stage[Topics, Run]
+    measure: Measure
+    budget: float
+    topic_ids: tuple[str, ...]
+    units: NDArray[np.int64] = field(repr=False)
+    values: Floats = field(repr=False)
+    bm25_values: Floats = field(repr=False)
+    chosen: tuple[str, ...]
+    candidates: tuple[Candidate, ...] = field(repr=False)
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """Mean of the held-out values."""
+        return float(self.values.mean())
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """95% interval of `score`, clustered by unit.
+
+        Raises:
+            ParameterError: There are fewer than two units.
+        """
+        return interval(self.values, self.units)
+
+    @property
+    def difference(self) -> float:
+        """Mean over topics of the held-out value minus that of tuned BM25."""
+        return float((self.values - self.bm25_values).mean())
+
+    @cached_property
+    def difference_interval(self) -> tuple[float, float]:
+        """95% interval of `difference`, paired by topic and clustered by unit."""
+        return interval(self.values - self.bm25_values, self.units)
+
+    @property
+    def beats_bm25(self) -> bool:
+        """Whether the interval of the difference lies above 0."""
+        return self.difference_interval[0] > 0
+
+    @property
+    def best(self) -> Candidate:
+        """The chosen candidate; its mean is of the topics that chose it."""
+        return next(one for one in self.candidates if one.pipeline == self.pipeline)
+
+    @property
+    def front(self) -> tuple[Candidate, ...]:
+        """Candidates measured on all topics than which none is both quicker and better, the quickest first."""
+        full = [one for one in self.candidates if one.topics == len(self.topic_ids)]
+        front: list[Candidate] = []
+        for one in sorted(full, key=lambda one: (one.seconds, -one.mean)):
+            if not front or one.mean > front[-1].mean:
+                front.append(one)
+        return tuple(front)
+
+    def fate(self, candidate: Candidate) -> str:
+        """Return what became of a candidate: "chosen", "too slow", "dropped after N topics" or its problem."""
+        if candidate.problem:
+            return candidate.problem
+        if candidate.pipeline == self.pipeline:
+            return "chosen"
+        if candidate.seconds > self.budget:
+            return "too slow"
+        return (
+            f"dropped after {candidate.topics} topics" if candidate.topics < len(self.topic_ids) else "measured on all topics"
+        )
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns pipeline, round, seconds, topics, mean, fate: a row per candidate."""
+        rows = [{**vars(one), "fate": self.fate(one)} for one in self.candidates]
+        names = ["pipeline", "round", "seconds", "topics", "mean", "fate"]
+        return columns_of([{name: row[name] for name in names} for row in rows], names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values, with None for NaN."""
+        rows = [
+            {
+                "pipeline": one.pipeline,
+                "round": one.round,
+                "seconds": None if math.isnan(one.seconds) else one.seconds,
+                "topics": one.topics,
+                "mean": None if math.isnan(one.mean) else one.mean,
+                "fate": self.fate(one),
+            }
+            for one in self.candidates
+        ]
+        return {
+            "pipeline": self.pipeline,
+            "measure": str(self.measure),
+            "budget": self.budget,
+            "seconds_per_topic": self.best.seconds,
+            "topics": len(self.topic_ids),
+            "groups": len(set(self.units.tolist())),
+            "score": self.score,
+            "interval": list(self.interval),
+            "bm25": float(self.bm25_values.mean()),
+            "difference": self.difference,
+            "difference_interval": list(self.difference_interval),
+            "beats_bm25": self.beats_bm25,
+            "score_where_chosen": self.best.mean,
+            "chosen": list(self.chosen),
+            "candidates": rows,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def plot(self) -> Plot:
+        """Plot the mean of each candidate against its time, with the front and the budget.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        return drawn(self._draw, 3.8)
+
+    def _draw(self, figure: Figure) -> str:
+        axes: Any = figure.subplots()
+        for number, name in enumerate(("first round", "with feedback or fused", "reranked"), 1):
+            own = [one for one in self.candidates if one.round == number and one.topics]
+            for full in (True, False):  # those of fewer topics are paler
+                some = [one for one in own if (one.topics == len(self.topic_ids)) is full]
+                style = {"color": COLOURS[number - 1], "markersize": 4, "linestyle": "none", "alpha": 1 if full else 0.3}
+                if some:
+                    label = name if full or len(some) == len(own) else None
+                    axes.plot([1000 * one.seconds for one in some], [one.mean for one in some], "o", **style, label=label)
+        front = [(1000 * one.seconds, one.mean) for one in self.front]
+        axes.plot(*zip(*front, strict=True), color=INK, linewidth=1, drawstyle="steps-post", label="front")
+        style = {"color": "white", "markeredgecolor": INK, "markersize": 12, "linestyle": "none"}
+        axes.plot(1000 * self.best.seconds, self.best.mean, "*", **style, label="chosen")
+        axes.axvline(1000 * self.budget, color=INK, linestyle=":", linewidth=1, label="budget")
+        axes.set_xscale("log")
+        axes.set_xlabel("ms a search, 95th percentile")
+        axes.set_ylabel(str(self.measure))
+        figure.legend(loc="outside lower center", ncols=6, frameon=False, fontsize="small", columnspacing=1.2)
+        return (
+            f"{self.measure} of {len(self.candidates)} candidates on {len(self.topic_ids):,} topics, paler where it is of "
+            f"fewer, against the time of a search; slower ones than the budget were not measured."
+        )
+
+    def __str__(self) -> str:
+        too_slow = sum(one.seconds > self.budget for one in self.candidates)
+        slow = f", {too_slow} of them too slow" if too_slow else ""
+        lines = [
+            f"{self.measure} of {len(self.topic_ids):,} topics, {len(self.chosen)} folds, at most {1000 * self.budget:g} ms; "
+            f"{len(self.candidates)} candidates{slow}, {self.seconds:.1f} s",
+            "",
+            f"held out    {self.score:.4f}  {between(self.interval)}",
+            f"tuned BM25  {self.bm25_values.mean():.4f}  {between(interval(self.bm25_values, self.units))}",
+            f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}",
+            "",
+            f"{'ms':>9}  {'topics':>6}  {'mean':>6}  pipeline",
+        ]
+        ranked = sorted((one for one in self.candidates if one.topics), key=lambda one: (-one.topics, -one.mean))
+        for one in ranked[:SHOWN]:
+            lines.append(f"{1000 * one.seconds:9.2f}  {one.topics:6}  {one.mean:.4f}  {one.pipeline}")
+        if len(self.candidates) > SHOWN:
+            lines.append(f"and {len(self.candidates) - min(SHOWN, len(ranked))} more")
+        lines += [f"note: {one.pipeline}: {one.problem}" for one in self.candidates if one.problem]
+        if len(set(self.chosen)) > 1:
+            lines.append(f"note: the folds chose {len(set(self.chosen))} different pipelines")
+        if not self.beats_bm25:
+            lines.append(
+                "note: on these topics nothing beats tuned BM25 by more than chance: the interval of the difference has 0"
+            )
+        return "\n".join([*lines, "", f"final: {self.pipeline}"])
+
+    def __repr__(self) -> str:
+        return f"Fitted({self.measure} {self.score:.4f} held out; {self.pipeline})"
