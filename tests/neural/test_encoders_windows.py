@@ -160,7 +160,8 @@ def test_a_model_without_a_transformer_runs_through_its_library(tmp_path: Path) 
 
     tokenizer = Tokenizer.from_file(str(Path(tiny("bert")) / "tokenizer.json"))
     torch.manual_seed(0)
-    theirs = SentenceTransformer(modules=[parts.StaticEmbedding(tokenizer, embedding_dim=8)], device="cpu")
+    modules = [parts.StaticEmbedding(tokenizer, embedding_dim=8), parts.Dense(8, 4)]
+    theirs = SentenceTransformer(modules=modules, device="cpu")
     theirs.save(str(tmp_path / "model"))
     encoder = SentenceEncoder(str(tmp_path / "model"))
     texts = ["a river", "the sea and a spring of deep water"]

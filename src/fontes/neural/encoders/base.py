@@ -14,7 +14,7 @@ from ...core.part import Part
 from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ..models.base import Loaded, Pretrained
-from ..models.tokens import Tokens
+from ..models.tokens import StaticTokenizer, Tokens
 
 
 @runtime_checkable
@@ -107,7 +107,7 @@ class PretrainedEncoder(Pretrained[M]):
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each token of a text, in characters, without special tokens; ParameterError if unknown."""
         tokenizer = self._model.tokenizer
-        if isinstance(tokenizer, Tokens):
+        if isinstance(tokenizer, (Tokens, StaticTokenizer)):
             return tokenizer.spans(text)
         if not tokenizer.is_fast:
             raise ParameterError("windows of tokens need a fast tokenizer, which this model lacks; use unit='words'")

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import ParameterError
+from ...core.errors import MissingExtraError, ParameterError
 from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepared
-from ..models.hub import NO_CODE, library, quiet, read_json, readable
-from ..models.tokens import TokenIds, batch
+from ..models.hub import NO_CODE, at_hand, fingerprint, library, quiet, read_json, readable
+from ..models.tokens import STATIC, TokenIds, batch
 from .architectures import ENDLESS, declared, installed, position_limit
-from .base import PretrainedEncoder, sample_ids
+from .base import PretrainedEncoder, sample_ids, unit
+from .static import StaticModel, static_part
 
 if TYPE_CHECKING:
     from ..models.bert import Plain
@@ -118,14 +120,14 @@ QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # names of prom
 
 
 @dataclass(frozen=True)
-class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sentence_encoder"):
-    """An encoder of sentence-transformers with its own pooling, projections, normalization and prompts.
+class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceModel"], name="sentence_encoder"):
+    """An encoder of sentence-transformers with its own pooling, projections, normalization and prompts, or one of Model2Vec.
 
     The transformer runs in `precision`, everything after it in float32. A BERT, RoBERTa or XLM-RoBERTa with usual settings runs
     from its files alone, others by the code of sentence-transformers. A Nyströmformer runs with Nyström attention, as in
     `TransformerEncoder`, not with the full attention of its configuration. A model trained with Fontes declares in
-    `fontes.json` that it runs as a `TransformerEncoder` does. A model whose first module is not a transformer over text (static
-    embeddings, a router) runs through sentence-transformers' own `encode` in float32.
+    `fontes.json` that it runs as a `TransformerEncoder` does. Static embeddings, of Model2Vec or sentence-transformers, run
+    without torch. A model whose first module is neither (a router) runs through sentence-transformers' `encode` in float32.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).
@@ -167,11 +169,23 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
         before = own_prompt(model, DOCUMENT) if self.document_prompt is None else self.document_prompt
         return list(model.whole_lengths([before + text_of(doc) for doc in docs]))
 
+    def check_needs(self) -> None:
+        folder = at_hand(self.name_or_path, self.owner)
+        if folder is None or static_part(folder, fingerprint(folder)) is None:
+            super().check_needs()
+            return
+        for name in ("tokenizers", "safetensors"):
+            if find_spec(name) is None:
+                raise MissingExtraError.of(name, "static", STATIC)
+
     def _encode(
         self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: ProgressCallback
     ) -> NDArray[np.float32]:
         model: Any = self._model
         before = own_prompt(model, names) if prompt is None else prompt
+        if isinstance(model, StaticModel):
+            vectors = model.vectors([before + text for text in texts], progress)
+            return unit(vectors) if self.normalize else vectors
         inputs = model.inputs(texts, before)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -180,7 +194,12 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
 
         return self._vectors(model.lengths(inputs, before), work, progress)
 
-    def _load(self, folder: Path, device: str) -> PlainModel | SentenceModel:
+    def _place(self, folder: Path, content: str) -> str:
+        return "cpu" if static_part(folder, content) else super()._place(folder, content)
+
+    def _load(self, folder: Path, device: str) -> StaticModel | PlainModel | SentenceModel:
+        if (part := static_part(folder, fingerprint(folder))) is not None:
+            return StaticModel(folder, part, self.max_length)
         quick = PlainModel.of(folder, self.max_length, self.precision, device)
         return quick or SentenceModel(str(self.name_or_path), folder, self.max_length, self.precision, device)
 

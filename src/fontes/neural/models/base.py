@@ -93,6 +93,10 @@ class Pretrained(Part, Generic[M]):
     def _load(self, folder: Path, device: str) -> M:
         """Load the model of a folder, ready to run on a device in `self.precision`."""
 
+    def _place(self, folder: Path, content: str) -> str:
+        """Device of the model of a folder, whose fingerprint is `content`."""
+        return device(self.device)
+
     def _loaded_with(self) -> tuple[Any, ...]:
         """Values, besides folder, precision and device, on which the loaded model depends."""
         return ()
@@ -137,8 +141,10 @@ class Pretrained(Part, Generic[M]):
     def _model(self) -> M:
         """The model, shared by all parts with the same settings."""
         self.check()
-        folder, where = self.folder, device(self.device)
-        key = (type(self), folder, fingerprint(folder), self._loaded_with(), self.precision, where)
+        folder = self.folder
+        content = fingerprint(folder)
+        where = self._place(folder, content)
+        key = (type(self), folder, content, self._loaded_with(), self.precision, where)
         model = vars(self)["_loaded_model"] = loaded(key, lambda: self._load(folder, where))
         return model
 

@@ -112,14 +112,12 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
     `*.bin` weights are ignored beside `*.safetensors`, which are loaded instead. Files unchanged in path, size and times are
     read once per process, large ones once per machine: their digests are stored in the user's caches.
     """
-    root = Path(folder)
+    root = Path(folder).absolute()
     digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(model_files(root), key=lambda path: path.relative_to(root).as_posix()):
-        file = path.resolve()
-        status = file.stat()
-        name = path.relative_to(root).as_posix()
+    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in model_files(root)):
+        status = path.stat()
         times = status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        digest.update(f"{name}\0{status.st_size}\0{_content(file, status.st_size, times)}\n".encode())
+        digest.update(f"{name}\0{status.st_size}\0{_content(path, status.st_size, times)}\n".encode())
     return digest.hexdigest()
 
 
@@ -242,7 +240,7 @@ def modules_of(folder: Path) -> list[tuple[str, Path]]:
 
 def inside(folder: Path, path: str) -> Path:
     """Join a path from a model's files to its folder; raise InputError if it leads outside."""
-    if path and not is_plain(path):
+    if path not in ("", ".") and not is_plain(path):
         raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
     return folder / path
 
@@ -295,12 +293,11 @@ def _is_model(folder: Path) -> bool:
 
 def model_files(folder: Path) -> list[Path]:
     """Files that make up the model."""
-    parts = []
-    for path in folder.rglob("*"):
-        parents = path.relative_to(folder).parts[:-1]
-        ignored = any(part in IGNORED_FOLDERS or part.startswith("checkpoint-") for part in parents)
-        if not ignored and path.suffix in (*WEIGHTS, *SETTINGS) and path.name not in IGNORED_FILES and path.is_file():
-            parts.append(path)
+    parts: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in IGNORED_FOLDERS and not name.startswith("checkpoint-")]
+        paths = [Path(place, name) for name in names if name not in IGNORED_FILES and name.endswith((*WEIGHTS, *SETTINGS))]
+        parts += [path for path in paths if path.suffix and path.is_file()]
     safe = {path.parent for path in parts if path.suffix == ".safetensors"}
     return [path for path in parts if path.suffix != ".bin" or path.parent not in safe]
 

@@ -21,7 +21,7 @@ class LocalModel:
 
     Args:
         name: Its name on the hub, or its folder.
-        architecture: The class in config.json, or the last module of modules.json; "" if there is neither.
+        architecture: The class in config.json, or else the first module of modules.json, and its last module; "" without both.
         size: Bytes of its weights and settings.
         licence: From its model card; "" if not stated.
         folder: Its folder.
@@ -74,12 +74,12 @@ def described(name: str, folder: Path) -> LocalModel:
     """Describe the model of a folder."""
     architectures = read_json(folder / "config.json", {}).get("architectures") or []
     modules = read_json(folder / "modules.json", [])
-    last = modules[-1]["type"].rpartition(".")[2] if modules else ""
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
     card = folder / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace")[:CARD] if card.is_file() else ""
     front = text.partition("---\n")[2].partition("\n---")[0] if text.startswith("---") else ""
     match = LICENSE.search(front)
-    kind = " + ".join(filter(None, [(architectures or [""])[0], last]))
+    kind = " + ".join(dict.fromkeys([*(architectures or kinds)[:1], *kinds[-1:]]))
     licence = match[1].strip() if match else "see LICENSE" if (folder / "LICENSE").is_file() else ""
     return LocalModel(name, kind, sum(path.stat().st_size for path in model_files(folder)), licence, folder)
 

@@ -6,11 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import ParameterError
-from ...core.strings import encodable
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError, ParameterError
+from ...core.strings import encodable, offsets_of
 from .compute import padded
 from .hub import NO_CODE, library, loaded, located, quiet, read_json, readable
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 
 FILE = "tokenizer.json"
+STATIC = "static embeddings"
 # Classes of transformers that use the file unchanged, and those that build a tokenizer of their own from its vocabulary.
 AS_WRITTEN = ("PreTrainedTokenizerFast", "TokenizersBackend")
 BERT = ("BertTokenizer", "BertTokenizerFast")
@@ -79,6 +84,58 @@ class Tokens:
         """Start and end of each token of an untruncated text, in characters, without special tokens."""
         encoding = self._backend.encode(text, add_special_tokens=False)
         return [(start, end) for part in (encoding, *encoding.overflowing) for start, end in part.offsets if end > start]
+
+
+class StaticTokenizer:
+    """The tokenizer of a static model, without special tokens.
+
+    Args:
+        folder: Its folder.
+        length: Maximum number of tokens of a text.
+        model2vec: Whether unknown tokens are left out, and long texts first cut to `length` tokens of the median length.
+    """
+
+    def __init__(self, folder: Path, length: int, model2vec: bool) -> None:
+        file = folder / FILE
+        if not file.is_file():
+            raise InputError(f"{folder} has no {FILE}, which {STATIC} need")
+        with readable(f"{file} cannot be read"):
+            self._backend = library("tokenizers", STATIC, "static").Tokenizer.from_file(str(file))
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        vocabulary: dict[str, int] = self._backend.get_vocab()
+        self.last = max(vocabulary.values(), default=-1)
+        """The greatest token id."""
+        self._length, self._characters, self._unknown = length, None, None
+        if model2vec:
+            self._characters = length * int(np.median(list(map(len, vocabulary))))
+            try:
+                self._unknown = vocabulary.get(self._backend.model.unk_token)
+            except AttributeError:  # Unigram's model, which does not tell
+                self._unknown = read_json(file)["model"].get("unk_id")
+
+    def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Token ids of texts, one after the other, and their bounds, (texts + 1,)."""
+        encoded = self._encoded([text[: self._characters] for text in texts])
+        counts = np.array([min(len(one), self._length) for one in encoded], np.int64)
+        ids = np.fromiter(chain.from_iterable(one.ids[: self._length] for one in encoded), np.int64, int(counts.sum()))
+        bounds = offsets_of(counts)
+        if self._unknown is None:
+            return ids, bounds
+        known = ids != self._unknown
+        return ids[known], offsets_of(known)[bounds]
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Number of tokens of each text, untruncated."""
+        return list(map(len, self._encoded(texts)))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Start and end of each token of an untruncated text, in characters."""
+        return [(a, b) for a, b in self._backend.encode(encodable(text), add_special_tokens=False).offsets if b > a]
+
+    def _encoded(self, texts: Sequence[str]) -> list[Any]:
+        encoded: list[Any] = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
+        return encoded
 
 
 def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
