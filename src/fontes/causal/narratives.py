@@ -168,6 +168,7 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
         narrative: Narrative of a topic.
         sentences: Sentence splitter: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
 
+    Raises:
         ParameterError: Another splitter.
         MissingExtraError: The splitter's library is missing.
     """

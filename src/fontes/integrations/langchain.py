@@ -25,7 +25,7 @@ class FontesRetriever(BaseRetriever):
     Documents come best first, with `metadata["score"]`, their own metadata and `metadata["title"]`, if they have one. `invoke`,
     `ainvoke`, `batch` and the rest take `k` and `where` for one call.
 
-    Args:
+    Attributes:
         stage: From topics to a run; an index stands for its BM25.
         k: Number of documents.
         where: Filter of metadata, such as `year >= 2020`.
