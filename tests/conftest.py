@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import shutil
@@ -71,6 +72,17 @@ def _own_interrupts() -> Iterator[None]:
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture(autouse=True)
+def _own_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests without a browser see no event loop: that of the browser stays for good in the thread of all tests."""
+    running = None if "browser" in request.fixturenames else asyncio._get_running_loop()
+    if running is not None:
+        asyncio._set_running_loop(None)
+    yield
+    if running is not None:
+        asyncio._set_running_loop(running)
 
 
 @pytest.fixture

@@ -164,6 +164,7 @@ def comparable(text: str, page: Path) -> str:
 SLOW = ("agents", "causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
 SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 SLOW += ("dense", "cast2021", "index-a-collection", "rewriting", "late-interaction", "models", "search-and-runs", "plots")
+SLOW += ("compare", "fuse", "language-models", "learning-to-rank", "pyserini", "shared-task")
 
 
 @pytest.fixture

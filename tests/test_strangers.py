@@ -155,6 +155,7 @@ def index(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "weather.index"
 
 
+@pytest.mark.slow
 def test_its_format_is_recognised_and_known_by_name(site: Path, index: Path, tmp_path: Path) -> None:
     (tmp_path / "corpus").write_text("x=fog\n")
     convert = ["convert", "corpus", tmp_path / "corpus", tmp_path / "corpus.jsonl", "--format", "equals"]
@@ -177,6 +178,7 @@ def test_its_stage_is_part_of_pipelines(site: Path, index: Path) -> None:
     assert "backwards" in listed
 
 
+@pytest.mark.slow
 def test_its_measure_is_known_to_eval(site: Path, tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("1 0 a 1\n2 0 b 1\n")
     (tmp_path / "some.run").write_text("1 Q0 a 1 2.0 x\n")

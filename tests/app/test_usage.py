@@ -44,8 +44,10 @@ def test_without_arguments_the_commands_are_listed(fontes):
     ("shell", "environment"),
     [
         ("bash", {"COMP_WORDS": "fontes sea", "COMP_CWORD": "1"}),
-        ("zsh", {"_TYPER_COMPLETE_ARGS": "fontes sea"}),
-        ("fish", {"_TYPER_COMPLETE_ARGS": "fontes sea", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+        pytest.param("zsh", {"_TYPER_COMPLETE_ARGS": "fontes sea"}, marks=pytest.mark.slow),
+        pytest.param(
+            *("fish", {"_TYPER_COMPLETE_ARGS": "fontes sea", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_shells_complete_commands(shell, environment):

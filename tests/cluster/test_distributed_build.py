@@ -56,7 +56,10 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("parts", "fan"), [(1, 16), (2, 16), (7, 16), (23, 3)])
+@pytest.mark.parametrize(
+    ("parts", "fan"),
+    [pytest.param(1, 16, marks=pytest.mark.slow), (2, 16), pytest.param(7, 16, marks=pytest.mark.slow), (23, 3)],
+)
 def test_any_number_of_parts_gives_the_bytes_of_one_machine_and_columns_may_differ(tmp_path, monkeypatch, corpus, parts, fan):
     one = Index.build(corpus, tmp_path / "one")
     assert one.columns == {"day": "keyword", "seen": "boolean", "tags": "keywords", "year": "float"}
@@ -70,8 +73,8 @@ def test_any_number_of_parts_gives_the_bytes_of_one_machine_and_columns_may_diff
 @pytest.mark.parametrize(
     "options",
     [
-        {"columns": {"year": "float", "day": "keyword"}},
-        {"columns": {}},
+        pytest.param({"columns": {"year": "float", "day": "keyword"}}, marks=pytest.mark.slow),
+        pytest.param({"columns": {}}, marks=pytest.mark.slow),
         {"fields": ["title", "text", "day"], "analyzer": "standard+words:1-2"},
         {"shards": 3},
     ],
@@ -151,7 +154,7 @@ def test_a_long_text_before_a_number_is_mixed_as_after_it(tmp_path):
 
 
 @pytest.mark.parametrize("places", [(3, 5), (3, 350)], ids=["in one part", "in two"])
-@pytest.mark.parametrize("shards", [1, 4])
+@pytest.mark.parametrize("shards", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_an_id_that_occurs_twice_is_named_with_both_places(tmp_path, monkeypatch, places, shards):
     docs = collection()
     docs[places[1]]["_id"] = docs[places[0]]["_id"]

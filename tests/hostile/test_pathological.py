@@ -59,7 +59,7 @@ TOO_LONG = [
 
 
 @pytest.mark.parametrize(("kind", "form", "content", "problem"), TOO_LONG)
-@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("ending", ["", pytest.param(".gz", marks=pytest.mark.slow)])
 def test_what_is_too_long_to_be_read_in_one_piece_is_an_error(bounded, tmp_path, kind, form, content, problem, ending):
     path = tmp_path / f"file{ending}"
     path.write_bytes(gzip.compress(content, 1) if ending else content)

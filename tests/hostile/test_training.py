@@ -127,6 +127,7 @@ def test_a_loss_that_is_no_number_stops_the_training_and_keeps_the_last_good_che
     assert np.isfinite(checkpoint.scores([("water", "hot spring")])).all()
 
 
+@pytest.mark.slow
 def test_a_learning_rate_that_overflows_is_one_sentence(base: Path, tmp_path: Path) -> None:
     with pytest.raises(
         ParameterError, match=r"at step \d the loss is no longer a number with lr=1e\+30: use smaller values; there is no"
@@ -150,6 +151,7 @@ def test_a_full_disk_is_one_sentence_and_the_training_goes_on_where_there_is_roo
     assert made.fingerprint == whole.fingerprint
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_the_end_is_one_sentence_and_nothing_is_trained_twice(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

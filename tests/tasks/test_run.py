@@ -29,6 +29,7 @@ def lock(result, side):
     return json.loads((result.project.folder / "results" / side / "experiment.lock").read_text())
 
 
+@pytest.mark.slow
 def test_the_held_out_run_is_chosen_fold_by_fold(friday):
     """Each fold's topics have the run of what the other folds chose, parameters and weights."""
     place, side = friday.project.folder, friday.project.sides["dev"]
@@ -66,6 +67,7 @@ def test_the_systems_are_those_of_the_file_and_those_that_were_chosen(friday):
     assert list(friday.reports["dev"].systems) == list(values["systems"])
 
 
+@pytest.mark.slow
 def test_the_experiment_that_was_written_is_reproduced(friday):
     assert ft.Experiment(friday.project.folder / "held-out.toml").check().differences == ()
 

@@ -161,7 +161,7 @@ def test_without_repetitions_the_loss_and_its_gradients_are_those_of_sentence_tr
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 def test_cached_gradients_are_those_of_the_whole_batch(kind: str, dropout: float) -> None:
     """With dropout the gradients of cached vectors are right only where the second pass has the dropout of the first."""
     model = trainable(start(kind), dropout=dropout).train()
