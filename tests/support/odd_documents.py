@@ -30,3 +30,10 @@ def odd() -> Iterator[ft.Doc]:
         yield ft.Doc(
             f"m{number:04}", f"many {'words ' * (number % 7)}", f"One of many, {number}", {"kind": f"k{number % 20:02}"}
         )
+
+
+def described() -> Iterator[ft.Doc]:
+    """The sample with a link, an identifier and numbers of every kind."""
+    for number, doc in enumerate(ft.datasets.samples.harbour.corpus):
+        more = {"url": f"https://gazette.example/{doc.id}?a=b&c='d'", "pmid": 10_000 + number, "words": len(doc.text.split())}
+        yield ft.Doc(doc.id, doc.text, doc.title, {**doc.metadata, **more, "trap": f"javascript:alert({number})"})

@@ -40,9 +40,12 @@ class Pages:
         self.expected: list[str] = []  # parts of messages of the console that belong to the test
         self._pages: list[Any] = []
 
-    def __call__(self, path: str = "/", width: int = 1280, height: int = 900, **options: Any) -> Any:
-        """A page that has loaded, and shows something."""
+    def __call__(
+        self, path: str = "/", width: int = 1280, height: int = 900, audience: str = "researchers", **options: Any
+    ) -> Any:
+        """A page for researchers, or for searchers, that has loaded, and shows something."""
         page = self.browser.new_page(viewport={"width": width, "height": height}, **options)
+        page.add_init_script(f"localStorage.audience ??= '{audience}'")
         self._pages.append(page)
         page.set_default_timeout(15_000)
         page.on("console", lambda message: self.trouble.append(f"console: {message.text}"))

@@ -60,7 +60,7 @@ class Collapse(Reordering, name="collapse"):
             return Explanation(score, f"kept: rank {ranks[row]} of the documents with its {self.column}", (before,))
         return Explanation(
             0.0,
-            f"left out: {ranks[row] - 1} documents with its {self.column} are before it, {self.keep} of which {self!r} keeps",
+            f"left out: rank {ranks[row]} of the documents with its {self.column}, of which {self!r} keeps {self.keep}",
         )
 
     def _ranks(self, run: Run) -> NDArray[np.int64]:

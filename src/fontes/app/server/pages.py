@@ -93,7 +93,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
         ("get", CONVERSATION): [ExampleRequest()],
         ("post", f"{CONVERSATION}/turns"): [ExampleRequest(body={"text": query})],
         ("delete", CONVERSATION): [ExampleRequest()],
-        **{("get", path): [ExampleRequest()] for path in ("/indexes", "/health", "/ready", "/metrics")},
+        **{("get", path): [ExampleRequest()] for path in ("/indexes", "/examples", "/health", "/ready", "/metrics")},
     }
     if state.rewriters:
         examples["post", "/rewrite"] = [ExampleRequest(body={"topics": topics})]

@@ -60,6 +60,8 @@ class SearchParameters(Body):
     k: int = Field(10, description="Maximum number of hits of a topic.")
     offset: int = Field(0, ge=0, description="Number of best hits to leave out, for the next page.")
     count: bool = Field(False, description="Whether to count all documents that match.")
+    sort: str | None = Field(None, description="Column of dates or numbers that orders the hits, in place of the score.")
+    descending: bool = Field(False, description="Whether the greatest value of the column, or the newest date, is first.")
     syntax: Syntax = "plain"
     pipeline: PipelineName = None
     index: IndexName = None
@@ -145,6 +147,13 @@ class SuggestionsOut(BaseModel):
     correction: str | None = Field(description="The query with misspelt words corrected; null if there are none.")
 
 
+class ExamplesOut(BaseModel):
+    """Queries to begin with."""
+
+    index: str
+    examples: list[str] = Field(description="Up to three queries, each of which finds something.")
+
+
 class SearchesOut(BaseModel):
     """Response to several topics."""
 
@@ -207,6 +216,7 @@ async def _search(
         body.k,
         offset=body.offset,
         count=body.count,
+        order=(body.sort, body.descending) if body.sort else None,
         syntax=body.syntax,
         where=body.where or None,
         facets=facets,
@@ -231,6 +241,16 @@ async def suggest(
     served = service.served(index)
     suggestions = await service.work(served.state.index.suggest, q, k)
     return json_response({"index": served.name, "query": q, **asdict(suggestions)})
+
+
+@router.get("/examples", responses=responses(ExamplesOut), response_class=Response)
+async def examples(request: Request, index: IndexName = None) -> Response:
+    """Suggest queries to begin with, drawn from the documents."""
+    service = service_of(request)
+    served = service.served(index)
+    state = served.state
+    queries = [text for text in await service.work(lambda: state.examples) if len(text) <= service.settings.query]
+    return json_response({"index": served.name, "examples": queries})
 
 
 @router.get("/explain", responses=responses(Explanation), response_class=Response)

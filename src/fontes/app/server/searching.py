@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from ...core.errors import PipelineError
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking
 from ...core.stage import Stage
@@ -22,7 +23,7 @@ from ...lexical.hints import has_operators
 from ..results import rankings_as_json, total_of
 from .answers import busy, json_bytes
 from .health import Metrics
-from .served import ExpressionReader, ReadyPipeline, ServedIndex
+from .served import ExpressionReader, Order, ReadyPipeline, ServedIndex
 
 FACET_VALUES = 100  # of a column, the most frequent
 BINS = 20  # of a histogram at most
@@ -38,6 +39,7 @@ class SearchOptions:
     k: int = 10
     offset: int = 0
     count: bool = False
+    order: Order | None = None
     syntax: str = "plain"
     facets: tuple[str, ...] = ()
     histograms: tuple[str, ...] = ()
@@ -152,7 +154,8 @@ class BatchSearch:
 
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
         try:
-            ready = state.pipeline(options.pipeline, options.where, options.offset + options.k, self._expressions)
+            depth = options.offset + options.k
+            ready = state.pipeline(options.pipeline, options.where, depth, self._expressions, options.order)
             if ready.has_model:
                 self._metrics.model_calls.labels(options.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
@@ -199,17 +202,30 @@ def _results(
                 hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
         if options.count:
             values["total"] = total_of(ranking)
-        if options.facets:
-            values["facets"] = {
-                column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]
-                for column, counts in ranking.facets(*options.facets).items()
-            }
-        if options.histograms:
-            values["histograms"] = {
-                column: [{"from": low, "to": high, "count": count} for (low, high), count in bins.items()]
-                for column, bins in ranking.facets(*options.histograms, bins=BINS).items()
-            }
+        if options.facets or options.histograms:
+            values.update(_counts(options, stage, topic, ranking))
     return results
+
+
+def _counts(options: SearchOptions, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
+    """Counts of values and bins among all documents that match; where a pipeline has no such documents, among its hits."""
+    facets: Callable[..., dict[str, dict[Any, int]]]
+    try:
+        facets = partial(options.served.state.index.facets, docs=stage.matches(topic))
+    except PipelineError:
+        facets = ranking.facets
+    counted: dict[str, Any] = {}
+    if options.facets:
+        counted["facets"] = {
+            column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]
+            for column, counts in facets(*options.facets).items()
+        }
+    if options.histograms:
+        counted["histograms"] = {
+            column: [{"from": low, "to": high, "count": count} for (low, high), count in bins.items()]
+            for column, bins in facets(*options.histograms, bins=BINS).items()
+        }
+    return counted
 
 
 def topics_read(

@@ -27,6 +27,7 @@ from ...storage.caches import Cached
 from ...storage.compiled import load
 from ..pipelines import retriever, rewriter_for, warm
 from .answers import RefusedError
+from .examples import example_queries
 
 if TYPE_CHECKING:
     from ...index.state import State
@@ -41,6 +42,7 @@ FREE = frozenset(
 
 Retriever = Stage[Topics, Run]
 Rewriter = Stage[Topics, Topics]
+Order = tuple[str, bool]  # a column, and whether it is descending
 
 
 class ExpressionReader:
@@ -115,7 +117,9 @@ class ServedState:
     pipelines: Mapping[str, Retriever]
     rewriters: Mapping[str, Rewriter]
     generation: int = 0
-    _made: Cached[tuple[str, str | None, int], ReadyPipeline] = field(default_factory=lambda: Cached(CACHED_STAGES))
+    _made: Cached[tuple[str, str | None, int, Order | None], ReadyPipeline] = field(
+        default_factory=lambda: Cached(CACHED_STAGES)
+    )
 
     @cached_property
     def models(self) -> dict[str, bool]:
@@ -127,7 +131,14 @@ class ServedState:
         """Columns that suit facets, and columns of links."""
         return facet_columns(self.index.state)
 
-    def pipeline(self, name: str, where: str | None, k: int, expressions: ExpressionReader | None) -> ReadyPipeline:
+    @cached_property
+    def examples(self) -> list[str]:
+        """Queries to begin with."""
+        return example_queries(self.index)
+
+    def pipeline(
+        self, name: str, where: str | None, k: int, expressions: ExpressionReader | None, order: Order | None = None
+    ) -> ReadyPipeline:
         """Pipeline of a request.
 
         Args:
@@ -135,10 +146,11 @@ class ServedState:
             where: A filter for its retrievers.
             k: Maximum number of documents of a topic.
             expressions: Reads expressions; None if requests may not have any.
+            order: A column that sorts the documents, and whether descending; None: the score.
 
         Raises:
             RefusedError: There is no such pipeline.
-            ParameterError: The expression or the filter is invalid.
+            ParameterError: The expression, the filter or the column is invalid.
         """
         self.check_pipeline(name, expressions)
 
@@ -147,9 +159,13 @@ class ServedState:
             if stage is None:
                 assert expressions is not None
                 stage = _single_threaded(expressions.stage(name, self.index))
-            return ReadyPipeline(filtered(stage.uncut() % k, where), uses_model(stage), reads_language(stage))
+            ranked = stage.uncut()
+            if order is not None:
+                column, descending = order
+                ranked = ranked >> self.index.sort(column, descending=descending)
+            return ReadyPipeline(filtered(ranked % k, where), uses_model(stage), reads_language(stage))
 
-        return self._made.get((name, where, k), make)
+        return self._made.get((name, where, k, order), make)
 
     def check_pipeline(self, name: str, expressions: ExpressionReader | None) -> None:
         """Raise RefusedError for an unknown name, unless requests may have expressions."""

@@ -148,7 +148,8 @@ class Service:
     def stage(self, options: SearchOptions) -> Stage[Topics, Any]:
         """Pipeline of a search."""
         depth = options.offset + options.k
-        return options.served.state.pipeline(options.pipeline, options.where, depth, self.expressions).stage
+        ready = options.served.state.pipeline(options.pipeline, options.where, depth, self.expressions, options.order)
+        return ready.stage
 
     def has_model(self, served: ServedIndex, pipeline: str) -> bool:
         """Whether a pipeline runs a model; True for an expression whose parts might."""

@@ -25,6 +25,8 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     Raises:
         ParameterError: There is no such column, or its type is not among those allowed.
     """
+    if not isinstance(column, str):
+        raise ParameterError(f"{user}: a column is named by a text, not {column!r}")
     kind = reader.schema.types.get(column)
     if kind is None and not reader.leaves:  # no documents, whose columns nobody knows
         return next(iter(allowed))

@@ -41,6 +41,9 @@ export async function ask(place, path, query = {}, body = undefined) {
 /** Gives up what a place waits for. */
 export const giveUp = place => running.get(place)?.abort();
 
+/** Gives up what all places wait for whose names begin so. */
+export const giveUpAll = prefix => [...running].filter(([place]) => place.startsWith(prefix)).forEach(([, controller]) => controller.abort());
+
 /** What the server refuses, as a sentence. */
 export function sentence(detail) {
   const text = String(detail).trim();

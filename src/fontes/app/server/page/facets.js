@@ -1,13 +1,16 @@
-// The filter: its text, values to click with their counts, and bounds of numbers and dates.
+// The filter: charts and bounds of dates and numbers, values to click with their counts, and the condition as text.
 
 import { app, go, index } from "./app.js";
-import { ask, overtaken } from "./api.js";
+import { ask, giveUpAll, overtaken } from "./api.js";
+import { chart } from "./chart.js";
 import { apart, at, button, make, short, shown } from "./dom.js";
-import { chosen, column, conditions, ranged, range, toggled, without } from "./filter.js";
+import { chosen, column, conditions, ORDERED, ranged, range, toggled, without } from "./filter.js";
+import { slider } from "./slider.js";
 
 const COUNTED = ["keyword", "keywords", "boolean"], COLUMNS = 6, VALUES = 8;
 const open = new Set();  // columns all of whose values are shown
 let latest = {}, of = "";  // the counts that are shown until others come, and their index
+let isHeld = false, adjusted = 0, waiting = null;  // whether a finger or the mouse is down in the filter, a change that will hold soon, and what is drawn after them
 
 /** The columns of some types that are worth a facet, and those that the filter tests. */
 function facets(types, tested) {
@@ -18,18 +21,19 @@ function facets(types, tested) {
 
 /** The columns whose values are counted, and those that have a histogram with bounds. */
 const counted = () => facets(COUNTED, chosen);
-const bounded = () => facets(["integer", "float", "date"], range);
+const bounded = () => facets(ORDERED, range).sort(([, a], [, b]) => (b === "date") - (a === "date"));
 
 /** What a search asks for so that the filter can be drawn. */
 export const facetColumns = () => ({ facets: counted().map(([name]) => name).join(","), histograms: bounded().map(([name]) => name).join(",") });
 
-const filter = where => go({ where, why: [], why2: [] });
+const filter = (where, step = "") => go({ where }, { step });
 
 /** Draws the filter beside the results; `answer` has facets and histograms, or is null until they come. */
 export async function drawFilter(answer, search) {
   const side = at("side"), { where } = app.state;
   side.hidden = !Object.keys(index().columns).length;
   if (side.hidden) return;
+  giveUpAll("facet ");
   if (of !== index().name) [latest, of] = [{}, index().name];
   const number = conditions(where).length;
   at("filters").querySelector("summary").textContent = number ? `Filter (${number})` : "Filter";
@@ -39,7 +43,7 @@ export async function drawFilter(answer, search) {
   draw({ ...facets ?? latest, ...Object.fromEntries(others.filter(([name]) => latest[name]).map(([name]) => [name, latest[name]])) });
   if (!facets || !others.length) return;
   try {  // of a column with a chosen value or range, the others are counted as if none were
-    const more = await Promise.all(others.map(([name, asked]) => ask(`facet ${name}`, "search", { ...search, ...asked, k: 1 })));
+    const more = await Promise.all(others.map(([name, asked]) => ask(`facet ${name}`, "search", { ...search, ...asked, k: 1, snippets: "false" })));
     draw(Object.assign({}, facets, ...more.map(own => ({ ...own.facets, ...own.histograms }))));
   } catch (error) {
     if (!overtaken(error)) draw(facets);
@@ -48,12 +52,36 @@ export async function drawFilter(answer, search) {
 
 function draw(facets) {
   latest = facets;
+  if (isHeld || adjusted) return void (waiting = facets);
+  waiting = null;
   const focused = document.activeElement?.dataset?.facet, field = document.activeElement?.id;
-  at("filter-body").replaceChildren(make("p", { class: "head" }, make("span", {}, "Filter"), button("Clear", () => filter(""), { class: "plain", hidden: !app.state.where })),
-    ...bounded().map(([name, type]) => bounds(name, type, facets[name] ?? [])), ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), text());
+  at("filter-body").replaceChildren(make("p", { class: "head" }, "Filter"), ...bounded().map(([name, type]) => bounds(name, type, facets[name] ?? [])),
+    ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), text());
   const back = focused ? [...document.querySelectorAll("[data-facet]")].find(b => b.dataset.facet === focused) : at("filter-body").contains(at(field ?? "")) && at(field);
   if (back && !document.activeElement?.closest?.("main")) back.focus({ preventScroll: true });
 }
+
+/** Filters by bounds, after a pause in which more changes may come. */
+function bound(name, type, bounds, pause = 0) {
+  const apply = () => {
+    adjusted = 0;
+    filter(ranged(app.state.where, name, type, bounds), `range ${name}`);
+  };
+  clearTimeout(adjusted);
+  if (pause) adjusted = setTimeout(apply, pause);
+  else apply();
+}
+
+/** Keeps what is dragged in the filter from being drawn anew under the mouse. */
+export function listen() {
+  addEventListener("pointerdown", event => { isHeld = at("filter-body").contains(event.target); }, true);
+  for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => {
+    isHeld = false;
+    if (waiting) setTimeout(() => waiting && draw(waiting));
+  }, true);
+}
+
+const heading = (name, type) => make("h2", {}, apart(short(name, 200)), make("span", { class: "researcher type" }, ` ${type}`));
 
 function text() {
   const { where } = app.state;
@@ -69,7 +97,7 @@ function text() {
   function changed() {
     apply.hidden = input.value.trim() === where;
   }
-  return make("div", { class: "written facet" }, make("label", { for: "where" }, "Condition"), input, make("p", {}, apply));
+  return make("div", { class: "written facet researcher" }, make("label", { for: "where" }, "Condition"), input, make("p", {}, apply));
 }
 
 function values(name, type, facet) {
@@ -87,25 +115,13 @@ function values(name, type, facet) {
     group.replaceWith(next);
     next.querySelector(".more").focus();
   }, { class: "plain more", "aria-expanded": String(open.has(name)) })] : [];
-  const group = make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), make("ul", {}, items), more);
+  const group = make("section", { class: "facet", "aria-label": name }, heading(name, type), make("ul", {}, items), more);
   return group;
 }
 
-/** A bar for each bin; a click filters by its bounds, or no more. The fields below do the same for the keyboard. */
-function histogram(name, type, bins) {
-  if (bins.length < 2) return null;
-  const most = Math.max(...bins.map(({ count }) => count)), own = range(app.state.where, name);
-  return make("div", { class: "bars", "aria-hidden": "true" }, bins.map(({ from, to, count }) => {
-    const pressed = String(from) === own[0] && String(to) === own[1], one = from === to;
-    const bar = make("button", { type: "button", tabindex: "-1", class: pressed && "pressed", title: `${one ? from : `${from} to ${to}`}: ${count.toLocaleString("en")}`,
-      onclick: () => filter(ranged(app.state.where, name, type, pressed ? ["", ""] : [String(from), String(to)])) }, make("span"));
-    bar.firstChild.style.setProperty("--share", String(count / most));
-    return bar;
-  }));
-}
-
+/** A chart, a slider for numbers, and fields for exact values; the three say and set the same. */
 function bounds(name, type, bins) {
-  const own = range(app.state.where, name);
+  const own = range(app.state.where, name), choose = (bounds, pause) => bound(name, type, bounds, pause);
   const kind = type === "date" ? { type: "text", placeholder: "YYYY-MM-DD" } : { type: "number", step: type === "integer" ? "1" : "any", placeholder: "any" };
   const fields = own.map((value, i) => {
     const input = make("input", { ...kind, id: `bound-${i}-${name}`, "aria-label": `${name} ${i ? "to" : "from"}`, onchange: apply });
@@ -117,5 +133,11 @@ function bounds(name, type, bins) {
     const bounds = fields.map(input => input.value.trim());
     setTimeout(() => filter(ranged(app.state.where, name, type, bounds)));  // once the focus is where it goes, as the fields are drawn anew
   }
-  return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), histogram(name, type, bins), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
+  const bars = chart({ name, type, bins, own, choose });
+  const moved = bounds => {
+    fields.forEach((field, i) => { field.value = bounds[i]; });
+    bars.paint(bounds);
+  };
+  return make("section", { class: "facet", "aria-label": name }, heading(name, type), bars, type === "date" ? null : slider({ name, type, bins, own, moved, choose }),
+    make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
 }

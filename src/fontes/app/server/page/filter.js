@@ -1,5 +1,10 @@
 // The filter as text, and its conditions as something to click. The text is what holds; what is not understood here is left as it is.
 
+import { shown } from "./dom.js";
+
+/** Types of columns that have bounds. */
+export const ORDERED = ["date", "float", "integer"];
+
 const NAME = /^[A-Za-z_]\w*$/;
 const KEYWORDS = new Set("and or not in is None True False if else for lambda while def class return metadata".split(" "));
 
@@ -85,6 +90,21 @@ export function toggled(where, name, type, value) {
     : type === "keywords" ? values.map(v => `${literal(v)} in ${c}`)
     : [values.length === 1 ? `${c} == ${literal(values[0])}` : `${c} in (${values.map(literal).join(", ")})`];
   return joined([...rest, ...written]);
+}
+
+/** What a filter asks for, one by one: the column, or "", what is asked of it, and the filter without that. */
+export function pieces(where, columns) {
+  const all = conditions(where), bounded = new Set();
+  return all.flatMap(part => {
+    for (const [name, type] of Object.entries(columns)) {
+      const values = own(name, type, part);
+      if (values) return values.map(value => ({ name, text: shown(value), rest: toggled(where, name, type, value) }));
+      if (!ORDERED.includes(type) || ![">=", "<="].some(sign => bound(name, sign).test(part))) continue;
+      const [low, high] = range(where, name), text = low && high ? `${low} to ${high}` : low ? `from ${low}` : `to ${high}`;
+      return bounded.has(name) ? [] : [bounded.add(name) && { name, text, rest: ranged(where, name, type, ["", ""]) }];
+    }
+    return [{ name: "", text: part, rest: joined(all.filter(one => one !== part)) }];
+  });
 }
 
 const bound = (name, sign) => new RegExp(`^${column(name).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")} ${sign} (.+)$`, "s");

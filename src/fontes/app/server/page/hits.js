@@ -36,7 +36,7 @@ function item(hit, { side, explain, edge, level }) {
   const element = make("li", { class: "hit", "data-id": hit.id, "data-side": side },
     make("span", { class: "rank" }, String(hit.rank)),
     make("div", { class: "body" }, make(`h${level}`, { class: "title" }, own), about, text),
-    make("div", { class: "edge" }, make("span", { class: "score" }, hit.score.toFixed(4)), edge?.(hit), more), why);
+    make("div", { class: "edge" }, make("span", { class: "score researcher" }, hit.score.toFixed(4)), edge?.(hit), more), why);
   words(text, hit, null);
   element.why = ask;
   const key = side ? "why2" : "why";

@@ -1,10 +1,13 @@
 // The search page: one query field, three views, and an address that holds the state.
 
-import { app, go, index } from "./app.js";
-import { ask, giveUp, headers, overtaken, Problem } from "./api.js";
+import { app, go, index, settle } from "./app.js";
+import { ask, giveUpAll, headers, overtaken, Problem } from "./api.js";
+import { listen as audience } from "./audience.js";
 import { at, button, make } from "./dom.js";
+import { listen as filtering } from "./facets.js";
 import { current } from "./hits.js";
 import { help, listen } from "./keys.js";
+import { listen as live } from "./live.js";
 import { close, narrow, read } from "./reader.js";
 import { read as address } from "./state.js";
 import * as searching from "./search.js";
@@ -73,18 +76,21 @@ async function show(before) {
   const { state } = app, view = VIEWS[state.view];
   if (before && before.view !== state.view) {
     for (const { part } of Object.values(VIEWS)) part.forget();
-    giveUp("list 0");
+    giveUpAll("list ");
     at("content").replaceChildren();
   }
   document.body.dataset.view = state.view;
   controls(before);
   document.title = `${state.view === "talk" ? "Conversation" : state.q || index().name} · Fontes`;
-  if (state.view !== "search") at("side").hidden = true;
+  if (state.view !== "search") {
+    at("side").hidden = at("chips").hidden = true;
+    at("order").replaceChildren();
+  }
   const missing = state.index && state.index !== index().name;
   const work = missing ? absent : { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
   const listing = waited(() => work(say), () => show(before));
   current(state.doc);
-  const key = ["view", "index", "q", "pipeline", "against", "k", "syntax", "where", "talk"];
+  const key = ["view", "index", "q", "pipeline", "against", "k", "offset", "sort", "descending", "syntax", "where", "talk"];
   if (before && key.some(name => before[name] !== state[name])) scrollTo(0, 0);
   if (!state.doc) close();
   await listing;
@@ -110,7 +116,8 @@ function controls(before) {
   at("q-label").textContent = view.label;
   at("send").textContent = view.send;
   at("q").placeholder = view.placeholder;
-  if (!before || before.q !== state.q || before.view !== state.view) at("q").value = state.view === "talk" ? "" : state.q;
+  const isNew = !before || before.q !== state.q || before.view !== state.view, text = state.view === "talk" ? "" : state.q;
+  if (isNew && at("q").value.trim() !== text) at("q").value = text;  // a blank after a word that is being typed stays
   const fields = [];
   if (app.indexes.length > 1 || state.index && state.index !== own.name) fields.push(choice("index", "Index", app.indexes.map(({ name }) => [name, name]), state.index || own.name, name => moved({ index: name })));
   const names = own.pipelines.map(({ name }) => [name, name]), taken = state.pipeline || names[0][0];
@@ -134,14 +141,15 @@ function controls(before) {
   }
   const focused = document.activeElement?.id;
   at("choice").replaceChildren(...fields);
-  at("settings").querySelector("summary").textContent = [app.indexes.length > 1 ? own.name : "", taken, state.view === "search" && state.against ? `compared with ${state.against}` : "", state.view === "search" && state.syntax ? "query language" : ""].filter(Boolean).join(", ");
+  for (const id of ["pipeline", "against"]) fields.find(field => field.querySelector(`#${id}`))?.classList.add("researcher");
+  at("settings").querySelector("summary").replaceChildren(make("span", {}, app.indexes.length > 1 ? `Settings: ${own.name}` : "Settings"), make("span", { class: "researcher" }, `, ${taken}`));
   if (focused && at("choice").contains(at(focused))) at(focused).focus();
 }
 
 /** Changes pipeline or index: closes explanations, and begins a new conversation. */
 function moved(changes) {
-  const { state } = app, more = { why: [], why2: [] };
-  if ("index" in changes) Object.assign(more, { where: "", doc: "", pipeline: "", against: "" });
+  const { state } = app, more = {};
+  if ("index" in changes) Object.assign(more, { where: "", sort: "", descending: "", doc: "", pipeline: "", against: "" });
   if (state.view === "talk") Object.assign(more, { talk: "", doc: "" });
   go({ ...changes, ...more });
 }
@@ -162,11 +170,18 @@ function expression(id, label, names, value, onchange) {
   return make("label", { class: "wide" }, make("span", {}, label), input, make("datalist", { id: `${id}-names` }, names.filter(([name]) => name).map(([name]) => make("option", { value: name }))));
 }
 
+/** Searches once more for what was searched, such as what was typed until now. */
+function again() {
+  settle();
+  VIEWS[app.state.view].part.forget();
+  show(app.state);
+}
+
 function submit(event) {
   event.preventDefault();
   const text = at("q").value.trim(), { view } = app.state;
   if (matchMedia("(pointer: coarse)").matches) at("q").blur();  // what is typed with covers the results
-  if (view !== "talk") return text === app.state.q ? (VIEWS[view].part.forget(), show(app.state)) : go({ q: text, why: [], why2: [], doc: "" });
+  if (view !== "talk") return text === app.state.q ? again() : go({ q: text, doc: "" });
   if (!text) return;
   waited(async () => {
     await talking.turn(text, say);
@@ -184,7 +199,7 @@ async function begin() {
     each.addEventListener("click", event => {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
       event.preventDefault();
-      go({ view: view || "search", doc: "", why: [], why2: [], where: "", only: "", against: "", talk: view === "talk" ? app.state.talk : "" });
+      go({ view: view || "search", doc: "", where: "", sort: "", descending: "", only: "", against: "", talk: view === "talk" ? app.state.talk : "" });
       at("q").focus();
     });
   }
@@ -216,6 +231,9 @@ document.querySelector(".name a").addEventListener("click", event => {
   at("q").focus();
 });
 listen();
+audience();
+filtering();
 suggestions();
+live();
 try { keep(sessionStorage.secret ?? ""); } catch { /* there is no storage */ }
 start();

@@ -94,7 +94,7 @@ function parts(key, own, type) {
   if (index().links.includes(key) || type === undefined) return values.flatMap((each, i) => [i ? ", " : "", value(each)]);
   const buttons = app.state.view === "search" && (type === "keyword" || type === "keywords" || type === "boolean") && values.every(v => typeof v !== "object");
   if (!buttons) return [apart(shown(own))];
-  return values.map(v => button(apart(shown(v)), () => go({ where: toggled(app.state.where, key, type, v), why: [], why2: [] }),
+  return values.map(v => button(apart(shown(v)), () => go({ where: toggled(app.state.where, key, type, v) }),
     { class: "value", title: `Filter by ${column(key)}` }));
 }
 

@@ -1,39 +1,58 @@
-// Searching: one list of results, or those of two pipelines side by side.
+// Searching: a page of results, or those of two pipelines side by side.
 
-import { app, go, href, index, pipeline } from "./app.js";
-import { ask, sentence } from "./api.js";
+import { app, go, href, index, isTyped, pipeline } from "./app.js";
+import { ask, giveUpAll, sentence } from "./api.js";
+import { drawChips } from "./chips.js";
 import { apart, at, button, count, link, make } from "./dom.js";
 import { drawFilter, facetColumns } from "./facets.js";
 import { answered, listed } from "./hits.js";
+import { timed } from "./live.js";
+import { drawOrder } from "./order.js";
+import { beyond, pager, place } from "./paging.js";
 import { meant } from "./suggest.js";
+import { welcome } from "./welcome.js";
 
-let shown = "", lists = [], words = "";
+let shown = "", lists = [], words = "", counts = { of: "", total: null };  // what was counted last, for all pages of a search
 
 /** Shows the results of the state, unless they are shown already. */
 export async function search(say) {
-  const { q, syntax, against, k, where, only } = app.state, of = { q, index: index().name, syntax, where };
-  const names = [pipeline(), ...against && against !== pipeline() ? [against] : []];
-  const key = JSON.stringify([of, names, k]);
+  const { q, syntax, against, k, offset, sort, descending, where, only } = app.state, of = { q, index: index().name, syntax, where };
+  const names = [pipeline(), ...against && against !== pipeline() ? [against] : []], isSingle = names.length === 1;
+  const page = isSingle ? { k, offset: offset || "", sort, descending } : { k };
+  const key = JSON.stringify([of, names, page]), counted = JSON.stringify([of, names[0]]);
+  drawChips();
   if (shown === key && at("content").childElementCount) return differing(only);
   shown = "";
-  if (!q.trim()) return welcome(say);
+  giveUpAll("list ");
+  drawOrder(isSingle && q.trim());
+  if (!q.trim()) {
+    lists = [];
+    at("side").hidden = true;
+    return welcome(say);
+  }
   drawFilter(null, of);
-  const columns = facetColumns();
-  const [correction, ...answers] = await Promise.all([syntax ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? {} : columns))]);
+  const isCounted = counts.of === counted, begun = performance.now();
+  const columns = isCounted ? {} : { ...facetColumns(), count: "true" }, typed = isTyped();
+  const [correction, ...answers] = await Promise.all([syntax || typed ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, ...page }, i ? {} : columns))]);
+  timed(performance.now() - begun);
   shown = key;
   lists = answers.map(({ hits }) => hits);
   words = answers[0].understood ? answers[0].query : q;
-  drawFilter(answers[0], { ...of, pipeline: names[0] });
-  if (names.length > 1) beside(names, say);
-  else single(names[0], say);
-  if (names.length === 1 && answers[0].answer) at("content").prepend(answered(answers[0].answer));
-  if (correction) at("content").prepend(correction);
+  if (!isCounted) {
+    counts = { of: counted, total: answers[0].total };
+    drawFilter(answers[0], { ...of, pipeline: names[0] });
+  }
+  if (isSingle) single(names[0], say);
+  else beside(names, say);
+  if (isSingle && answers[0].answer) at("content").prepend(answered(answers[0].answer));
   at("content").prepend(...reading(answers[0]));
+  const offer = correction ?? (typed && !syntax && !lists[0].length ? await meant(q) : null);
+  if (offer && shown === key) at("content").prepend(offer);
 }
 
 /** How the text was read in the query language; of a plain text with operators, the offer to do so. */
 function reading({ understood, operators }) {
-  if (operators) return [make("p", { class: "notes reading" }, "Operators are plain text here. ", link(href({ syntax: "query" }), () => go({ syntax: "query", why: [], why2: [] }), {}, "Read as a query"))];
+  if (operators) return [make("p", { class: "notes reading" }, "Operators are plain text here. ", link(href({ syntax: "query" }), () => go({ syntax: "query" }), {}, "Read as a query"))];
   if (!understood) return [];
   return [make("p", { class: "notes reading" }, "Understood as ", make("code", { dir: "auto" }, understood.query || "nothing")),
     ...understood.remarks.map(remark => make("p", { class: "notes reading remark" }, sentence(remark.replace(/^query, /, ""))))];
@@ -52,7 +71,10 @@ async function answer(place, query, facets) {
   }
 }
 
-export const forget = () => { shown = ""; };
+export const forget = () => {
+  shown = "";
+  counts.of = "";
+};
 
 /** The evidence sentences of a document. */
 export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === id)?.rationales ?? []).map(({ text }) => text);
@@ -63,17 +85,16 @@ const explainer = name => async hit => {
 };
 
 function single(name, say) {
-  const { k, where } = app.state, [hits] = lists;
-  if (!hits.length) {
-    say("No document matches");
-    at("content").replaceChildren(make("p", { class: "notes" }, where ? "No document that passes the filter has a word of the query. " : "No document has a word of the query.",
-      where ? button("Search without the filter", () => go({ where: "" })) : ""));
-    return;
+  const { offset, where } = app.state, [hits] = lists, { total } = counts;
+  if (hits.length) {
+    say(place(hits, total));
+    const pages = pager(hits, total);
+    return at("content").replaceChildren(listed(hits, { explain: explainer(name), label: "Results" }), ...pages ? [pages] : []);
   }
-  const limit = Math.min(app.limits.k, 1000), further = k < 100 ? 100 : limit;
-  say(hits.length < k ? count(hits.length, "result") : `The first ${count(hits.length, "result")}`);
-  at("content").replaceChildren(listed(hits, { explain: explainer(name), label: "Results" }),
-    ...hits.length === k && k < limit ? [make("p", { class: "further" }, button(`Show ${Math.min(further, limit).toLocaleString("en")}`, () => go({ k: Math.min(further, limit) })))] : []);
+  say(offset ? "No more results" : "No document matches");
+  drawOrder(Boolean(offset));
+  at("content").replaceChildren(...offset ? beyond() : [make("p", { class: "notes" }, where ? "No document that passes the filter has a word of the query. " : "No document has a word of the query.",
+    where ? button("Search without the filter", () => go({ where: "" })) : "")]);
 }
 
 function beside(names, say) {
@@ -93,7 +114,7 @@ function beside(names, say) {
     return make("section", { "aria-label": names[side], class: "side" }, make("h2", { tabindex: "-1" }, apart(names[side])), ...text && text !== names[side] ? [make("p", { class: "notes" }, make("code", {}, text))] : [], list);
   });
   at("content").replaceChildren(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Differences only"), make("span", { class: "kind" }, "Rank in the other list: ▲ higher here, ▼ lower here"),
-    button(`Go to ${names[1]}`, () => columns[1].querySelector("h2").focus(), { class: "plain stacked" }), button("Swap", () => go({ pipeline: names[1], against: names[0], why: [], why2: [] }), { class: "plain" })),
+    button(`Go to ${names[1]}`, () => columns[1].querySelector("h2").focus(), { class: "plain stacked" }), button("Swap", () => go({ pipeline: names[1], against: names[0] }), { class: "plain" })),
     make("div", { class: "pair", onmouseover: together, onfocusin: together, onmouseleave: together }, columns));
   for (const [side, column] of columns.entries()) column.ranks = ranks[1 - side];
   differing(app.state.only);
@@ -117,14 +138,4 @@ function reach(side, id) {
 function together(event) {
   const id = event.type === "mouseleave" ? undefined : event.target.closest(".hit")?.dataset.id;
   for (const hit of document.querySelectorAll(".pair .hit")) hit.classList.toggle("same", id !== undefined && hit.dataset.id === id);
-}
-
-function welcome(say) {
-  lists = [];
-  at("side").hidden = true;
-  say(`${count(index().documents, "document")} in ${index().name}`, true);
-  const rows = index().pipelines.map(({ name, text }) => [make("dt", {}, link(href({ pipeline: name }), () => { go({ pipeline: name }); at("q").focus(); }, {}, apart(name))), make("dd", {}, make("code", {}, text))]);
-  const columns = Object.entries(index().columns);
-  at("content").replaceChildren(make("h2", {}, "Pipelines"), make("dl", { class: "facts" }, ...rows),
-    ...columns.length ? [make("h2", {}, "Columns to filter by"), make("dl", { class: "facts" }, ...columns.map(([name, type]) => [make("dt", {}, apart(name)), make("dd", {}, type)]))] : []);
 }

@@ -1,7 +1,8 @@
 // What is shown, as the address has it.
 
 const DEFAULTS = {
-  view: "search", index: "", q: "", pipeline: "", against: "", k: 10, syntax: "", where: "", only: "", doc: "", why: [], why2: [],
+  view: "search", index: "", q: "", pipeline: "", against: "", k: 10, offset: 0, sort: "", descending: "", syntax: "", where: "", only: "",
+  doc: "", why: [], why2: [],
   talk: "", rewriter: "", depth: 3, breadth: 3, weak: "", leads: 0,
 };
 
@@ -14,6 +15,7 @@ export function read(search = location.search) {
     else state[name] = own ?? value;
   }
   if (!["search", "talk", "why"].includes(state.view)) state.view = "search";
+  if (!state.sort || state.descending !== "true") state.descending = "";
   return state;
 }
 

@@ -5,6 +5,7 @@ import { ask, giveUp, overtaken } from "./api.js";
 import { apart, at, link, make } from "./dom.js";
 
 const PAUSE = 80;  // milliseconds without a key before the server is asked
+const COMPLETIONS = 5;
 const PATIENCE = 150;  // that results wait for a correction
 
 let later = 0, active = -1;
@@ -54,7 +55,7 @@ function typed() {
   if (app.state.view !== "search" || !text.trim() || /\s$/.test(text)) return close();
   later = setTimeout(async () => {
     try {
-      draw((await ask("completions", "suggest", { q: text, index: index().name })).completions, text);
+      draw((await ask("completions", "suggest", { q: text, k: COMPLETIONS, index: index().name })).completions, text);
     } catch (error) { if (!overtaken(error)) close(); }  // typing goes on without help
   }, PAUSE);
 }
@@ -76,7 +77,7 @@ function pressed(event) {
 export async function meant(q) {
   const none = () => null, waiting = new Promise(done => setTimeout(done, PATIENCE, null));
   const correction = await Promise.race([ask("correction", "suggest", { q, k: 1, index: index().name }).then(values => values.correction, none), waiting]);
-  return correction && make("p", { class: "meant" }, "Did you mean ", link(href({ q: correction, doc: "" }), () => go({ q: correction, why: [], why2: [], doc: "" }), {}, apart(correction)), "?");
+  return correction && make("p", { class: "meant" }, "Did you mean ", link(href({ q: correction, doc: "" }), () => go({ q: correction, doc: "" }), {}, apart(correction)), "?");
 }
 
 export function listen() {

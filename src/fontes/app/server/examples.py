@@ -1,0 +1,54 @@
+"""Queries to begin with, drawn from the documents of an index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...core.values import Doc
+from ...index import Index
+from ...text.sentences import sentence_spans
+
+EXAMPLES = 3
+LOOKS = 20  # documents that are read for an example
+READ = 1000  # characters of a text without a title
+WORDS = range(3, 11)  # terms of a good example
+LONGEST = 80  # characters
+UNSPACED = 30  # characters of a text without spaces
+STOPS = " .,;:–-"
+END = re.compile(r"(?<=[。！？؟۔।])|[\r\n]+")
+
+
+def example_queries(index: Index) -> list[str]:
+    """Return up to three queries, each of which finds something; the same for the same documents.
+
+    They are titles, or beginnings of texts, of documents that are spread over the index; frequent terms of one without texts.
+    """
+    found: list[str] = []
+    for docs in np.array_split(np.arange(len(index)), EXAMPLES) if index.has_texts else ():
+        step = max(1, len(docs) // LOOKS)
+        ids = [index.ids[int(ordinal)] for ordinal in docs[step // 2 :: step][:LOOKS]]
+        candidates = [(text, whole, len(index.analyzer(text))) for text, whole in map(_beginning, index.docs(ids))]
+        candidates.sort(key=lambda candidate: (not candidate[1], candidate[2] not in WORDS))
+        found += [text for text, _, terms in candidates if terms and text not in found][:1]
+    return found or list(_frequent_terms(index))
+
+
+def _beginning(doc: Doc) -> tuple[str, bool]:
+    """The title of a document, or else its first sentence, on one line; cut, and False, if it is too long for a query."""
+    text = doc.title.strip() or doc.text[:READ].strip()
+    start, end = next(iter(sentence_spans(text)), (0, 0)) if not doc.title.strip() else (0, len(text))
+    text = " ".join(END.split(text[start:end].strip(), maxsplit=1)[0].split()).rstrip(STOPS)
+    if len(text) <= LONGEST:
+        return text, True
+    cut = text.rfind(" ", 0, LONGEST + 1)
+    return text[: cut if cut > 0 else UNSPACED].rstrip(STOPS), False
+
+
+def _frequent_terms(index: Index) -> Iterator[str]:
+    """The most frequent terms that most documents do not have."""
+    order = np.argsort(-index.df, kind="stable")
+    rare_enough = [n for n in order.tolist() if index.df[n] * 2 <= len(index) and index.terms[n].isalpha()]
+    yield from (index.terms[n] for n in (rare_enough or order.tolist())[:EXAMPLES])
