@@ -43,6 +43,7 @@ class Reordering(Stage[Run, Run]):
         own = run.keep(run.topic_numbers == list(run.topics).index(topic_id))
         place = next((i for i, code in enumerate(own.codes.tolist()) if own.ids[code] == doc_id), None)
         if place is None:
+            self.index.ordinal(doc_id)  # which says that there is no such document
             return Explanation(0.0, f"'{doc_id}' is not among the {own.rows} documents that {self.name} gets")
         return self.explained(own, place)
 

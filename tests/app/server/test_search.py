@@ -14,6 +14,7 @@ from support.serving import DOCS, Running, serving, springs
 
 from fontes import Doc, Index, Topic
 from fontes.app.server.application import application
+from fontes.app.server.examples import example_queries
 from fontes.app.server.guard import Guard
 from fontes.app.server.health import Metrics
 from fontes.app.server.service import Service
@@ -413,3 +414,53 @@ def test_an_offset_that_is_none_or_beyond_the_limit_is_refused(server: Running) 
     assert (status, detail) == (422, "offset 995 with k 6 goes beyond the best 1,000 hits, this server's limit (--k)")
     status, detail = server.problem("GET", "/search", params={"q": "hot", "offset": -1})
     assert (status, detail) == (422, "the parameter 'offset': input should be greater than or equal to 0")
+
+
+def test_hits_are_sorted_by_a_column_and_all_matches_are_counted(server: Running, index: Index) -> None:
+    for descending in (False, True):
+        asked = {"q": "water", "sort": "year", "descending": str(descending).lower(), "k": 3, "facets": "kind", "count": "1"}
+        for pipeline in ("bm25", "two words"):
+            answer = server.get("/search", params={**asked, "pipeline": pipeline})
+            stage = expression.pipeline(PIPELINES[pipeline], index) >> index.sort("year", descending=descending)
+            assert [hit["id"] for hit in answer["hits"]] == stage.search("water", 3).ids
+            counts = index.bm25().search("water").facets("kind")["kind"]
+            assert {count["value"]: count["count"] for count in answer["facets"]["kind"]} == counts
+            assert answer["total"]["value"] == index.bm25().count("water")
+    body = {"topics": [{"id": "1", "text": "water"}], "sort": "year", "descending": True, "k": 3}
+    assert server.post("/search", body)["results"][0]["hits"] == answer["hits"]
+    for column, detail in (
+        ("kind", "sort: the column 'kind' holds text; give one of dates or numbers"),
+        ("yaer", "sort: there is no column 'yaer'; did you mean 'year'?"),
+    ):
+        assert server.problem("GET", "/search", params={"q": "water", "sort": column}) == (422, detail)
+
+
+def test_examples_are_drawn_from_the_documents(server: Running) -> None:
+    answer = server.get("/examples")
+    assert answer == {"index": "springs", "examples": ["Geysers", "<i>Oasis</i>", "Déjà vu"]}
+    assert all(server.get("/search", params={"q": text})["hits"] for text in answer["examples"])
+    assert server.problem("GET", "/examples?index=x") == (404, "there is no index 'x'; there are springs")
+
+
+@pytest.mark.parametrize(
+    ("texts", "queries"),
+    [
+        ([], []),
+        (["", " \n"], []),
+        (["one two three. Four five."], ["one two three"]),
+        (["same words here"] * 3, ["same words here"]),
+        ([f"{'long ' * 30}{n}" for n in range(2)] + ["short enough to ask"], ["long " * 15 + "long", "short enough to ask"]),
+        (["مرحبا بالعالم؟ نعم", "東京は日本の首都です。" * 9], ["مرحبا بالعالم؟", "東京は日本の首都です。"]),
+    ],
+)
+def test_examples_suit_any_text(texts: list[str], queries: list[str], tmp_path: Path) -> None:
+    index = Index.build([Doc(str(n), text) for n, text in enumerate(texts)], tmp_path / "i.index", threads=1)
+    assert example_queries(index) == queries
+    assert all(index.bm25().search(query) for query in queries)
+
+
+def test_an_index_without_texts_has_its_frequent_terms_as_examples(index: Index, tmp_path: Path) -> None:
+    index.export(tmp_path / "springs.ciff")
+    bare = Index.build(tmp_path / "springs.ciff", tmp_path / "bare.index")
+    assert len(example_queries(bare)) == 3
+    assert all(bare.bm25().search(query) for query in example_queries(bare))

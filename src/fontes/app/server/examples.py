@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -48,7 +49,6 @@ def _beginning(doc: Doc) -> tuple[str, bool]:
 
 
 def _frequent_terms(index: Index) -> Iterator[str]:
-    """The most frequent terms that most documents do not have."""
-    order = np.argsort(-index.df, kind="stable")
-    rare_enough = [n for n in order.tolist() if index.df[n] * 2 <= len(index) and index.terms[n].isalpha()]
-    yield from (index.terms[n] for n in (rare_enough or order.tolist())[:EXAMPLES])
+    """The most frequent terms that most documents do not have, of those that a query finds."""
+    terms = (index.terms[int(n)] for n in np.lexsort((-index.df, index.df * 2 > len(index))))
+    yield from islice((term for term in terms if term.isalpha() and list(index.analyzer(term)) == [term]), EXAMPLES)

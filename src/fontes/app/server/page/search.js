@@ -46,7 +46,7 @@ export async function search(say) {
   else beside(names, say);
   if (isSingle && answers[0].answer) at("content").prepend(answered(answers[0].answer));
   at("content").prepend(...reading(answers[0]));
-  const offer = correction ?? (typed && !syntax && !lists[0].length ? await meant(q) : null);
+  const offer = correction ?? (typed && !syntax && !lists[0].length ? await meant(q, true) : null);
   if (offer && shown === key) at("content").prepend(offer);
 }
 

@@ -73,10 +73,11 @@ function pressed(event) {
   event.stopPropagation();
 }
 
-/** The line that offers the corrected query, or null; null too if the server takes long. */
-export async function meant(q) {
+/** The line that offers the corrected query, or a completed one of what is being typed; null if there is none or the server takes long. */
+export async function meant(q, isTyped = false) {
   const none = () => null, waiting = new Promise(done => setTimeout(done, PATIENCE, null));
-  const correction = await Promise.race([ask("correction", "suggest", { q, k: 1, index: index().name }).then(values => values.correction, none), waiting]);
+  const better = ({ correction, completions }) => correction ?? (isTyped ? completions[0] : null);
+  const correction = await Promise.race([ask("correction", "suggest", { q, k: 1, index: index().name }).then(better, none), waiting]);
   return correction && make("p", { class: "meant" }, "Did you mean ", link(href({ q: correction, doc: "" }), () => go({ q: correction, doc: "" }), {}, apart(correction)), "?");
 }
 
