@@ -27,14 +27,14 @@ def example_queries(index: Index) -> list[str]:
 
     They are titles, or beginnings of texts, of documents that are spread over the index; frequent terms of one without texts.
     """
-    found: list[str] = []
+    queries: list[str] = []
     for docs in np.array_split(np.arange(len(index)), EXAMPLES) if index.has_texts else ():
         step = max(1, len(docs) // LOOKS)
         ids = [index.ids[int(ordinal)] for ordinal in docs[step // 2 :: step][:LOOKS]]
         candidates = [(text, whole, len(index.analyzer(text))) for text, whole in map(_beginning, index.docs(ids))]
         candidates.sort(key=lambda candidate: (not candidate[1], candidate[2] not in WORDS))
-        found += [text for text, _, terms in candidates if terms and text not in found][:1]
-    return found or list(_frequent_terms(index))
+        queries += [text for text, _, terms in candidates if terms and text not in queries][:1]
+    return queries or list(_frequent_terms(index))
 
 
 def _beginning(doc: Doc) -> tuple[str, bool]:
