@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.machine_labels import labelled
 
 import fontes as ft
 from fontes.experiments import provenance
@@ -413,3 +414,61 @@ def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_t
     assert set(lock["models"]) == {"dense", "late", "both"}
     assert {"torch", "sentence-transformers"} <= set(lock["versions"])
     assert ft.Experiment(file).check()
+
+
+@pytest.fixture
+def labelled_by_a_machine(tmp_path):
+    own = labelled(topics=40, human=25)
+    for name, grades in (("people", own.people), ("machine", own.machine)):
+        ft.write_qrels(ft.Qrels.of(grades), tmp_path / f"{name}.qrels")
+    for name, scores in own.runs.items():
+        ft.write_run(ft.Run.of(scores), tmp_path / f"{name}.run")
+    return tmp_path
+
+
+MACHINE = """
+[collection]
+qrels = "people.qrels"
+machine = "machine.qrels"
+[systems]
+good = { run = "good.run" }
+poor = { run = "poor.run" }
+[report]
+measures = ["nDCG@10"]
+baseline = "poor"
+"""
+
+
+def test_machine_labels_are_corrected_and_locked(labelled_by_a_machine):
+    folder = labelled_by_a_machine
+    file = written(folder, MACHINE)
+    report = ft.Experiment(file).run()
+    files = {name: folder / f"{name}.run" for name in ("good", "poor")}
+    qrels, machine = folder / "people.qrels", folder / "machine.qrels"
+    expected = ft.compare(files, None, qrels, ["nDCG@10"], baseline="poor", machine=machine)
+    assert report.mean("good", "nDCG@10") == expected.mean("good", "nDCG@10")
+    assert report.intervals == expected.intervals
+    assert report.comparisons == expected.comparisons
+    assert "machine labels of 40 topics, corrected by the 25 that people judged" in (
+        folder / "springs.results/report.md"
+    ).read_text().replace("\n", " ")
+    lock = json.loads((folder / "springs.results/experiment.lock").read_text())
+    assert lock["data"]["machine"]["file"] == "machine.qrels"
+    assert not differences(file)
+    machine.write_text(machine.read_text().replace(" 1\n", " 0\n", 5))
+    assert differences(file)[0].startswith("data, machine, sha256: ")
+
+
+def test_machine_labels_that_cannot_be_used_are_an_error_before_anything_runs(labelled_by_a_machine):
+    folder = labelled_by_a_machine
+    few = "\n".join(line for line in (folder / "machine.qrels").read_text().splitlines() if int(line.split()[0][1:]) < 10)
+    (folder / "few.qrels").write_text(few + "\n")
+    for old, new, problem in (
+        ("machine.qrels", "few.qrels", "the correction needs 20"),
+        ("machine.qrels", "none.qrels", "none.qrels: there is no such file"),
+        ('["nDCG@10"]', '["NumRel"]', "NumRel counts"),
+        ('baseline = "poor"', 'test = "wilcoxon"', "with machine labels the test is t, not wilcoxon"),
+    ):
+        with pytest.raises(ft.FontesError, match=problem):
+            ft.Experiment(written(folder, MACHINE.replace(old, new))).run()
+        assert not (folder / "springs.results").exists()

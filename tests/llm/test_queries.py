@@ -78,6 +78,29 @@ def test_query2doc_counts_the_query_five_times(serve: Serve, tmp_path: Path) -> 
     assert [hit.score for hit in one["1"]] == [hit.score for hit in other["1"]]
 
 
+def test_examples_stand_before_the_query_as_in_the_paper(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda request, before: "it erupts")
+    file = tmp_path / "examples.jsonl"
+    file.write_text('{"query": "hot spring", "passage": "water\\nthat is {hot}"}\n\n{"query": "cave", "passage": "a hole"}\n')
+    stage = Query2Doc("m", examples=str(file))
+    stage({"1": "geyser"})
+    Query2Doc("m")({"1": "geyser"})
+    instruction, query = "Write a passage that answers the given query:\n\n", "Query: geyser\nPassage:"
+    examples = "Query: hot spring\nPassage: water that is {hot}\n\nQuery: cave\nPassage: a hole\n\n"
+    assert [prompt(request) for request in server.requests] == [instruction + examples + query, instruction + query]
+    key = stage.key()
+    file.write_text('{"query": "cave", "passage": "a hole in limestone"}')
+    assert stage.key() != key
+    file.write_text('{"query": "cave", "passage": ""}')
+    with pytest.raises(ft.core.InputError, match=r"examples.jsonl, line 1: an example has a text under 'passage', not ''"):
+        stage({"1": "geyser"})
+    file.write_text("\n")
+    with pytest.raises(ft.core.InputError, match="there are no examples; write lines such as"):
+        stage({"1": "geyser"})
+    with pytest.raises(ft.core.InputError, match=r"missing\.jsonl"):
+        Query2Doc("m", examples="missing.jsonl")({"1": "geyser"})
+
+
 def test_keywords_of_a_narrative(serve: Serve) -> None:
     serve(lambda request, before: "1. flooded mines\n- pump failure, strikes\n\n2) flooded mines\nmore\nthan that")
     topics = LlmKeywords("m", n=4)(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -165,3 +166,14 @@ def test_a_cluster_replays_and_notes_the_same(ray: str, folder: Path, monkeypatc
     assert there.scores.tolist() == here.scores.tolist()
     assert sorted(there.provenance["llm"]["sums"]) == sorted(here.provenance["llm"]["sums"])
     assert there.provenance["llm"]["answers"] == here.provenance["llm"]["answers"] == 10
+
+
+def test_files_of_prompts_and_examples_stand_beside_the_experiment(serve: Serve, folder: Path, fontes: Fontes) -> None:
+    server = serve(answer)
+    (folder / "own.md").write_text("## user\n\n{examples}\n\nAbout {query}:")
+    (folder / "four.jsonl").write_text('{"query": "snow", "passage": "it is white"}\n')
+    system = """fused = 'query2doc("m", prompt="own.md", examples="four.jsonl") >> bm25()'"""
+    (folder / "e.toml").write_text(re.sub("fused = .*", system, EXPERIMENT))
+    code, _, err = fontes("experiment", folder / "e.toml", "--quiet")
+    assert (code, err) == (0, "")
+    assert "Query: snow\nPassage: it is white\n\nAbout rain day 0:" in {r["messages"][-1]["content"] for r in server.requests}

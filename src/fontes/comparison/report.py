@@ -408,11 +408,7 @@ def report_of(
     testing = testing or Testing()
     judgments, both = judgments_of(qrels), None
     if machine is not None:
-        if testing.test != "t":
-            raise ParameterError(
-                f"with machine labels the test is t, not {testing.test}, which has no form for corrected means"
-            )
-        both = BothLabels.of(judgments, machine, parsed)
+        both = both_labels(judgments, machine, parsed, testing)
         judgments = both.people
     if not runs:
         raise ParameterError("there is no run to compare; give runs in a mapping from name to run")
@@ -440,6 +436,13 @@ def report_of(
         baseline=baseline,
         testing=testing,
     )
+
+
+def both_labels(qrels: Qrels, machine: object, measures: Iterable[Measure], testing: Testing) -> BothLabels:
+    """Check judgments, machine labels, measures and test of a comparison; raises as `report_of` does."""
+    if testing.test != "t":
+        raise ParameterError(f"with machine labels the test is t, not {testing.test}, which has no form for corrected means")
+    return BothLabels.of(qrels, machine, measures)
 
 
 def failures(

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Any
 
 from .errors import FontesError, ParameterError, PipelineError
@@ -59,9 +60,12 @@ def pipeline(
     return stage
 
 
-def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = None) -> Any:
-    """Return the stage, other part (such as an encoder) or fused run of an expression; otherwise as `pipeline`."""
-    return _Builder(text, index, None, systems).built()
+def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = None, folder: Path | None = None) -> Any:
+    """Return the stage, other part (such as an encoder) or fused run of an expression; otherwise as `pipeline`.
+
+    Paths of files that stages read, fields with the metadata "file", are looked up in `folder` first.
+    """
+    return _Builder(text, index, None, systems, folder=folder).built()
 
 
 def tunable(
@@ -103,8 +107,10 @@ class _Builder(PythonText):
         indexes: Mapping[str, Any] | None,
         systems: Mapping[str, Any] | None,
         values: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
     ) -> None:
         super().__init__(text)
+        self._folder = folder
         self._indexes = {name: state_of(one) for name, one in (indexes or {}).items()}
         self._index = next(iter(self._indexes.values()), None) if index is None else state_of(index)
         self._systems = dict(systems or {})
@@ -276,6 +282,8 @@ class _Builder(PythonText):
                 raise self.error(node, f"{name} needs the parameter '{key}'")
         if cls.variadic and any(isinstance(value, Run) for value in values[cls.variadic]):
             return self._of_runs(node, cls, values)
+        if self._folder is not None:
+            values = {name: self._located(cls, name, value, self._folder) for name, value in values.items()}
         try:
             part = cls(**values)
             part.check()
@@ -283,6 +291,14 @@ class _Builder(PythonText):
             kind = type(error) if isinstance(error, FontesError) else ParameterError
             raise self.error(node, str(error), kind) from None
         return part
+
+    def _located(self, cls: type[Part], name: str, value: Any, folder: Path) -> Any:
+        """The value of a field; of a file in the folder its path."""
+        declared = cls.__dataclass_fields__.get(name)  # type: ignore[attr-defined]
+        if isinstance(value, str) and value and declared is not None and declared.metadata.get("file"):
+            path = folder / Path(value).expanduser()
+            return str(path) if path.is_file() else value
+        return value
 
     def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
         """Apply a part to runs that exist already, if it can: `fuse(a, b)` over runs."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..comparison import Report
-from ..comparison.report import SUFFIXES
+from ..comparison.report import SUFFIXES, both_labels
 from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
 from ..core.expression import part
@@ -77,6 +77,7 @@ class CollectionTable(TomlTable):
     corpus: str | None = Text
     topics: str | None = Text
     qrels: str | None = Text
+    machine: str | None = Text
     format: str | None = Text
     encoding: str | None = Text
     errors: str = Field(default=ERRORS[0], min_length=1)
@@ -131,6 +132,7 @@ class Sources:
     topics: Path | str | None
     qrels: Path | str
     format: str | None = None
+    machine: Path | str | None = None
 
 
 def problem_in(path: Path, table: str, problem: str) -> InputError:
@@ -218,7 +220,7 @@ class ExperimentFile:
         if qrels is None:
             raise self._error("collection", "there is no key 'qrels' and no key 'dataset': name the judgments")
         corpus, topics = (self._piece(part, names[part], table.split) for part in ("corpus", "topics"))
-        return Sources(corpus, topics, qrels, table.format)
+        return Sources(corpus, topics, qrels, table.format, self._piece("machine", table.machine, table.split))
 
     def _has_splits(self, name: str | None) -> bool:
         source = self._source(name)
@@ -348,7 +350,7 @@ class Expressions:
             if other in self._file.expressions:
                 self._resolve(other, index, systems, (*within, name))
         try:
-            system = part(text, index, systems=systems)
+            system = part(text, index, systems=systems, folder=self._file.path.parent)
             if not isinstance(system, (Stage, Run)):
                 raise ParameterError(f"'{text}' is no stage and no run")
             if isinstance(system, Stage) and (system.takes is not Topics or system.gives is not Run):
@@ -466,11 +468,13 @@ class Experiment:
             if file.measurements:
                 tracker()
         data = self._data(problems)
-        documents, topics, qrels = None, None, None
+        documents, topics, qrels, machine = None, None, None, None
         with problems.collected():
             if "qrels" in data:
-                qrels = _collection(sources.qrels).qrels() if isinstance(sources.qrels, str) else Qrels.of(sources.qrels)
-            topics = _judged(sources, qrels) if qrels is not None and "topics" in data else None
+                qrels = _judgments(sources.qrels)
+            if qrels is not None and sources.machine is not None and "machine" in data:
+                machine = both_labels(qrels, _judgments(sources.machine), file.measures, file.testing).machine
+            topics = _judged(sources, machine or qrels) if qrels is not None and "topics" in data else None
         with problems.collected():
             if self._systems.searching and "corpus" in data:
                 corpus = _collection(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
@@ -487,6 +491,7 @@ class Experiment:
             qrels=qrels,
             measures=file.measures,
             baseline=file.baseline,
+            machine=machine,
             testing=file.testing,
             settings=_of_numbers(file.raw),
             data=data,
@@ -519,6 +524,7 @@ class Experiment:
             "corpus": None if self._file.index.path else sources.corpus,
             "topics": sources.topics,
             "qrels": sources.qrels,
+            "machine": sources.machine,
             **{f"{RUN}{name}": path for name, path in self._file.runs.items()},
         }
         facts = {}
@@ -539,6 +545,10 @@ def _collection(name: str) -> Dataset:
     collection = named(name)
     assert collection is not None
     return collection
+
+
+def _judgments(source: Path | str) -> Qrels:
+    return _collection(source).qrels() if isinstance(source, str) else Qrels.of(source)
 
 
 def _judged(sources: Sources, qrels: Qrels) -> Topics:

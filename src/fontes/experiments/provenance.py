@@ -39,8 +39,8 @@ def hash_of(source: Path, use: str) -> str:
 
 
 def hash_of_dataset(dataset: Dataset, use: str) -> str:
-    """Return the SHA-256 of a collection's qrels, topics or documents, by `use`."""
-    if use == "qrels":
+    """Return the SHA-256 of a collection's judgments ("qrels", "machine"), topics or documents, by `use`."""
+    if use in ("qrels", "machine"):
         return hash_of_qrels(dataset.qrels())
     if use == "topics":
         return hash_of_topics(dataset.topics())

@@ -47,6 +47,7 @@ class Plan:
         measures: The measures.
         measured: Whether a system's documents are the judged ones, so that it is compared.
         baseline: The baseline of the tests; None tests all pairs.
+        machine: Labels by a machine, which the judgments correct; None without them.
         testing: The test of differences.
         settings: The lock's parameters, as JSON values.
         data: The lock's data, by use.
@@ -64,6 +65,7 @@ class Plan:
     measures: tuple[Measure, ...]
     measured: Callable[[str], bool] = field(default=lambda name: True)
     baseline: str | None = None
+    machine: Qrels | None = None
     testing: Testing = field(default_factory=Testing)
     settings: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -161,8 +163,15 @@ def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
         return None
     measured = {name: one for name, one in runs.items() if plan.measured(name)}
     baseline = plan.baseline if plan.baseline in measured else None
-    topics = plan.topics
-    return report_of(measured, plan.qrels, plan.measures, topics=topics, baseline=baseline, testing=plan.testing)
+    return report_of(
+        measured,
+        plan.qrels,
+        plan.measures,
+        topics=plan.topics,
+        baseline=baseline,
+        testing=plan.testing,
+        machine=plan.machine,
+    )
 
 
 def _written(plan: Plan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..comparison import Report, SystemRun, Testing, report_of
+from ..comparison.report import both_labels
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
 from ..core.progress import Progress, ProgressCallback, silent
@@ -419,6 +420,8 @@ def compare(
     testing = Testing(test, correction, alpha, seed)
     against = None if baseline is None else _name_of(baseline, list(by_name))
     judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
+    if labels is not None:
+        both_labels(judgments, labels, parsed, testing)
     known = None if topics is None else Topics.read(topics)
     searched = known if known is None else known.judged({**judgments, **(labels or {})})
     runs = run_all(by_name, searched, Cache.of(cache))

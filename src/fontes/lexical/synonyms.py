@@ -71,7 +71,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
     """
 
     index: Index = field(repr=False)
-    file: str | Path = field(metadata={"leading": True})
+    file: str | Path = field(metadata={"leading": True, "file": True})
     weight: float = tuned(1.0, (0.1, 1.0, 0.1), (0.0, MAX_WEIGHT))
 
     def check(self) -> None:

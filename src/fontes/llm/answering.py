@@ -17,7 +17,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from .answers import Kept, Request
-from .base import LlmPart, explained, fact, noted
+from .base import FILE, LlmPart, explained, fact, noted
 from .prompts import plain_passage
 from .rerank import check_text
 
@@ -107,7 +107,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     places: ClassVar[tuple[str, ...]] = ("passage", "query", "number")
     keeps_rankings = True
 
-    prompt: str = field(default="answer", kw_only=True)
+    prompt: str = field(default="answer", kw_only=True, metadata=FILE)
     max_tokens: int = field(default=1024, kw_only=True, metadata={"least": 1})
     k: int = field(default=5, metadata={"least": 1})
     words: int = field(default=300, kw_only=True, metadata={"least": 1})

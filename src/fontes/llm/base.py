@@ -17,6 +17,8 @@ from .answers import Kept, Request
 from .model import Model
 from .prompts import Message, Prompt
 
+FILE = {"file": True}  # of a field with the path of a file
+
 
 @dataclass(frozen=True)
 class LlmPart(Part):
@@ -34,7 +36,7 @@ class LlmPart(Part):
     """Whether the prompt must name two answers between which the model chooses."""
 
     model: Model | str = field(metadata={"string": "llm"})
-    prompt: str = field(default="", kw_only=True)
+    prompt: str = field(default="", kw_only=True, metadata=FILE)
     max_tokens: int = field(default=256, kw_only=True, metadata={"least": 1})
 
     @property

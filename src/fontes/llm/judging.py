@@ -12,7 +12,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Doc, Topic, text_of
 from .answers import Kept
-from .base import LlmPart
+from .base import FILE, LlmPart
 from .prompts import plain_passage
 
 SCORE = re.compile(r"#*\s*final score(?:\s*\(O\))?\W{0,10}([0-3])(?!\d)", re.IGNORECASE)
@@ -49,7 +49,7 @@ class LlmJudge(LlmPart):
 
     places: ClassVar[tuple[str, ...]] = ("passage", "query", "description", "narrative")
 
-    prompt: str = field(default="umbrela_reasons", kw_only=True)
+    prompt: str = field(default="umbrela_reasons", kw_only=True, metadata=FILE)
     words: int = field(default=500, kw_only=True, metadata={"least": 1})
 
     def labels(self, pairs: Sequence[tuple[Topic, Doc]], progress: ProgressCallback = silent) -> list[Label]:

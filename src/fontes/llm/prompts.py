@@ -59,6 +59,8 @@ class Prompt:
     def messages(self, passages: Sequence[str] = (), **values: object) -> tuple[Message, ...]:
         """Return the messages with values in their places, which are filled once: a value's own braces stay.
 
+        A paragraph of empty values alone is left out.
+
         Args:
             passages: The passages. Sections "for each passage" are repeated together for each; elsewhere the paragraph with
                 {passage} is. {number} counts them from 1, {label} from A.
@@ -80,7 +82,8 @@ class Prompt:
                 paragraphs = []
                 for paragraph in text.split("\n\n"):
                     repeated = of_each if set(PLACE.findall(paragraph)) & set(OF_PASSAGES) else [{}]
-                    paragraphs += [_filled(paragraph, known | each) for each in repeated]
+                    filled = [_filled(paragraph, known | each) for each in repeated]
+                    paragraphs += [one for one in filled if one or not paragraph]
                 messages.append((role, "\n\n".join(paragraphs)))
         return tuple(messages)
 

@@ -6,21 +6,26 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ..core.checks import check_whole
-from ..core.errors import ParameterError
+from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
 from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
+from ..formats.records import json_rows
 from ..fusion import fuse
 from ..neural.dense.dense import HYPOTHETICAL
 from ..rewrite.turns import earlier, utterance
+from ..storage.files import reading
+from ..storage.hashes import hash_text
 from .answers import Kept, Request
-from .base import LlmPart, fact, noted
+from .base import FILE, LlmPart, fact, noted
 from .prompts import plain_passage
 
 LABEL = re.compile(r"(?:rewrite|rewritten question|passage|question|query)\s*:\s*", re.IGNORECASE)
@@ -80,7 +85,7 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
 
     places: ClassVar[tuple[str, ...]] = ("query", "context")
 
-    prompt: str = field(default="rewrite", kw_only=True)
+    prompt: str = field(default="rewrite", kw_only=True, metadata=FILE)
     answers: int = field(default=3, metadata={"least": 0})
     words: int = field(default=100, metadata={"least": 1})
 
@@ -117,7 +122,7 @@ class Hyde(LlmTopics, name="hyde"):
         temperature: Of the samples.
     """
 
-    prompt: str = field(default="hyde", kw_only=True)
+    prompt: str = field(default="hyde", kw_only=True, metadata=FILE)
     k: int = field(default=8, metadata={"least": 1})
     temperature: float = 0.7
 
@@ -150,21 +155,58 @@ class Query2Doc(LlmTopics, name="query2doc"):
     The query is repeated, so that each of its terms counts as often more than one of the passage: equation 1 of the paper.
 
     Args:
+        examples: A file of JSON lines with "query" and "passage", which stand before the query in the prompt. The paper draws
+            four from the training queries of MS MARCO. "" gives none.
         repeat: How often the query stands before the passage: 5 for lexical stages, as in the paper, 1 for dense ones.
     """
 
-    prompt: str = field(default="query2doc", kw_only=True)
+    places: ClassVar[tuple[str, ...]] = ("query", "examples")
+
+    prompt: str = field(default="query2doc", kw_only=True, metadata=FILE)
+    examples: str = field(default="", kw_only=True, metadata=FILE)
     repeat: int = tuned(5, (1, 10), (1, 1000))
 
     def requests(self, topic: Topic) -> list[Request]:
-        return [self.request(self._prompt.messages(query=topic.text))] if topic.text.strip() else []
+        messages = self._prompt.messages(query=topic.text, examples=self._examples())
+        return [self.request(messages)] if topic.text.strip() else []
 
     def query(self, topic: Topic, texts: Sequence[str]) -> str:
         return " ".join([*[topic.text] * self.repeat, _unlabelled(texts[0])])
 
     def check(self) -> None:
         check_whole("repeat", self.repeat)
+        self._examples()
         super().check()
+
+    def key(self) -> str | None:
+        key = super().key()
+        return key if key is None or not self.examples else f"{key} {hash_text(self._examples())}"
+
+    def _examples(self) -> str:
+        """The examples, as they stand in the prompt."""
+        if not self.examples:
+            return ""
+        path = Path(self.examples).expanduser()
+        state = path.stat() if path.is_file() else None
+        return _examples_in(path, None if state is None else (state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(8)
+def _examples_in(file: Path, stamp: tuple[int, int] | None) -> str:
+    with reading(file) as source:
+        pairs = [
+            (_example(row, "query", source.name, n), _example(row, "passage", source.name, n)) for n, row in json_rows(source)
+        ]
+    if not pairs:
+        raise InputError(f'{file}: there are no examples; write lines such as {{"query": …, "passage": …}}')
+    return "\n\n".join(f"Query: {query}\nPassage: {passage}" for query, passage in pairs)
+
+
+def _example(row: dict[str, Any], name: str, file: str, number: int) -> str:
+    text = row.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError.at(file, number, f"an example has a text under '{name}', not {text!r}")
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True)
@@ -180,7 +222,7 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
 
     places: ClassVar[tuple[str, ...]] = ("narrative", "query", "count")
 
-    prompt: str = field(default="keywords", kw_only=True)
+    prompt: str = field(default="keywords", kw_only=True, metadata=FILE)
     n: int = field(default=15, metadata={"least": 1})
     title: bool = True
 
@@ -209,7 +251,7 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
     places: ClassVar[tuple[str, ...]] = ("query", "count")
 
     retriever: Stage[Topics, Run] = field()
-    prompt: str = field(default="subquestions", kw_only=True)
+    prompt: str = field(default="subquestions", kw_only=True, metadata=FILE)
     n: int = field(default=3, metadata={"least": 1})
     k: float = 60
 

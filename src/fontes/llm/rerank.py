@@ -22,7 +22,7 @@ from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from ..passages.reranker import Reranker
 from .answers import Kept, Request
-from .base import LlmPart, explained, fact, facts_of, noted
+from .base import FILE, LlmPart, explained, fact, facts_of, noted
 from .model import Dialogue, together
 from .prompts import LABELS, Prompt, plain_passage
 
@@ -133,7 +133,7 @@ class LlmListwise(LlmReranker, name="llm_listwise"):
         words: Number of words of a document.
     """
 
-    prompt: str = field(default="rankgpt", kw_only=True)
+    prompt: str = field(default="rankgpt", kw_only=True, metadata=FILE)
     window: int = field(default=20, metadata={"least": 2})
     step: int = field(default=10, metadata={"least": 1})
 
@@ -174,7 +174,7 @@ class LlmSetwise(LlmReranker, name="llm_setwise"):
         words: Number of words of a document.
     """
 
-    prompt: str = field(default="setwise", kw_only=True)
+    prompt: str = field(default="setwise", kw_only=True, metadata=FILE)
     max_tokens: int = field(default=16, kw_only=True, metadata={"least": 1})
     k: int = field(default=10, metadata={"least": 1})
     children: int = field(default=3, metadata={"least": 2})
@@ -235,7 +235,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
     places: ClassVar[tuple[str, ...]] = ("passage", "query")
     chooses: ClassVar[bool] = True
 
-    prompt: str = field(default="yes_no", kw_only=True)
+    prompt: str = field(default="yes_no", kw_only=True, metadata=FILE)
     words: int = field(default=300, kw_only=True, metadata={"least": 1})
 
     @property
