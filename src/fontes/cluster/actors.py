@@ -7,7 +7,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -16,6 +15,7 @@ from ..core.errors import FontesError
 from ..core.part import Part, walk
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import Resources, keep, resources
+from .answers import Ledger, ledger_of
 from .joining import Cluster, joined_here, translated
 
 STOP = 10.0  # seconds for cancelled tasks to end
@@ -58,7 +58,7 @@ def spread(
     options: dict[str, Any] = {"num_cpus": cpus, "max_retries": RETRIES} | ({"memory": memory} if memory else {})
     remote = cluster.ray.remote(**options)(_call)
     with translated(task):
-        common = cluster.ray.put((replace(resources(), ray=None), function))
+        common = cluster.ray.put((resources().elsewhere(), function))
     limit = max(2, int(2 * cluster.cpus / max(cpus, 1)))
     yield from stream(cluster, lambda number: remote.remote(common, parts[number]), len(parts), limit, task, progress)
 
@@ -149,6 +149,7 @@ class Actors(Generic[H]):
         cpus: CPUs per actor; 0 to share them.
         gpus: GPUs per actor.
         memory: Bytes per actor, for Ray's placement; 0 if little.
+        ledger: Budget and kept answers of language models; None without any.
     """
 
     def __init__(
@@ -160,17 +161,20 @@ class Actors(Generic[H]):
         cpus: float = 1,
         gpus: float = 0,
         memory: int = 0,
+        ledger: Ledger | None = None,
     ) -> None:
-        self._cluster, self._task = cluster, task
+        self._cluster, self._task, self._ledger = cluster, task, ledger
         options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus} | ({"memory": memory} if memory else {})
         options |= {"max_restarts": RETRIES, "max_task_retries": RETRIES, "scheduling_strategy": "SPREAD"}
         with translated(task):
             remote = cluster.ray.remote(**options)(_Holder)
-            settings = replace(resources(), ray=None)
-            self._actors = [remote.remote(make, settings) for make in makes]
+            settings = resources().elsewhere()
+            self._actors = [remote.remote(make, settings, number, ledger) for number, make in enumerate(makes)]
 
     @classmethod
-    def alike(cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0) -> Actors[H]:
+    def alike(
+        cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0, ledger: Ledger | None = None
+    ) -> Actors[H]:
         """Create at most `most` actors with the same state: one per GPU or, without GPUs, one per four CPUs.
 
         `memory`, in bytes per actor, limits the number of actors per machine; at least one is started.
@@ -183,7 +187,8 @@ class Actors(Generic[H]):
         if memory:
             slots = [min(place, node.get("memory", memory) // memory) for place, node in zip(slots, nodes, strict=True)]
         makes = [make] * max(1, min(most, int(sum(slots))))
-        return cls(cluster, makes, task, **({"gpus": uses} if cluster.gpus else {"cpus": uses}), memory=memory)
+        share = {"gpus": uses} if cluster.gpus else {"cpus": uses}
+        return cls(cluster, makes, task, **share, memory=memory, ledger=ledger)
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -238,6 +243,8 @@ class Actors(Generic[H]):
         def again(number: int, error: Exception) -> bool:
             """Move the part to another actor: after losing a machine, the old one may have no place."""
             died = isinstance(error, self._cluster.ray.exceptions.ActorDiedError)
+            if died and self._ledger is not None:
+                self._ledger.leave(of[number])
             busy[of[number]] -= 1
             absent[of[number]] = math.inf if died else time.monotonic() + ABSENCE
             return min(absent) < math.inf
@@ -277,7 +284,8 @@ def map_with(
     """
     with (
         joined_here(task) as cluster,
-        Actors.alike(cluster, make, task, len(parts), memory_of(stage)) as actors,
+        ledger_of(cluster, stage) as ledger,
+        Actors.alike(cluster, make, task, len(parts), memory_of(stage), ledger) as actors,
     ):
         return list(in_order(actors.spread(function, parts, progress)))
 
@@ -295,8 +303,9 @@ def memory_of(part: object) -> int:
 class _Holder:
     """State of an actor's process."""
 
-    def __init__(self, make: Callable[[], Any], settings: Resources) -> None:
-        self._make, self._settings, self._ready = make, settings, False
+    def __init__(self, make: Callable[[], Any], settings: Resources, number: int, ledger: Ledger | None) -> None:
+        self._make, self._ready = make, False
+        self._settings = settings if ledger is None else ledger.used_by(number, settings)
         self._holds: Any = None
 
     def ready(self) -> None:

@@ -18,10 +18,11 @@ class TokenBudget:
 
     Args:
         limit: The maximum number of tokens.
+        spent: Tokens that were spent before.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit, self.spent, self._reserved = limit, 0, 0
+    def __init__(self, limit: int, spent: int = 0) -> None:
+        self.limit, self.spent, self._reserved = limit, spent, 0
         self._change = threading.Condition()
 
     def reserve(self, tokens: int) -> bool:
@@ -33,6 +34,17 @@ class TokenBudget:
                 self._change.wait()
             self._reserved += tokens
             return True
+
+    def reserve_rest(self) -> int:
+        """Reserve all tokens that are left, and return their number."""
+        with self._change:
+            rest = max(0, self.limit - self.spent - self._reserved)
+            self._reserved += rest
+            return rest
+
+    def left(self) -> int:
+        """Return the number of tokens that are not spent."""
+        return self.limit - self.spent
 
     def settle(self, reserved: int, used: int) -> None:
         """Replace a reservation by the tokens that were used."""

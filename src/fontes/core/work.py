@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from .answers import TokenBudget
 from .checks import check_whole
@@ -31,6 +31,7 @@ class Resources:
         ray: True or the address of a cluster; None or False: this process.
         replay: Whether kept answers of language models are used alone.
         budget: Tokens that language models may use; None: no limit.
+        answers: Where language models read and write kept answers, as `AnswerFile`; None: this user's file.
     """
 
     threads: int | None = None
@@ -38,6 +39,11 @@ class Resources:
     ray: bool | str | None = None
     replay: bool = False
     budget: TokenBudget | None = None
+    answers: Any = None
+
+    def elsewhere(self) -> Resources:
+        """Return the settings for a process of a cluster."""
+        return replace(self, ray=None, budget=None, answers=None)
 
 
 _current: ContextVar[Resources | None] = ContextVar("work", default=None)
@@ -71,7 +77,7 @@ def work(
             or an address, such as "auto" or "host:6379". False: in this process.
         replay: Whether language models answer from kept answers alone; a missing answer is an error.
         tokens: Number of tokens that language models may use in the block. A call that might pass it is not made, and is an
-            error. Not together with `ray`.
+            error.
 
     Raises:
         ParameterError: `threads` or `tokens` is not a whole number of at least 1, `memory` is no size, or `ray` no address.
@@ -90,8 +96,6 @@ def work(
     if tokens is not None:
         changes["budget"] = TokenBudget(check_whole("tokens", tokens))
     settings = replace(resources(), **changes)  # type: ignore[arg-type]
-    if settings.ray and settings.budget:
-        raise ParameterError("a budget of tokens is of one process: leave out tokens, or ray")
     token = _current.set(settings)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if in_main_thread:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -98,7 +98,9 @@ class AnswerFile:
         path: Another file.
     """
 
-    path: Path = field(default_factory=lambda: cache_folder() / "answers.sqlite")
+    name: ClassVar[str] = "answers.sqlite"
+
+    path: Path = field(default_factory=lambda: cache_folder() / AnswerFile.name)
 
     def read(self, sums: Iterable[str]) -> dict[str, Kept]:
         """Return the answers under these sums, without missing ones."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from ..core.expression import part
@@ -63,6 +63,8 @@ class Model(Part, name="llm"):
         precision: Precision of a local model, as of `SentenceEncoder`.
         device: Device of a local model; None takes a GPU if there is one.
     """
+
+    keeps_answers: ClassVar[bool] = True
 
     name_or_path: str
     service: str = "openai"
@@ -120,7 +122,7 @@ class Model(Part, name="llm"):
             FontesError: The service refuses or fails, or the budget of tokens is used up; what arrived before is kept.
         """
         self.check()
-        file = AnswerFile()
+        file = resources().answers or AnswerFile()
         clean = [_encodable(request) for request in requests]
         sums = [self.sum(request) for request in clean]
         by_sum = dict(zip(sums, clean, strict=True))
@@ -242,9 +244,8 @@ class _Asking:
 
     def _reserve(self, tokens: int) -> None:
         if self._budget is not None and not self._budget.reserve(tokens):
-            left = self._budget.limit - self._budget.spent
             raise FontesError(
-                f"the budget of {self._budget.limit:,} tokens leaves {left:,}, and a call may take {tokens:,}: "
+                f"the budget of {self._budget.limit:,} tokens leaves {self._budget.left():,}, and a call may take {tokens:,}: "
                 f"{len(self.answers):,} answers arrived and are kept; go on with another budget"
             )
 

@@ -1,0 +1,217 @@
+"""Language models on a cluster: one budget of tokens, and the kept answers of the process that shares the work."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.answers import TokenBudget
+from ..core.part import Part, walk
+from ..core.work import Resources, resources
+from .joining import Cluster, translated
+
+if TYPE_CHECKING:
+    from ..llm import AnswerFile, Kept
+
+TASK = "asking language models"
+WAITING = "waiting"  # the actor's threads of calls that wait for tokens
+THREADS = {"concurrency_groups": {WAITING: 64}, "max_concurrency": 4}
+STOP = 10.0  # seconds to ask what was used
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The actor that counts tokens and keeps answers, as the processes of a cluster use it.
+
+    Args:
+        actor: Handle of a `LedgerActor`.
+        node: Id of the machine on which it keeps answers.
+        limit: Maximum number of tokens; None: no limit.
+    """
+
+    actor: Any
+    node: str
+    limit: int | None
+
+    def used_by(self, holder: int, settings: Resources) -> Resources:
+        """Return the settings of a process that begins to work: its budget and its answers are those of the ledger."""
+        import ray
+
+        life = os.urandom(8).hex()
+        with translated(TASK):
+            ray.get(self.actor.join.remote(holder, life))
+        budget = None if self.limit is None else RemoteBudget(self.actor, self.limit, (holder, life))
+        here = ray.get_runtime_context().get_node_id() == self.node
+        return replace(settings, budget=budget, answers=None if here else RemoteAnswers(self.actor))
+
+    def leave(self, holder: int) -> None:
+        """Count what a lost process had reserved as used."""
+        self.actor.join.remote(holder, "")
+
+
+@contextmanager
+def ledger_of(cluster: Cluster, part: object) -> Iterator[Ledger | None]:
+    """Start the ledger of the language models in a part, in the block; None without any. Tokens are of the budget of `work`."""
+    if not any(getattr(one, "keeps_answers", False) for one in (walk(part) if isinstance(part, Part) else ())):
+        yield None
+        return
+    from ..storage.caches import cache_folder
+
+    ray, budget = cluster.ray, resources().budget
+    node = ray.get_runtime_context().get_node_id()
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+    limit = None if budget is None else budget.limit
+    used = reserved = 0 if budget is None else budget.reserve_rest()
+    actor = None
+    try:
+        with translated(TASK):
+            remote = ray.remote(num_cpus=0, scheduling_strategy=strategy, **THREADS)(LedgerActor)
+            actor = remote.remote(cache_folder(), limit, 0 if limit is None else limit - reserved)
+        yield Ledger(actor, node, limit)
+    finally:
+        if actor is not None and ray.is_initialized():
+            with suppress(Exception):
+                used = ray.get(actor.used.remote(), timeout=STOP)
+                ray.kill(actor)
+        if budget is not None:
+            budget.settle(reserved, min(used, reserved))
+
+
+class LedgerActor:
+    """Counts the tokens of all processes, and keeps their answers on the machine of the one that shares the work.
+
+    Args:
+        folder: The cache folder.
+        limit: Maximum number of tokens; None: no limit.
+        spent: Tokens that were spent before.
+    """
+
+    def __init__(self, folder: Path, limit: int | None, spent: int) -> None:
+        self._folder, self._before = folder, spent
+        self._budget = None if limit is None else TokenBudget(limit, spent)
+        self._lock = threading.Lock()
+        self._reserved: dict[int, tuple[str, int]] = {}
+
+    def join(self, holder: int, life: str) -> None:
+        """Begin the life of a process; what an earlier one of this number had reserved counts as used."""
+        with self._lock:
+            _, left = self._reserved.pop(holder, ("", 0))
+            self._reserved[holder] = (life, 0)
+        if self._budget is not None:
+            self._budget.settle(left, left)
+
+    def reserve(self, holder: int, life: str, tokens: int) -> bool:
+        """Reserve tokens, as `TokenBudget.reserve`."""
+        if self._budget is None or not self._budget.reserve(tokens):
+            return False
+        with self._lock:
+            known, reserved = self._reserved.get(holder, ("", 0))
+            if known == life:
+                self._reserved[holder] = (life, reserved + tokens)
+                return True
+        self._budget.settle(tokens, 0)  # the process was lost while it waited
+        return False
+
+    def settle(self, holder: int, life: str, reserved: int, used: int) -> None:
+        """Replace a reservation by the tokens that were used."""
+        with self._lock:
+            known, before = self._reserved.get(holder, ("", 0))
+            if known != life:
+                return
+            self._reserved[holder] = (life, before - reserved)
+        if self._budget is not None:
+            self._budget.settle(reserved, used)
+
+    def spent(self) -> int:
+        """Tokens that were used, those before included."""
+        return 0 if self._budget is None else self._budget.spent
+
+    def used(self) -> int:
+        """Tokens used here, and those of calls whose processes ended before the answer."""
+        with self._lock:
+            return self.spent() - self._before + sum(tokens for _, tokens in self._reserved.values())
+
+    def read(self, sums: list[str]) -> dict[str, Kept]:
+        """Return kept answers by their sums."""
+        return self._file.read(sums)
+
+    def write(self, answers: list[Kept]) -> None:
+        """Keep answers."""
+        self._file.write(answers)
+
+    @property
+    def _file(self) -> AnswerFile:
+        from ..llm import AnswerFile
+
+        return AnswerFile(self._folder / AnswerFile.name)
+
+
+class RemoteBudget(TokenBudget):
+    """The budget of a process of the cluster.
+
+    Args:
+        actor: Handle of the ledger's actor.
+        limit: The maximum number of tokens.
+        holder: Number and life of the process.
+    """
+
+    def __init__(self, actor: Any, limit: int, holder: tuple[int, str]) -> None:
+        super().__init__(limit)
+        self._actor, self._holder = actor, holder
+
+    def reserve(self, tokens: int) -> bool:
+        return bool(self._called("reserve", *self._holder, tokens, group=WAITING))
+
+    def settle(self, reserved: int, used: int) -> None:
+        self._called("settle", *self._holder, reserved, used)
+
+    def left(self) -> int:
+        return self.limit - int(self._called("spent"))
+
+    def _called(self, name: str, *arguments: Any, group: str | None = None) -> Any:
+        return _result(self._actor, name, *arguments, group=group)
+
+
+@dataclass(frozen=True)
+class RemoteAnswers:
+    """Kept answers of a machine of the cluster, and of the one that shares the work.
+
+    Args:
+        actor: Handle of the ledger's actor.
+    """
+
+    actor: Any
+
+    def read(self, sums: Iterable[str]) -> dict[str, Kept]:
+        """Return the answers under these sums, without missing ones; new ones from there are kept here."""
+        from ..llm import AnswerFile
+
+        file, keys = AnswerFile(), list(dict.fromkeys(sums))
+        known = file.read(keys)
+        missing = [one for one in keys if one not in known]
+        if missing:
+            others: dict[str, Kept] = _result(self.actor, "read", missing)
+            file.write(others.values())
+            known |= others
+        return known
+
+    def write(self, answers: Iterable[Kept]) -> None:
+        """Keep answers on both machines."""
+        from ..llm import AnswerFile
+
+        arrived = list(answers)
+        AnswerFile().write(arrived)
+        _result(self.actor, "write", arrived)
+
+
+def _result(actor: Any, name: str, *arguments: Any, group: str | None = None) -> Any:
+    import ray
+
+    method = getattr(actor, name)
+    with translated(TASK):
+        return ray.get((method if group is None else method.options(concurrency_group=group)).remote(*arguments))

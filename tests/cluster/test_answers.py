@@ -1,0 +1,98 @@
+"""Language models on a cluster: one budget of tokens, and answers that are kept where the work was begun."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.model_server import KEY, Answer, ModelServer, model_server
+from support.ray_answers import Query2DocThere, exchanged
+
+import fontes as ft
+from fontes.cluster.answers import LedgerActor
+from fontes.llm import AnswerFile, Kept
+
+
+def test_what_a_lost_process_had_reserved_counts_as_used(tmp_path: Path) -> None:
+    ledger = LedgerActor(tmp_path, 1000, 100)
+    ledger.join(0, "first")
+    ledger.join(1, "other")
+    assert ledger.reserve(0, "first", 500)
+    assert ledger.reserve(1, "other", 300)
+    ledger.settle(1, "other", 300, 50)
+    assert (ledger.spent(), ledger.used()) == (150, 550)
+    assert not ledger.reserve(1, "other", 900)
+    ledger.join(0, "second")
+    assert (ledger.spent(), ledger.used()) == (650, 550)
+    ledger.settle(0, "first", 500, 1)  # too late
+    assert not ledger.reserve(0, "first", 10)
+    assert ledger.reserve(0, "second", 350)
+    assert not ledger.reserve(1, "other", 1001)
+    assert ledger.used() == 900
+
+
+def test_a_call_waits_for_tokens_that_another_process_has_reserved(tmp_path: Path) -> None:
+    ledger = LedgerActor(tmp_path, 100, 0)
+    ledger.join(0, "a")
+    ledger.join(1, "b")
+    assert ledger.reserve(0, "a", 80)
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(ledger.reserve(1, "b", 60)))
+    waiting.start()
+    time.sleep(0.05)
+    assert not answers
+    ledger.settle(0, "a", 80, 10)
+    waiting.join(10)
+    assert answers == [True]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    with model_server(lambda request, before: Answer("a shower", usage=(30, 7))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.address)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield server
+
+
+def test_a_cluster_stops_before_it_passes_the_budget(ray: str, server: ModelServer, tmp_path: Path) -> None:
+    from fontes.cluster import apply
+
+    index = ft.Index.build([(f"d{n}", f"rain {n}") for n in range(6)], tmp_path / "i")
+    variables = {"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": KEY, "FONTES_CACHE": str(tmp_path / "cache")}
+    topics = ft.Topics.of({str(n): f"rain {n}" for n in range(12)})
+    stage = Query2DocThere(ft.llm.Model("m"), variables=variables, max_tokens=16) >> index.bm25()
+    with ft.work(tokens=300, ray=ray) as settings:
+        with pytest.raises(ft.FontesError, match=r"the budget of 300 tokens leaves \d+, and a call may take "):
+            apply(stage, topics)
+        assert settings.budget is not None
+        assert 0 < settings.budget.spent <= 300
+        assert settings.budget.spent == 37 * len(server.requests)
+        asked = len(server.requests)
+    with ft.work(tokens=5000, ray=ray) as settings:
+        run = apply(stage, topics)
+        assert settings.budget is not None
+        assert settings.budget.spent == 37 * (len(server.requests) - asked)
+    assert len(server.requests) == 12
+    assert run.provenance["llm"]["answers"] == 12
+
+
+def test_answers_go_to_the_machine_where_the_work_was_begun(ray: str, tmp_path: Path, monkeypatch: Any) -> None:
+    import ray as library
+
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "here"))
+    here, there = (
+        Kept(service="s", model="m", parameters={}, sample=n, messages=(("user", "x"),), text=text)
+        for n, text in enumerate(("of the driver", "of the node"))
+    )
+    AnswerFile().write([here])
+    actor = library.remote(num_cpus=0)(LedgerActor).remote(tmp_path / "here", None, 0)
+    elsewhere = {"env_vars": {"FONTES_CACHE": str(tmp_path / "there")}}
+    task = library.remote(num_cpus=0, runtime_env=elsewhere)(exchanged)
+    assert library.get(task.remote(actor, here.sum, there)) == (False, ["of the driver", "of the driver"])
+    assert AnswerFile().read([there.sum])[there.sum].text == "of the node"
+    assert (tmp_path / "there" / "answers.sqlite").exists()
+    library.kill(actor)
