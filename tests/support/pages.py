@@ -11,6 +11,7 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is clicked through with playwright")
 expect = sync_api.expect
+expect.set_options(timeout=15_000)  # as pages have
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if BROWSER is None:
     pytest.skip("the page needs chromium or google-chrome to be clicked through", allow_module_level=True)

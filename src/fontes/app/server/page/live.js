@@ -3,7 +3,7 @@
 import { app, go, index, pipeline } from "./app.js";
 import { at } from "./dom.js";
 
-const PAUSE = 200, LONGEST = 2000;  // milliseconds without a key before the server is asked; more where its answers take longer
+const PAUSE = 200, LONGEST = 1000;  // milliseconds without a key before the server is asked; more where its answers take longer
 let later = 0, took = 0;
 
 /** Tells how long the last answer took. */
