@@ -273,9 +273,8 @@ def flat_index(_address: int, shape: tuple[int, int]) -> Any:
 
 def searching(collection: Collection, stage: Any) -> Callable[[Any], Any]:
     """The search of a stage with the queries' vectors given."""
-    vectors = collection.index.embeddings(collection.encoder, stage.dtype)
-    searcher = None if stage.algorithm == "flat" else stage._searcher(vectors)
-    return lambda queries: stage._nearest(vectors, searcher, queries, stage.k)
+    ready = stage._ready()
+    return lambda queries: stage._nearest(ready, queries, stage.k)
 
 
 def timed(call: Callable[[Any], Any], queries: Any) -> float:
