@@ -49,6 +49,7 @@ class Pages:
         page.add_init_script(f"localStorage.audience ??= '{audience}'")
         self._pages.append(page)
         page.set_default_timeout(15_000)
+        page.set_default_navigation_timeout(60_000)
         page.on("console", lambda message: self.trouble.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: self.trouble.append(f"error: {error}"))
         page.on("dialog", lambda dialog: self.trouble.append(f"dialog: {dialog.message}"))

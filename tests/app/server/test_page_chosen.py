@@ -121,11 +121,12 @@ def test_results_come_as_a_query_is_typed_and_the_last_request_wins(pages: Pages
     page.keyboard.type("tide", delay=5)
     page.wait_for_selector("#progress:not([hidden])")
     page.keyboard.type(" flap ", delay=5)
-    page.wait_for_selector(".hit")
+    expect(page).to_have_title("tide flap · Fontes")
+    shown(page)
     assert ids(page) == index.bm25().search("tide flap", 10).ids
     assert page.input_value("#q") == "tide flap "
     assert page.evaluate("document.activeElement.id") == "q"
-    assert len(late) == 1
+    assert late
     assert page.evaluate("window.most") == 1
     page.keyboard.type("jammed")
     expect(page).to_have_title("tide flap jammed · Fontes")
