@@ -156,6 +156,8 @@ def compare(given: argparse.Namespace, folder: Path, wanted: Sequence[str]) -> d
                         got = workers[name].answer(way=way, k=k, threads=threads, first=first, last=last)
                         if turn:
                             values[name].append(got)
+                        elif k == DEPTHS[0] and way == "one":  # no topic was asked before, but those of the check
+                            found.setdefault(f"{part} once", {})[name] = got[CHECKED:]
                 found[f"{part} {k} {way} {threads}"] = {
                     name: [statistics.median(column) for column in zip(*some, strict=True)]
                     if way == "one"

@@ -35,6 +35,13 @@ def report(results: dict[str, Any]) -> None:
             rows.append([f"{one['documents']:,}", ENGINES[name], *cells])
     header = ["documents", "", "build, s", "peak, MiB", "on disk, MB", "searching: own memory, MiB", "pages of files, MiB"]
     table("Builds on one core, and memory", header, rows)
+    rows = []
+    for one in results["collections"].values():
+        for part in ("titles", "sentences"):
+            means = {name: 1000 * statistics.mean(seconds) for name, seconds in one["times"].get(f"{part} once", {}).items()}
+            for name, mean in means.items():
+                rows.append([f"{one['documents']:,}", part, ENGINES[name], f"{mean:.3f}", f"{means['fontes'] / mean:.2f}"])
+    table("Asked once, k = 10", ["documents", "", "", "ms a query", "Fontes / it"], rows)
     for collection in results["collections"].values():
         for part in ("titles", "sentences"):
             rows = []

@@ -235,7 +235,7 @@ def test_selecting_moves_the_greatest_keys_to_the_front_with_the_least_of_them_l
         for k in (1, 2, 3, 7, 20, 60):
             keys: Any = draws.permutation(1000)[:size].astype(np.uint64) << np.uint64(54)
             best = sorted(keys.tolist())[-k:]
-            assert interpreted(kernel._select)(keys, size, k) == len(best)
+            assert interpreted(kernel.select)(keys, size, k) == len(best)
             assert sorted(keys[: len(best)].tolist()) == best
             if size >= k:
                 assert keys[k - 1] == best[0]
@@ -253,7 +253,7 @@ def test_the_greatest_keys_are_moved_to_the_front_and_the_least_of_them_stands_l
     keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1].copy()}[order]
     for k in {1, 2, size // 2 + 1, size, size + 5}:
         own, expected = keys.copy(), np.sort(keys)[::-1][:k]
-        assert kernel._select(own, size, k) == len(expected)
+        assert kernel.select(own, size, k) == len(expected)
         assert np.array_equal(np.sort(own[: len(expected)])[::-1], expected)
         assert k > size or own[k - 1] == expected[-1]
         assert np.array_equal(np.sort(own), np.sort(keys))
@@ -266,7 +266,7 @@ def test_keys_are_sorted_in_descending_order_and_those_after_them_are_left(size:
     keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1]}[order]
     rest = np.array([9, 11, 10], dtype=np.uint64)
     whole = np.concatenate([keys, rest])
-    kernel._sort(whole, size)
+    kernel.sort_keys(whole, size)
     assert np.array_equal(whole, np.concatenate([np.sort(keys)[::-1], rest]))
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from fontes import Index
-from fontes.lexical import searching
+from fontes.lexical import direct, searching
 
 
 def test_a_topic_that_is_searched_without_compiled_code_has_the_same_ranking_and_its_cost_is_counted(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = Index.build([(f"d{n}", " ".join(f"w{n % divisor}" for divisor in range(1, 9))) for n in range(900)], tmp_path / "x")
-    stage, steps = index.bm25(), []
-    compiled = [(hit.id, hit.score) for hit in stage.search("w0 w1 w2 w5", 20)]
-    monkeypatch.setattr(searching, "is_loaded", lambda: False)
+    steps = []
+    compiled = [(hit.id, hit.score) for hit in index.bm25().search("w0 w1 w2 w5", 20)]
+    stage = index.bm25()
+    for module in (searching, direct):
+        monkeypatch.setattr(module, "is_loaded", lambda: False)
     monkeypatch.setattr(searching, "affordable", lambda count: steps.append(count) is None)
     assert [(hit.id, hit.score) for hit in stage.search("w0 w1 w2 w5", 20)] == compiled
     postings = int(sum(index.df[index.term_number(term)] for term in ("w0", "w1", "w2", "w5")))

@@ -22,17 +22,16 @@ class Ranking(Tabular, Sequence[Hit]):
     """The documents of one topic, best first.
 
     Attributes:
-        topic: The topic.
         offset: Number of documents before the first, which are left out.
         scores: float32, best first.
         documents: Source of the documents' text, or None.
     """
 
-    __slots__ = ("_codes", "_ids", "_matches", "_total", "documents", "offset", "scores", "topic")
+    __slots__ = ("_codes", "_ids", "_matches", "_topic", "_total", "documents", "offset", "scores")
 
     def __init__(
         self,
-        topic: Topic,
+        topic: Topic | str,
         ids: Strings,
         codes: NDArray[np.int32],
         scores: NDArray[np.float32],
@@ -41,7 +40,7 @@ class Ranking(Tabular, Sequence[Hit]):
         total: int | Callable[[], int] | None = None,
         offset: int = 0,
     ) -> None:
-        self.topic = topic
+        self._topic = topic
         self.offset = offset
         self._ids = ids
         self._codes = codes
@@ -49,6 +48,13 @@ class Ranking(Tabular, Sequence[Hit]):
         self.documents = documents
         self._matches = matches
         self._total = total
+
+    @property
+    def topic(self) -> Topic:
+        """The topic."""
+        if isinstance(self._topic, str):
+            self._topic = Topic("1", self._topic)
+        return self._topic
 
     @property
     def ids(self) -> list[str]:
@@ -78,7 +84,7 @@ class Ranking(Tabular, Sequence[Hit]):
     def page(self, offset: int, total: Callable[[], int]) -> Ranking:
         """Return the ranking without its first `offset` documents; `total` counts all documents that match."""
         columns = self._ids, self._codes[offset:], self.scores[offset:]
-        return Ranking(self.topic, *columns, self.documents, self._matches, total, self.offset + offset)
+        return Ranking(self._topic, *columns, self.documents, self._matches, total, self.offset + offset)
 
     def docs(self) -> list[Doc]:
         """Return the documents, best first.

@@ -311,41 +311,71 @@ def count_phrase(
     kept = 0
     for i in range(len(docs)):
         for term in range(count):
-            place, end = places[term, i], np.int64(bounds[terms[term] + 1])
-            row, at = rows[term], ats[term]
-            if place < row:
+            begin, end, first = np.int64(bounds[terms[term]]), np.int64(bounds[terms[term] + 1]), np.int64(firsts[terms[term]])
+            positions = unpack_row(data, offsets, begin, end, first, block, places[term, i], term, rows, ats, sizes, positions)
+            if ats[term] < 0:
                 return -1
-            if place // block > row // block:
-                row = place // block * block
-                at = np.int64(bounds[terms[term]]) + np.int64(offsets[np.int64(firsts[terms[term]]) + row // block - 1])
-            at, row = _after(data, at, end, place - row), place
-            if at < 0:
-                return -1
-            position, value, size = np.int64(0), np.int64(0), 0
-            while not value & 1:
-                if 0 <= at < end and data[at] < 128:  # faster than a call
-                    value, at = np.int64(data[at]), at + 1
-                else:
-                    value, at = _number(data, at, end)
-                position += value >> 1
-                if at < 0 or (value < 2 and size > 0) or position > LARGEST:
-                    return -1
-                if size == positions.shape[1]:
-                    more = np.empty((count, 2 * size), dtype=np.int32)
-                    more[:, :size] = positions
-                    positions = more
-                positions[term, size] = position
-                size += 1
-            rows[term], ats[term], sizes[term] = row + 1, at, size
         low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, LARGEST)
-        frequency = _count_phrase(positions, sizes, words, low, high, cursors)
+        frequency = phrase_frequency(positions, sizes, words, low, high, cursors)
         docs[kept], tf[kept] = docs[i], frequency
         kept += frequency > 0
     return kept
 
 
 @inner()
-def _count_phrase(positions: Any, sizes: Any, words: Any, low: int, high: int, cursors: Any) -> int:
+def unpack_row(
+    data: Any, offsets: Any, begin: int, end: int, first: int, block: int, place: int, term: int, rows: Any, ats: Any,
+    sizes: Any, positions: Any,
+) -> Any:  # fmt: skip
+    """Read the positions of one posting.
+
+    Args:
+        data: As of `count_phrase`.
+        offsets: As of `count_phrase`.
+        begin: Where the rows of its term begin in `data`.
+        end: Where they end.
+        first: The first offset of its term.
+        block: As of `count_phrase`.
+        place: Number of the posting among those of its term, above those read before.
+        term: Index of the term in the following arrays.
+        rows: int64; number of the row at which the reader of each term stands, which advances.
+        ats: int64; where that row begins; -1 after bytes that are no such rows.
+        sizes: Output: number of positions.
+        positions: Output: the positions, a row for each term.
+
+    Returns:
+        `positions`, or a larger copy where they need more room.
+    """
+    row, at = rows[term], ats[term]
+    if place < row:
+        at = np.int64(-1)
+    elif place // block > row // block:
+        row = place // block * block
+        at = begin + np.int64(offsets[first + row // block - 1])
+    if at >= 0:
+        at = _after(data, at, end, place - row)
+    position, value, size = np.int64(0), np.int64(0), 0
+    while at >= 0 and not value & 1:
+        if at < end and data[at] < 128:  # faster than a call
+            value, at = np.int64(data[at]), at + 1
+        else:
+            value, at = _number(data, at, end)
+        position += value >> 1
+        if (value < 2 and size > 0) or position > LARGEST:
+            at = np.int64(-1)
+        if size == positions.shape[1]:
+            more = np.empty((positions.shape[0], 2 * size), dtype=np.int32)
+            more[:, :size] = positions
+            positions = more
+        positions[term, size] = position
+        size += 1
+    rows[term], ats[term], sizes[term] = place + 1, at, size
+    return positions
+
+
+@inner()
+def phrase_frequency(positions: Any, sizes: Any, words: Any, low: int, high: int, cursors: Any) -> int:
+    """Count an exact phrase in one document; `words` as of `count_phrase`, in two rows."""
     rarest, count = 0, 0
     for word in range(words.shape[1]):
         cursors[word] = 0

@@ -87,6 +87,11 @@ class PositionLists(RowLists):
     def field_starts(self) -> NDArray[np.int32]:
         return field_starts(self.tokens)
 
+    @property
+    def row_arrays(self) -> tuple[NDArray[Any], ...]:
+        """The rows, their offsets, bounds and first offsets, for `payload_kernels.unpack_row`."""
+        return self._rows, self._offsets, self._bounds, self._firsts
+
     def of(self, term: int, indices: Integers | None = None) -> Rowed:
         df = int(self.lists.df[term])
         span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]

@@ -99,10 +99,15 @@ class Finder:
         if self._arrays is None:
             if not (is_loaded() and len(self._table.blob)):
                 return self._table.find(string)
-            blob, offsets = fixed(self._table.blob), self._table.offsets
-            narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
-            self._arrays = _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))
+            self._arrays = finding_arrays(self._table)
         return _position(*self._arrays, np.frombuffer(utf8(string), dtype=np.uint8))  # type: ignore[no-any-return]
+
+
+def finding_arrays(table: Strings) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[Any]]:
+    """The heads, bytes and offsets of an ascending table, for `position`."""
+    blob, offsets = fixed(table.blob), table.offsets
+    narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
+    return _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))
 
 
 def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]:
@@ -147,9 +152,15 @@ def copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
 
 @kernel()
 def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
+    return position(heads, blob, offsets, string, 0, len(string))
+
+
+@inner()
+def position(heads: Any, blob: Any, offsets: Any, text: Any, start: int, end: int) -> int:
+    """Return the position of text[start:end] in an ascending table with these `heads`; -1 for none."""
     head = np.uint64(0)
-    for i in range(8):
-        head = head << np.uint64(8) | np.uint64(string[i] if i < len(string) else 0)
+    for at in range(start, start + 8):
+        head = head << np.uint64(8) | np.uint64(text[at] if at < end else 0)
     low, high = 0, len(heads)
     while low < high:
         middle = (low + high) // 2
@@ -167,7 +178,7 @@ def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
     low, high = first, min(HEAD * low, len(offsets) - 1)
     while low < high:
         middle = (low + high) // 2
-        side = compared(blob, np.int64(offsets[middle]), np.int64(offsets[middle + 1]), string, 0, len(string))
+        side = compared(blob, np.int64(offsets[middle]), np.int64(offsets[middle + 1]), text, start, end)
         if side == 0:
             return middle
         if side < 0:

@@ -50,7 +50,7 @@ def search_all(
         for i in range(len(numbers)):
             if not is_required[i]:
                 places[i, :size] = -1
-                for match in range(intersect(docs[:size], _docs(numbers[i], own, other), met, of_list)):
+                for match in range(intersect_from(docs[:size], _docs(numbers[i], own, other), 0, met, of_list)[0]):
                     places[i, met[match]] = of_list[match]
     best, score = np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, dtype=np.float32)
     for match in range(size):
@@ -60,9 +60,9 @@ def search_all(
                 at = firsts[i] + places[i, match]
                 total += query_weights[i] * (own[2][at] if numbers[i] >= 0 else other[2][at])
         score[0] = total
-        _collect(_key(score, ids[0][docs[match]]), match, k, best, results[2])
+        collect(key_of(score, ids[0][docs[match]]), match, k, best, results[2])
     if k <= SORTED:
-        _decode(best, min(size, k), ids[1], results)
+        decode(best, min(size, k), ids[1], results)
     return size
 
 
@@ -90,9 +90,9 @@ def search_weighed(docs: Any, tf: Any, lengths: Any, parameters: Any, query_weig
         weight = np.float32(idf * (factor * tf[match] / (tf[match] + k1 * length) + delta))
         are_finite &= np.isfinite(weight)
         score[0] = query_weight * weight
-        _collect(_key(score, ids[0][docs[match]]), match, k, best, results[2])
+        collect(key_of(score, ids[0][docs[match]]), match, k, best, results[2])
     if k <= SORTED:
-        _decode(best, min(len(docs), k), ids[1], results)
+        decode(best, min(len(docs), k), ids[1], results)
     return len(docs) if are_finite else 0
 
 
@@ -148,13 +148,13 @@ def _meet(numbers: Any, required: Any, own: Any, other: Any) -> Any:
         for match in range(size):
             docs[match], first[match] = lead[match], match
         return docs[:size], places
-    size = intersect(lead, _docs(numbers[order[1]], own, other), first, places[order[1]])
+    size, _ = intersect_from(lead, _docs(numbers[order[1]], own, other), 0, first, places[order[1]])
     for match in range(size):
         docs[match] = lead[first[match]]
     if len(order) > 2:
         met = np.empty(size + 1, dtype=np.int64)
         for j in range(2, len(order)):
-            size = intersect(docs[:size], _docs(numbers[order[j]], own, other), met, places[order[j]])
+            size, _ = intersect_from(docs[:size], _docs(numbers[order[j]], own, other), 0, met, places[order[j]])
             for match in range(size):
                 docs[match] = docs[met[match]]
                 for i in order[:j]:
@@ -169,7 +169,7 @@ def _without(
     """Keep the allowed documents that are in no excluded list, and their places; return their number."""
     passed = np.ones(len(docs), dtype=np.bool_)
     for number in excluded:
-        for match in range(intersect(docs, _docs(number, own, other), met, of_list)):
+        for match in range(intersect_from(docs, _docs(number, own, other), 0, met, of_list)[0]):
             passed[met[match]] = False
     size = 0
     for match in range(len(docs)):
@@ -185,16 +185,24 @@ def _without(
 def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
     """Find the documents that two ascending lists share; return their number.
 
-    Each document of `a` is looked for in `b` by galloping over blocks of eight, and in its block without a branch.
-
     Args:
         a: The shorter list.
         b: The longer one.
         of_a: Output: places of the documents in `a`; there is room for one more.
         of_b: Output: their places in `b`.
     """
+    return intersect_from(a, b, 0, of_a, of_b)[0]  # type: ignore[no-any-return]
+
+
+@inner()
+def intersect_from(a: Any, b: Any, start: int, of_a: Any, of_b: Any) -> Any:
+    """Intersect a list with another one from a place on; return the number of documents, and the place that was reached.
+
+    Each document of `a` is looked for in `b` by galloping over blocks of eight, and in its block without a branch. The other
+    arguments are those of `intersect`.
+    """
     one, block, last = np.uint64(1), np.uint64(8), np.uint64(7)
-    size, j, end = np.uint64(0), np.uint64(0), np.uint64(len(b))
+    size, j, end = np.uint64(0), np.uint64(start), np.uint64(len(b))
     full = end - last if end >= block else np.uint64(0)  # blocks begin before it
     for i in range(len(a)):
         doc = a[i]
@@ -220,11 +228,11 @@ def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
                 break
         of_a[size], of_b[size] = i, j
         size += np.uint64(b[j] == doc)
-    return np.int64(size)  # type: ignore[return-value]
+    return np.int64(size), np.int64(j)
 
 
 @inner()
-def _key(score: Any, rank: Any) -> Any:
+def key_of(score: Any, rank: Any) -> Any:
     """Sort key of a score and the position of a document's id, as `core.ranking.order_keys` makes it."""
     score[0] += np.float32(0)  # -0.0 becomes 0.0
     bits = score.view(np.uint32)[0]
@@ -233,7 +241,7 @@ def _key(score: Any, rank: Any) -> Any:
 
 
 @inner()
-def _collect(key: Any, match: int, k: int, best: Any, keys: Any) -> None:
+def collect(key: Any, match: int, k: int, best: Any, keys: Any) -> None:
     """Insert the key of a match among the `best`, which descend, if k is at most SORTED; else write it to `keys`."""
     if k > SORTED:
         keys[match] = key
@@ -246,7 +254,7 @@ def _collect(key: Any, match: int, k: int, best: Any, keys: Any) -> None:
 
 
 @inner()
-def _decode(best: Any, size: int, order: Any, results: Any) -> None:
+def decode(best: Any, size: int, order: Any, results: Any) -> None:
     """Write keys as documents and scores."""
     bits = results[1].view(np.uint32)
     for i in range(size):

@@ -134,6 +134,14 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
     return models.get(key, lambda: _impacts(index, key))
 
 
+def whole_impacts(index: Searchable, weighting: Weighting) -> Impacts | None:
+    """Return the impacts of a model on all terms; None where they are not there yet and take time to compute."""
+    key, models = weighting.for_postings(), _MODELS.of(index)
+    if key not in models and _PARTS.of(index).get(key, lambda: _part(index, key)) is not None:
+        return None
+    return models.get(key, lambda: _impacts(index, key))
+
+
 def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
     """Return the ordinals of the documents with a term, ascending; without decoding where impacts have decoded all postings."""
     lists = _LISTS.get(index)

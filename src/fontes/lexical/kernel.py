@@ -107,17 +107,17 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
         bag = terms[own], query_weights[own], lists, bounds_of, lists[0][terms[own]]
         none = terms[:0], query_weights[:0], lists, bounds_of, lists[0][:0]
-        if _is_positive(bag):
+        if is_positive(bag):
             block_bounds[:] = 0
-            least = _bound_blocks(bag, len(bag[0]), depth, block_bounds)
-            size = _pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
+            least = bound_blocks(bag, len(bag[0]), depth, block_bounds)
+            size = pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
         else:
             hit = np.zeros(WINDOW, dtype=np.uint8)
             size = _exhaustive(bag, none, allowed, rank, k, windows, sums, hit, score, candidates)
-        counts[topic - first] = size = _select(candidates, size, k)
+        counts[topic - first] = size = select(candidates, size, k)
         if k <= SORTED:
-            _sort(candidates, size)
-            _decode_keys(candidates, size, order, docs[topic - first], scores[topic - first])
+            sort_keys(candidates, size)
+            decode_keys(candidates, size, order, docs[topic - first], scores[topic - first])
         else:
             keys[topic - first, :size] = candidates[:size]
 
@@ -142,19 +142,20 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     bag = own[0], own[1], own[2], own[3], own[2][0][own[0]]
     second = other[0], other[1], other[2], other[3], other[2][0][other[0]]
-    if _is_positive(bag) and _is_positive(second):
+    if is_positive(bag) and is_positive(second):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
-        least = _bound_blocks(bag, terms, depth, block_bounds)
-        least = max(least, _bound_blocks(second, terms, depth, block_bounds))
-        size = _pruned(bag, second, allowed, rank, k, block_bounds, least, sums, score, candidates)
+        least = bound_blocks(bag, terms, depth, block_bounds)
+        least = max(least, bound_blocks(second, terms, depth, block_bounds))
+        size = pruned(bag, second, allowed, rank, k, block_bounds, least, sums, score, candidates)
     else:
         hit = np.zeros(WINDOW, dtype=np.uint8)
         size = _exhaustive(bag, second, allowed, rank, k, windows, sums, hit, score, candidates)
-    _give(candidates, size, k, order, results)
+    give(candidates, size, k, order, results)
 
 
 @inner()
-def _is_positive(bag: Any) -> bool:
+def is_positive(bag: Any) -> bool:
+    """Whether all weights of the terms of a topic are above 0."""
     terms, query_weights, _, bounds_of, _ = bag
     for i in range(len(terms)):
         if not (query_weights[i] > TINY and bounds_of[2][terms[i]]):
@@ -163,13 +164,13 @@ def _is_positive(bag: Any) -> bool:
 
 
 @inner()
-def _give(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
+def give(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
     """Write the best candidates as the results of one topic."""
     counts, docs, scores, keys = results
-    counts[0] = size = _select(candidates, size, k)
+    counts[0] = size = select(candidates, size, k)
     if k <= SORTED:
-        _sort(candidates, size)
-        _decode_keys(candidates, size, order, docs[0], scores[0])
+        sort_keys(candidates, size)
+        decode_keys(candidates, size, order, docs[0], scores[0])
     else:
         keys[0, :size] = candidates[:size]
 
@@ -187,12 +188,13 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
     """
     at = 0
     for topic in range(len(counts)):
-        _decode_keys(keys[topic, ::-1], counts[topic], order, docs[at:], scores[at:])
+        decode_keys(keys[topic, ::-1], counts[topic], order, docs[at:], scores[at:])
         at += counts[topic]
 
 
 @inner()
-def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
+def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
+    """Write sort keys as documents and scores."""
     bits = scores.view(np.uint32)
     for i in range(size):
         docs[i] = order[keys[i] & np.uint64(0xFFFFFFFF)]
@@ -201,7 +203,7 @@ def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> No
 
 
 @inner()
-def _bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
+def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
     """Add to the bound of each block; return a score that at least k documents reach, or 0."""
     terms, query_weights, lists, bounds_of, _ = bag
     list_bounds, docs, _, weights = lists
@@ -236,7 +238,7 @@ def _add_row(block_bounds: Any, row: Any, scale: Any) -> None:
 
 
 @inner()
-def _pruned(
+def pruned(
     bag: Any, other: Any, allowed: Any, rank: Any, k: int, block_bounds: Any, least: Any, sums: Any, score: Any, candidates: Any
 ) -> int:
     """Score the windows that can hold a result; as all weights are above 0, a sum above 0 is a match.
@@ -282,7 +284,7 @@ def _pruned(
                 candidates[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
                 size += 1
         if size > most:
-            size, most = _select(candidates, size, k), len(candidates) - WINDOW
+            size, most = select(candidates, size, k), len(candidates) - WINDOW
             bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             least = max(least, score[0])
     return size
@@ -330,7 +332,7 @@ def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
 def _exhaustive(
     bag: Any, other: Any, allowed: Any, rank: Any, k: int, windows: int, sums: Any, hit: Any, score: Any, candidates: Any
 ) -> int:
-    """Score every document that has a term, whatever its sign; fill `candidates` as `_pruned` does."""
+    """Score every document that has a term, whatever its sign; fill `candidates` as `pruned` does."""
     bits = score.view(np.uint32)
     size = 0
     for window in range(windows):
@@ -346,7 +348,7 @@ def _exhaustive(
                 candidates[size] = _key(bits[0], rank[begin + doc])
                 size += 1
         if size > len(candidates) - WINDOW:
-            size = _select(candidates, size, k)
+            size = select(candidates, size, k)
     return size
 
 
@@ -372,7 +374,7 @@ def _key(bits: Any, rank: Any) -> Any:
 
 
 @inner()
-def _select(keys: Any, size: int, k: int) -> int:
+def select(keys: Any, size: int, k: int) -> int:
     """Move the `k` greatest of the first `size` distinct keys to the front, the least of them last; return their number.
 
     C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's partition, whose loop has no
@@ -400,7 +402,7 @@ def _select(keys: Any, size: int, k: int) -> int:
 
 
 @inner()
-def _sort(keys: Any, size: int) -> None:
+def sort_keys(keys: Any, size: int) -> None:
     """Insertion sort of the first `size` keys, descending."""
     for i in range(1, size):
         key, at = keys[i], i

@@ -25,6 +25,7 @@ from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
+from .direct import Direct
 from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
 from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
@@ -94,6 +95,14 @@ class Lexical(Stage[Topics, Run]):
         self.check()
         return self.weighting, self._filter
 
+    @property
+    def _direct(self) -> Direct | None:
+        """Searches in one compiled call; None where there are none."""
+        direct: Direct | None = vars(self).get("_kept")
+        if direct is None and self._ready[1] is None and self.searched is self.index and self.index.actors is None:
+            direct = vars(self)["_kept"] = Direct.of(self.index, self.weighting)
+        return direct
+
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
         if self.reads_queries and any(topic.query is not None for topic in topics.values()):
@@ -127,8 +136,9 @@ class Lexical(Stage[Topics, Run]):
     def _structured(self, topic: Topic) -> StructuredQuery:
         return StructuredQuery(self.searched, topic)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
-        """Return the ordinals of all documents that match the topic and pass the filter, ascending."""
+    def matches(self, query: str | Topic) -> NDArray[np.integer[Any]]:
+        """Return the ordinals of all documents that match the query and pass the filter, ascending."""
+        topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).matches(self._filter)
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
@@ -139,6 +149,9 @@ class Lexical(Stage[Topics, Run]):
         """Return the number of all documents that match the query and pass the filter, without listing them."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
+            direct = self._direct
+            if direct is not None and (found := direct.search(topic.query, 0)) is not None:
+                return found[2]
             return self._structured(topic).count(self._filter)
         if self._filter is not None:
             return len(self.matches(topic))
@@ -146,19 +159,31 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
-        topic, (weighting, passed) = topic_of(query), self._ready
-        total: int | Callable[[], int] = partial(self.count, topic)
         depth = min(check_depth(k) + check_offset(offset), self.uncut().k if offset else self.k)
-        if topic.query is not None and self.reads_queries:
-            structured = self._structured(topic)
-            result = structured.search(weighting, depth, passed)
-            best, total = result[:2], partial(structured.count, passed) if result.total is None else result.total
-        elif self.index.actors is not None:
-            return super().search(query, k, offset)
+        found, direct = None, self._direct
+        total: int | Callable[[], int] | None = None
+        if direct is not None and isinstance(query, str):
+            found = direct.text(query, depth)
+        elif direct is not None and isinstance(query, Topic) and query.weights is None:
+            found = direct.text(query.text, depth) if query.query is None else direct.search(query.query, depth)
+        if found is not None:
+            docs, scores, *counted = found
+            total = counted[0] if counted else None
         else:
-            best = search_topic(self.searched, weighting, _bag(weighting, self._counts([topic])[0]), depth, passed)
-        columns = best[0][offset:], best[1][offset:]
-        return Ranking(topic, self.index.ids, *columns, self.index, partial(self.matches, topic), total, offset)
+            topic, (weighting, passed) = topic_of(query), self._ready
+            if topic.query is not None and self.reads_queries:
+                structured = self._structured(topic)
+                docs, scores, total = structured.search(weighting, depth, passed)
+            elif self.index.actors is not None:
+                return super().search(query, k, offset)
+            else:
+                bag = _bag(weighting, self._counts([topic])[0])
+                docs, scores = search_topic(self.searched, weighting, bag, depth, passed)
+        if offset:
+            docs, scores = docs[offset:], scores[offset:]
+        if total is None:
+            total = partial(self.count, query)
+        return Ranking(query, self.index.ids, docs, scores, self.index, partial(self.matches, query), total, offset)
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Score the documents of a run; 0 for one that does not match."""

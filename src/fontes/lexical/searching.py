@@ -199,10 +199,15 @@ def search_matches(
     keys = keys[:total]
     if total > k:
         keys = np.partition(keys, total - k)[total - k :]
+    return (*ranked(keys, order), total)
+
+
+def ranked(keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> Ranked:
+    """Return the documents and scores of sort keys, best first; the keys are sorted in place."""
     keys.sort()
     docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
     best_first(keys[None], np.array([len(keys)]), order, docs, scores)
-    return docs, scores, total
+    return docs, scores
 
 
 def _buffers(count: int, k: int) -> ResultBuffers:

@@ -59,6 +59,10 @@ class TFIDFWeighting(Weighting):
         length = np.sqrt(np.sum(counts * counts))
         return counts if self.norm is None or length == 0 else counts / length
 
+    @property
+    def weighs_terms_alone(self) -> bool:
+        return self.norm is None
+
     def idf(self, statistics: Statistics, df: Any) -> Floats:
         """Return the idf of terms with document frequencies `df`."""
         n = statistics.documents

@@ -133,6 +133,11 @@ class Weighting(ABC):
         """
         return counts
 
+    @property
+    def weighs_terms_alone(self) -> bool:
+        """Whether the query weight of a term depends on its own count alone."""
+        return True
+
     @abstractmethod
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain the weight of one posting."""

@@ -148,9 +148,25 @@ def _compiled(function: Function, **options: Any) -> Any:
     from numba import njit
 
     try:
-        return njit(cache=True, nogil=True, **options)(function)
+        dispatcher = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # Numba can write neither beside the package nor in the user's home
-        return njit(cache=_other_cache(), nogil=True, **options)(function)
+        dispatcher = njit(cache=_other_cache(), nogil=True, **options)(function)
+    if sources := sorted(_sources(function) - {function.__code__.co_filename}):
+        with suppress(AttributeError):  # where loops are not cached
+            stats = [Path(source).stat() for source in sources]
+            file = dispatcher._cache._cache_file
+            file._source_stamp = (file._source_stamp, *((one.st_mtime, one.st_size) for one in stats))
+    return dispatcher
+
+
+def _sources(function: Function) -> set[str]:
+    """Files of a loop and of those that it calls: a change of any makes its cache invalid; Numba looks at the first alone."""
+    found = {function.__code__.co_filename}
+    for name in function.__code__.co_names:
+        called = getattr(function.__globals__.get(name), "py_func", None)
+        if called is not None and called is not function:
+            found |= _sources(called)
+    return found
 
 
 @cache

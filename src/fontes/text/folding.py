@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.strings import Strings
-from ..storage.compiled import kernel
+from ..storage.compiled import inner, kernel
 from . import porter
 
 STEMMERS = ("", "porter")
@@ -49,27 +49,34 @@ def _fold(
     """Write the line of each token into `units` and mark skipped tokens; return the length of the lines."""
     at = 0
     for i in range(len(bounds) - 1):
-        start, end, first = bounds[i], bounds[i + 1], at
-        for place in range(start, end):
-            if blob[place] >= 128 or blob[place] == 10:
-                others[i] = True
-        if not others[i]:
-            if possessive and end - start > 1 and (blob[end - 1] | 32) == 115 and blob[end - 2] == 39:
-                end -= 2
-            for place in range(start, end):
-                letter = np.int32(blob[place])
-                units[at] = letter + 32 if lowercase and 65 <= letter <= 90 else letter
-                at += 1
-            for word in range(len(stop_bounds) - 1):
-                if stop_bounds[word + 1] - stop_bounds[word] == at - first:
-                    same = True
-                    for place in range(first, at):
-                        if units[place] != stops[stop_bounds[word] + place - first]:
-                            same = False
-                            break
-                    if same:
-                        at = first
-                        break
+        size = fold_token(blob, bounds[i], bounds[i + 1], possessive, lowercase, stops, stop_bounds, units[at:])
+        others[i] = size < 0
+        at += max(0, size)
         units[at] = 10
         at += 1
     return at
+
+
+@inner()
+def fold_token(
+    blob: Any, start: int, end: int, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any
+) -> int:
+    """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for one that `folded` skips."""
+    for place in range(start, end):
+        if blob[place] >= 128 or blob[place] == 10:
+            return -1
+    if possessive and end - start > 1 and (blob[end - 1] | 32) == 115 and blob[end - 2] == 39:
+        end -= 2
+    for place in range(start, end):
+        letter = np.int32(blob[place])
+        units[place - start] = letter + 32 if lowercase and 65 <= letter <= 90 else letter
+    for word in range(len(stop_bounds) - 1):
+        if stop_bounds[word + 1] - stop_bounds[word] == end - start:
+            same = True
+            for place in range(end - start):
+                if units[place] != stops[stop_bounds[word] + place]:
+                    same = False
+                    break
+            if same:
+                return 0
+    return end - start

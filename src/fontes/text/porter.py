@@ -26,7 +26,7 @@ def porter(words: list[str]) -> list[str]:
 
 def stem_lines(units: NDArray[np.int32]) -> int:
     """Stem each line of UTF-16 units in place, closing gaps; return the new length."""
-    return int(_stem_lines(units, _STEP2, _STEP3, _STEP4))
+    return int(_stem_lines(units, STEP2, STEP3, STEP4))
 
 
 Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
@@ -41,12 +41,12 @@ def _rules(text: str) -> Rules:
     return suffixes, bounds[0], replacements, bounds[1]
 
 
-_STEP2 = _rules(
+STEP2 = _rules(
     "ational>ate tional>tion enci>ence anci>ance izer>ize bli>ble alli>al entli>ent eli>e ousli>ous ization>ize ation>ate "
     "ator>ate alism>al iveness>ive fulness>ful ousness>ous aliti>al iviti>ive biliti>ble logi>log"
 )
-_STEP3 = _rules("icate>ic ative> alize>al iciti>ic ical>ic ful> ness>")
-_STEP4 = _rules("al> ance> ence> er> ic> able> ible> ant> ement> ment> ent> ion> ou> ism> ate> iti> ous> ive> ize>")
+STEP3 = _rules("icate>ic ative> alize>al iciti>ic ical>ic ful> ness>")
+STEP4 = _rules("al> ance> ence> er> ic> able> ible> ant> ement> ment> ent> ion> ou> ism> ate> iti> ous> ive> ize>")
 _A, _E, _I, _L, _O, _S, _T, _U, _W, _X, _Y, _Z = (ord(c) for c in "aeilostuwxyz")
 
 
@@ -60,14 +60,7 @@ def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
         n = at - start
         for i in range(n):
             word[i] = b[start + i]
-        if n > 2:
-            n = _step1(word, n)
-            if n > 1:
-                n = _replace(word, n, step2)
-            n = _replace(word, n, step3)
-            if n > 1:
-                n = _strip(word, n, step4)
-            n = _step5(word, n)
+        n = stem_word(word, n, step2, step3, step4)
         for i in range(n):
             b[out + i] = word[i]
         out += n
@@ -76,6 +69,20 @@ def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
             out += 1
         start = at + 1
     return out
+
+
+@inner()
+def stem_word(word: Any, n: int, step2: Any, step3: Any, step4: Any) -> int:
+    """Stem word[:n] in place, with room for one more letter; return the new length."""
+    if n > 2:
+        n = _step1(word, n)
+        if n > 1:
+            n = _replace(word, n, step2)
+        n = _replace(word, n, step3)
+        if n > 1:
+            n = _strip(word, n, step4)
+        n = _step5(word, n)
+    return n
 
 
 @inner()

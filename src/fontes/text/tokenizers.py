@@ -57,13 +57,17 @@ def tokenize(
 def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
     count: int = token_bounds[0]  # 0, but no literal, for which the loops below would be compiled too
     for i in range(len(bounds) - 1):
-        begin, stop = bounds[i], bounds[i + 1]
-        if mode <= 1:
-            count = _scan_words(mode == 1, text, begin, stop, table, starts, ends, count)
-        else:
-            count = _scan_runs(mode == 2, text, begin, stop, table, starts, ends, count)
+        count = scan_text(mode, text, bounds[i], bounds[i + 1], table, starts, ends, count)
         token_bounds[i + 1] = count
     return count
+
+
+@inner()
+def scan_text(mode: int, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
+    """Append the tokens of text[begin:stop] by a tokenizer, its index in TOKENIZERS; return the number of all tokens."""
+    if mode <= 1:
+        return _scan_words(mode == 1, text, begin, stop, table, starts, ends, count)
+    return _scan_runs(mode == 2, text, begin, stop, table, starts, ends, count)
 
 
 @inner()

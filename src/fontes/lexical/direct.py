@@ -1,0 +1,212 @@
+"""`Direct`: short queries in one compiled call each, from the bytes of a text or of terms to the best documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.query import Group, Phrase, Term
+from ..core.strings import SURROGATE, Strings
+from ..index.positions import PositionLists
+from ..index.tables import finding_arrays
+from ..storage.arrays import fixed
+from ..storage.caches import Attached, Cached, weakly
+from ..storage.compiled import is_loaded
+from ..text.folding import STEMMERS
+from ..text.tokenizers import TOKENIZERS, properties
+from .impacts import MAX_MODELS, whole_impacts
+from .kernel import SORTED
+from .searching import Ranked, ranked
+from .weighting import Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index.state import State
+    from ..text.analyzer import Analyzer
+
+IDFS = 1 << 16  # df of phrases whose idf is kept
+COUNTS = 64  # counts of terms whose query weight is kept
+WORDS = 64  # most terms of a query
+LONGEST = 10_000  # characters of a text
+NO_DOCS, NO_SCORES, NO_KEYS = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.uint64)
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+
+class Direct:
+    """Searches over an index, under one model.
+
+    Args:
+        arrays: The arrays of the index, by the names of `direct_kernels.TYPES`; others are empty.
+        weighting: The model.
+        documents: Number of documents.
+        phrases: Makes the arrays by which phrases are searched; none where they cannot be.
+    """
+
+    def __init__(self, arrays: Arrays, weighting: Weighting, documents: int, phrases: Callable[[], Arrays] = dict) -> None:
+        from . import direct_kernels
+
+        self._loops, self._documents, self._phrases = direct_kernels, documents, phrases
+        self._order, self._has_texts = fixed(arrays["order"]), "pipeline" in arrays
+        self._pin(arrays)
+        self._query_weight = lru_cache(None)(lambda size: _equal_weight(weighting, size))
+
+    def _pin(self, arrays: Arrays) -> None:
+        from ..storage.pinned import pinned
+
+        every = [(arrays.get(name, np.empty(0, dtype)), dtype) for name, dtype in self._loops.TYPES]
+        self._arrays, self._pinned = arrays, (pinned(every), every)
+
+    @cached_property
+    def _has_phrases(self) -> bool:
+        """Whether phrases can be searched, whose arrays are read when the first is asked for."""
+        if "curve" not in self._arrays and (of_phrases := self._phrases()):
+            self._pin(self._arrays | of_phrases)
+        return "curve" in self._arrays
+
+    @classmethod
+    def of(cls, index: State, weighting: Weighting) -> Self | None:
+        """Return the searches of a model; None where loops are not compiled, or its weights are not complete yet."""
+        if not is_loaded():
+            return None
+        kept: Cached[Weighting, Self | None] = _DIRECT.of(index)
+        if (direct := kept.get(weighting, lambda: cls._made(index, weighting))) is None:
+            kept.drop(weighting)
+        return direct
+
+    @classmethod
+    def _made(cls, index: State, weighting: Weighting) -> Self | None:
+        impacts = whole_impacts(index, weighting) if len(index) and len(index.terms) else None
+        if impacts is None or len(index.terms.blob) >= 1 << 32:
+            return None
+        (heads, blob, offsets), ids, whole = finding_arrays(index.terms), index.ids, weakly(index)
+        arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
+        arrays |= {name: getattr(impacts.lists, name) for name in ("bounds", "docs", "places", "row_of", "starts")}
+        arrays |= {name: getattr(impacts, name) for name in ("weights", "best", "kth", "positive", "rows")}
+        arrays |= _of_texts(index.analyzer, weighting)
+        return cls(arrays, weighting, len(index), lambda: _of_phrases(whole, weighting))
+
+    def text(self, text: str, k: int) -> Ranked | None:
+        """Return the best documents of a text and their scores; None where it must be analysed in another way."""
+        if not (self._has_texts and text.isascii() and len(text) <= LONGEST):
+            return None
+        return self._best(self._loops.find_text, (text.encode(),), k)
+
+    def search(self, query: Group, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
+        """Search by a structured query: terms all or one of which a document must have, or an exact phrase.
+
+        Args:
+            query: The query.
+            k: Greatest number of documents; 0 to count alone.
+
+        Returns:
+            The best documents, their scores, and how many match if that is known; None for a query of another form.
+        """
+        must, should = query.must, query.should
+        if query.must_not or query.weight != 1.0 or (must and should):
+            return None
+        clauses, terms = must or should, {}
+        if len(clauses) == 1 and type(clauses[0]) is Phrase:
+            return self._phrase(clauses[0], k)
+        for clause in clauses:
+            if type(clause) is not Term or clause.weight != 1.0 or clause.field:
+                return None
+            terms[clause.term] = None
+        size = len(terms)
+        query_weight = self._query_weight(size)
+        encoded = _encoded("\0".join(terms), size - 1)
+        if encoded is None or query_weight is None or size != len(clauses):
+            return None
+        if must or size == 1:
+            return self._matches(self._loops.find_all, (encoded, size, query_weight), k)
+        best = self._best(self._loops.find_any, (encoded, size, query_weight), k) if k else None
+        return None if best is None else (*best, None)
+
+    def _phrase(self, phrase: Phrase, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
+        terms, offsets, query_weight = phrase.terms, phrase.offsets, self._query_weight(1)
+        if phrase.slop or phrase.field or phrase.weight != 1.0 or not self._has_phrases or query_weight is None:
+            return None
+        if offsets == tuple(range(len(terms))):
+            text = "\0".join(terms)
+        elif len(offsets) == len(terms) and offsets[0] == 0 and all(0 < b - a < WORDS for a, b in pairwise(offsets)):
+            text = terms[0] + "".join("\0" * (b - a) + term for term, (a, b) in zip(terms[1:], pairwise(offsets), strict=True))
+        else:
+            return None
+        encoded = _encoded(text, offsets[-1]) if 0 < len(terms) <= WORDS else None
+        return None if encoded is None else self._matches(self._loops.find_phrase, (encoded, len(terms), query_weight), k)
+
+    def _matches(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
+        """Call a loop that visits all documents that match."""
+        if k > SORTED:
+            return None
+        docs, scores = (np.empty(k, np.int32), np.empty(k, np.float32)) if k else (NO_DOCS, NO_SCORES)
+        total = loop(self._pinned[0], *query, k, docs, scores)
+        if total >= k:
+            return docs, scores, total
+        return None if total < 0 else (docs[:total], scores[:total], total)
+
+    def _best(self, loop: Any, query: tuple[Any, ...], k: int) -> Ranked | None:
+        """Call a loop that visits documents that may be among the best alone."""
+        if k <= SORTED:
+            docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
+            size = loop(self._pinned[0], *query, k, docs, scores, NO_KEYS)
+            if size == k:
+                return docs, scores
+            return None if size < 0 else (docs[:size], scores[:size])
+        keys = np.empty(k := min(k, self._documents), np.uint64)
+        size = loop(self._pinned[0], *query, k, NO_DOCS, NO_SCORES, keys)
+        return None if size < 0 else ranked(keys[:size], self._order)
+
+
+def _encoded(text: str, gaps: int) -> bytes | None:
+    """The terms of a text with so many zero bytes between them; None where a term has one, or no UTF-8."""
+    if text.count("\0") != gaps or not (text.isascii() or SURROGATE.search(text) is None):
+        return None
+    return text.encode()
+
+
+def _equal_weight(weighting: Weighting, size: int) -> float | None:
+    """The query weight of each of so many terms that occur once; None where they differ."""
+    weights = weighting.query(np.ones(size)).tolist()
+    return float(weights[0]) if weights and weights.count(weights[0]) == size <= WORDS else None
+
+
+def _of_phrases(index: State, weighting: Weighting) -> Arrays:
+    """The arrays by which phrases are searched; none where they cannot be."""
+    positions = index.positions if index.has_positions else None
+    curve = weighting.saturation(Statistics.of(index))
+    if not isinstance(positions, PositionLists) or curve is None or curve.sums_idf:
+        return {}
+    rows, offsets, bounds, firsts = positions.row_arrays
+    if offsets.dtype != np.uint32:
+        return {}
+    df = np.arange(min(IDFS, len(index)) + 1, dtype=np.float64)
+    df[0] = 1.0  # of no document, whose idf is not asked for
+    of_curve = {"lengths": curve.lengths.astype(np.float64), "idf": curve.idf(df), "curve": np.array(curve.parameters)}
+    return {"positions": rows, "position_offsets": offsets, "position_bounds": bounds, "firsts": firsts} | of_curve
+
+
+def _of_texts(analyzer: Analyzer, weighting: Weighting) -> Arrays:
+    """The arrays by which ASCII texts are analysed; none where they cannot be."""
+    has_loops = analyzer.tokenizer in TOKENIZERS and analyzer.stemmer in STEMMERS
+    if not has_loops or analyzer.words != (1, 1) or analyzer.chars is not None or not weighting.weighs_terms_alone:
+        return {}
+    steps = TOKENIZERS.index(str(analyzer.tokenizer)), analyzer.possessive, analyzer.lowercase, analyzer.stemmer == "porter"
+    stops, counts = Strings.of(analyzer.stopwords), np.arange(1, COUNTS, dtype=np.float64)
+    return {
+        "properties": properties(),
+        "stops": stops.blob,
+        "stop_bounds": fixed(stops.offsets),
+        "pipeline": np.array(steps, dtype=np.int64),
+        "counts": np.concatenate([[0.0], weighting.query(counts)]),
+    }
+
+
+def _no_models(index: State) -> Cached[Weighting, Any]:
+    return Cached(MAX_MODELS)
+
+
+_DIRECT: Attached[State, Cached[Weighting, Any]] = Attached("direct", _no_models)

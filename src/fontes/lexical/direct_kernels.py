@@ -1,0 +1,350 @@
+"""Compiled loops of whole searches: from the bytes of a query's terms to the best documents.
+
+This module is imported when loops are compiled from now on; see `storage.compiled`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..index.payload_kernels import phrase_frequency, unpack_row
+from ..index.positions import BLOCK as ROWS_BLOCK
+from ..index.tables import position
+from ..storage.compiled import compiled
+from ..storage.pinned import view
+from ..text.folding import fold_token
+from ..text.porter import STEP2, STEP3, STEP4, stem_word
+from ..text.tokenizers import scan_text
+from .conjunctions import collect, decode, intersect_from, key_of
+from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, pruned
+
+CHUNK = 512  # documents of the shortest list that are looked up at a time
+FREQUENT = 1 << 15  # df of the rarest term of phrases whose counts take so long that they are kept: see `pseudo_terms`
+UNABLE = -1  # what a loop returns where the query must be searched in another way
+TYPES = (
+    ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
+    ("bounds", np.int64), ("docs", np.int32), ("places", np.uint16), ("weights", np.float32),  # of the postings
+    ("best", np.float32), ("kth", np.float32), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
+    ("starts", np.uint32),  # their limits
+    ("rank", np.uint32), ("order", np.uint32),  # of the documents' ids
+    ("positions", np.uint8), ("position_offsets", np.uint32), ("position_bounds", np.uint32), ("firsts", np.uint32),
+    ("lengths", np.float64), ("idf", np.float64), ("curve", np.float64),  # of phrases
+    ("properties", np.int16), ("stops", np.uint8), ("stop_bounds", np.int64), ("pipeline", np.int64),  # of the analyzer
+    ("counts", np.float64),
+)  # fmt: skip
+"""The arrays of an index, in the order in which they are pinned."""
+(
+    HEADS, BLOB, OFFSETS, BOUNDS, DOCS, PLACES, WEIGHTS, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK, ORDER, POSITIONS,
+    POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, COUNTS,
+) = range(len(TYPES))  # fmt: skip
+
+
+@compiled()
+def _numbers(table: Any, text: Any, offsets: Any, numbers: Any) -> Any:
+    """Fill in the numbers of terms and the offset of each among the words of a text: each zero byte begins the next word.
+
+    Returns:
+        How many have been filled in, UNABLE if there are others than room, and whether all are known.
+    """
+    heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
+    count, start, offset, known = 0, 0, 0, True
+    for at in range(len(text) + 1):
+        if at == len(text) or text[at] == 0:
+            if at > start:
+                if count == len(numbers):
+                    return UNABLE, known
+                numbers[count], offsets[count] = position(heads, blob, bounds, text, start, at), offset
+                known &= numbers[count] >= 0
+                count += 1
+            start, offset = at + 1, offset + 1
+    return (count if count == len(numbers) else UNABLE), known
+
+
+@compiled()
+def _sort(numbers: Any) -> None:
+    """Insertion sort, ascending: few numbers, and less code than numpy's."""
+    for i in range(1, len(numbers)):
+        number, at = numbers[i], i
+        while at > 0 and numbers[at - 1] > number:
+            numbers[at] = numbers[at - 1]
+            at -= 1
+        numbers[at] = number
+
+
+@compiled()
+def _by_length(terms: Any, bounds: Any) -> Any:
+    """Indices of terms, the shortest list first."""
+    order = np.empty(len(terms), dtype=np.int64)
+    for i in range(len(terms)):
+        size, at = bounds[terms[i] + 1] - bounds[terms[i]], i
+        while at > 0 and bounds[terms[order[at - 1]] + 1] - bounds[terms[order[at - 1]]] > size:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+    return order
+
+
+@compiled()
+def _met(terms: Any, order: Any, bounds: Any, of_docs: Any, first: int, cursors: Any, docs: Any, places: Any, met: Any) -> int:
+    """Find the documents among CHUNK of the shortest list that are in all other lists; return their number.
+
+    Args:
+        terms: The terms.
+        order: What `_by_length` returns.
+        bounds: Start of the list of each term.
+        of_docs: The documents of the lists.
+        first: Place in the shortest list where the chunk begins.
+        cursors: Places in the lists where those of the chunk begin, which advance.
+        docs: Output: the documents, with room for one more than CHUNK.
+        places: Output: their places in each list, a row each.
+        met: Scratch like a row.
+    """
+    begin, end, lead = bounds[terms[order[0]]], bounds[terms[order[0]] + 1], places[order[0]]
+    own = of_docs[begin + first : min(begin + first + CHUNK, end)]
+    size = len(own)
+    if len(order) == 1:
+        for match in range(size):
+            docs[match], lead[match] = own[match], first + match
+        return size
+    for j in range(1, len(order)):
+        i = order[j]
+        other = of_docs[bounds[terms[i]] : bounds[terms[i] + 1]]
+        if j == 1:
+            size, cursors[i] = intersect_from(own, other, cursors[i], lead, places[i])
+            for match in range(size):
+                docs[match] = own[lead[match]]
+                lead[match] += first
+            continue
+        size, cursors[i] = intersect_from(docs[:size], other, cursors[i], met, places[i])
+        for match in range(size):
+            docs[match] = docs[met[match]]
+            for before in order[:j]:
+                places[before, match] = places[before, met[match]]
+    return size
+
+
+@compiled()
+def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+    """Find the documents that have all of some distinct terms, which weigh the same in the query.
+
+    Args:
+        table: What `pinned` returns for the arrays of an index.
+        text: The terms in UTF-8 with a zero byte between two.
+        words: Their number.
+        query_weight: The query weight of each.
+        k: Greatest number of documents, 0 to count them.
+        docs: Output: the best.
+        scores: Output: their scores.
+
+    Returns:
+        The number of all documents that match, or UNABLE.
+    """
+    terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
+    count, known = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
+    if count == UNABLE or not known:
+        return min(count, 0)
+    _sort(terms)
+    bounds, of_docs, weights = view(table, BOUNDS, np.int64), view(table, DOCS, np.int32), view(table, WEIGHTS, np.float32)
+    rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
+    order, keys, total = _by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
+    length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
+    places, room = np.empty((words + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
+    cursors = np.zeros(words, dtype=np.int64)
+    for first in range(0, length, CHUNK):
+        size = _met(terms, order, bounds, of_docs, first, cursors, room, places, places[words])
+        if k:
+            for match in range(size):
+                sum_ = 0.0
+                for i in range(words):
+                    sum_ += query_weight * weights[bounds[terms[i]] + places[i, match]]
+                score[0] = sum_
+                collect(key_of(score, rank[room[match]]), total + match, k, best, keys)
+        total += size
+    decode(best, min(total, k), view(table, ORDER, np.uint32), (docs, scores))
+    return total
+
+
+@compiled()
+def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+    """Find the documents that have an exact phrase; the terms of `text` stand as many places apart as zero bytes say.
+
+    Args:
+        table: As of `find_all`.
+        text: As of `find_all`; several zero bytes are a gap in the phrase.
+        words: Number of terms.
+        query_weight: Query weight of the phrase.
+        k: As of `find_all`.
+        docs: As of `find_all`.
+        scores: As of `find_all`.
+
+    Returns:
+        The number of all documents that match, or UNABLE, also where bytes or weights are damaged.
+    """
+    of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
+    count, known = _numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
+    if count == UNABLE or not known:
+        return min(count, 0)
+    count = 0
+    for word in range(words):
+        slot = 0
+        while slot < count and terms[slot] != of_words[0, word]:
+            slot += 1
+        terms[slot], of_words[0, word] = of_words[0, word], slot
+        count = max(count, slot + 1)
+    terms = terms[:count]
+    bounds, of_docs = view(table, BOUNDS, np.int64), view(table, DOCS, np.int32)
+    rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
+    row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
+    order, length = _by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
+    length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
+    if length > FREQUENT:
+        return UNABLE
+    places, room = np.empty((count + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
+    scratch = np.zeros((4, words), dtype=np.int64)
+    cursors, at_rows, ats, sizes = scratch[0], scratch[1], scratch[2], scratch[3]
+    word_cursors = np.empty(words, dtype=np.int64)
+    for i in range(count):
+        ats[i] = row_bounds[terms[i]]
+    positions = np.empty((count, 64), dtype=np.int32)
+    found, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
+    for first in range(0, length, CHUNK):
+        size = _met(terms, order, bounds, of_docs, first, cursors, room, places, places[count])
+        if total + size > len(found):
+            more, more_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
+            more[:total], more_tf[:total] = found[:total], tf[:total]
+            found, tf = more, more_tf
+        for match in range(size):
+            for i in range(count):
+                term, place = terms[i], places[i, match]
+                begin, end, start = np.int64(row_bounds[term]), np.int64(row_bounds[term + 1]), np.int64(firsts[term])
+                positions = unpack_row(
+                    rows, row_offsets, begin, end, start, ROWS_BLOCK, place, i, at_rows, ats, sizes, positions
+                )
+                if ats[i] < 0:
+                    return UNABLE
+            found[total], tf[total] = room[match], phrase_frequency(positions, sizes, of_words, 0, 0x7FFFFFFF, word_cursors)
+            total += tf[total] > 0
+    if k == 0:
+        return total
+    return _weighed(table, found[:total], tf[:total], query_weight, k, docs, scores)
+
+
+@compiled()
+def _weighed(table: Any, found: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+    """Write the best of the documents that have a clause with these frequencies; see `conjunctions.search_weighed`."""
+    idfs, rank, lengths = view(table, IDF, np.float64), view(table, RANK, np.uint32), view(table, LENGTHS, np.float64)
+    curve = view(table, CURVE, np.float64)
+    factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
+    if len(found) >= len(idfs):
+        return UNABLE
+    idf, is_finite = idfs[len(found)], True
+    best, score, keys = np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.uint64)
+    for i in range(len(found)):
+        length = constant + b * lengths[found[i]] / mean
+        weight = np.float32(idf * (factor * tf[i] / (tf[i] + k1 * length) + delta))
+        is_finite &= np.isfinite(weight)
+        score[0] = query_weight * weight
+        collect(key_of(score, rank[found[i]]), i, k, best, keys)
+    decode(best, min(len(found), k), view(table, ORDER, np.uint32), (docs, scores))
+    return len(found) if is_finite else UNABLE
+
+
+@compiled()
+def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the documents that have one of some distinct terms, which weigh the same in the query.
+
+    Args:
+        table: As of `find_all`.
+        text: As of `find_all`.
+        words: As of `find_all`.
+        query_weight: As of `find_all`.
+        k: Greatest number of documents, at least 1.
+        docs: Output: the best documents if k is at most SORTED.
+        scores: Output: their scores.
+        keys: Output: else the unordered keys of the best.
+
+    Returns:
+        Number of the best, or UNABLE.
+    """
+    terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
+    count, _ = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
+    if count == UNABLE:
+        return UNABLE
+    _sort(terms)
+    unknown = 0
+    while unknown < count and terms[unknown] < 0:
+        unknown += 1
+    weights = np.empty(count - unknown, dtype=np.float64)
+    weights[:] = query_weight
+    return _any(table, terms[unknown:], weights, k, docs, scores, keys)
+
+
+@compiled()
+def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Analyse an ASCII text, and find the documents that have one of its terms; arguments as of `find_any`."""
+    letters, pipeline = np.frombuffer(text, np.uint8), view(table, PIPELINE, np.int64)
+    starts, ends = np.empty(len(letters) + 1, dtype=np.int32), np.empty(len(letters) + 1, dtype=np.int32)
+    tokens = scan_text(pipeline[0], letters, 0, len(letters), view(table, PROPERTIES, np.int16), starts, ends, 0)
+    heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
+    stops, stop_bounds = view(table, STOPS, np.uint8), view(table, STOP_BOUNDS, np.int64)
+    terms, counts = np.empty(tokens, dtype=np.int64), np.empty(tokens, dtype=np.int64)
+    units, size = np.empty(len(letters) + 1, dtype=np.int32), 0
+    for token in range(tokens):
+        length = fold_token(letters, starts[token], ends[token], pipeline[1], pipeline[2], stops, stop_bounds, units)
+        if length < 0:
+            return UNABLE
+        if length and pipeline[3]:
+            length = stem_word(units, length, STEP2, STEP3, STEP4)
+        term = position(heads, blob, bounds, units, 0, length) if length else -1
+        if term < 0:
+            continue
+        at = 0
+        while at < size and terms[at] < term:
+            at += 1
+        if at < size and terms[at] == term:
+            counts[at] += 1
+            continue
+        for after in range(size, at, -1):
+            terms[after], counts[after] = terms[after - 1], counts[after - 1]
+        terms[at], counts[at] = term, 1
+        size += 1
+    of_counts, weights = view(table, COUNTS, np.float64), np.empty(size, dtype=np.float64)
+    for i in range(size):
+        if counts[i] >= len(of_counts):
+            return UNABLE
+        weights[i] = of_counts[counts[i]]
+    return _any(table, terms[:size], weights, k, docs, scores, keys)
+
+
+@compiled()
+def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the documents that have one of some terms; see `kernel.search`."""
+    if len(terms) == 0:
+        return 0
+    rank = view(table, RANK, np.uint32)
+    windows = (len(rank) + WINDOW - 1) // WINDOW
+    bounds, places = view(table, BOUNDS, np.int64), view(table, PLACES, np.uint16)
+    lists = bounds, view(table, DOCS, np.int32), places, view(table, WEIGHTS, np.float32)
+    best, starts = view(table, BEST, np.float32), view(table, STARTS, np.uint32)
+    rows, of_blocks = len(starts) // (windows + 1), windows * (WINDOW // BLOCK)
+    bounds_of = (
+        best, view(table, KTH, np.float32).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
+        view(table, ROW_OF, np.int32), view(table, ROWS, np.uint8).reshape(rows, of_blocks), starts.reshape(rows, windows + 1),
+    )  # fmt: skip
+    bag = terms, query_weights, lists, bounds_of, bounds[terms]
+    if not is_positive(bag):
+        return UNABLE
+    depth = -1
+    for i in range(len(DEPTHS) - 1, -1, -1):
+        if k <= DEPTHS[i]:
+            depth = i
+    none = terms[:0], query_weights[:0], lists, bounds_of, bounds[:0]
+    sums, score, allowed = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.bool_)
+    candidates, block_bounds = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), np.zeros(of_blocks, dtype=np.float32)
+    least = bound_blocks(bag, len(terms), depth, block_bounds)
+    size = pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
+    counts = np.empty(1, dtype=np.int64)
+    give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
+    return counts[0]

@@ -1,0 +1,55 @@
+"""Arrays that compiled loops find by address: to unwrap each array of a call takes longer than a short search.
+
+This module loads Numba; it is imported by modules of loops that are compiled anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+numba: Any = import_module("numba")
+intrinsic: Any = import_module("numba.extending").intrinsic
+carray: Any = numba.carray
+
+
+def pinned(arrays: Sequence[tuple[NDArray[Any], type[np.generic]]]) -> NDArray[np.int64]:
+    """Return the address and size of each array, for `view`. Whoever keeps them must keep the arrays, too.
+
+    Args:
+        arrays: Arrays of any shape, and the type by which loops will view each.
+
+    Raises:
+        ValueError: An array is of another type, or not contiguous.
+    """
+    rows = []
+    for array, dtype in arrays:
+        if array.dtype != np.dtype(dtype) or not array.flags.c_contiguous:
+            raise ValueError(f"an array of {array.dtype} cannot be viewed as contiguous {np.dtype(dtype)}")
+        rows += [array.ctypes.data, array.size]
+    return np.array(rows, dtype=np.int64)
+
+
+def _address(typing: Any, address: Any, dtype: Any) -> Any:
+    pointer = numba.types.CPointer(dtype.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], context.get_value_type(pointer))
+
+    return pointer(address, dtype), generate
+
+
+address = intrinsic(_address)
+"""In a compiled loop: the pointer to values of a type at an address."""
+
+
+def _view(table: Any, number: int, dtype: Any) -> Any:
+    return carray(address(table[2 * number], dtype), table[2 * number + 1])
+
+
+view = numba.njit(inline="always")(_view)
+"""In a compiled loop: the array with a number among those that are pinned, flat, as of a type."""

@@ -1,0 +1,197 @@
+"""Searches in one compiled call find what the others find, byte for byte, and leave other queries to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fontes import Index, Topic
+from fontes.core.query import Condition, Group, Phrase, Term, Window
+from fontes.lexical.direct import LONGEST, WORDS, Direct
+from fontes.storage import compiled
+
+WORDS_OF = [
+    "Hot",
+    "springs",
+    "spring",
+    "o'Neill's",
+    "the",
+    "of",
+    "karst",
+    "KARSTS",
+    "limestone",
+    "relational",
+    "x9",
+    "3.14",
+    "a.b",
+]
+RARE = [f"rare{i}" for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    compiled.load()
+    draw = np.random.default_rng(3)
+    docs = []
+    for i in range(1500):  # lists longer than the chunks of the loops
+        words = list(draw.choice(WORDS_OF, int(draw.integers(0, 30))))
+        docs.append((f"d{i * 7919 % 1500}", " ".join([*words, *draw.choice(RARE, int(draw.integers(0, 3)))])))
+    return Index.build(docs, tmp_path_factory.mktemp("direct") / "x", analyzer="english", positions=True)
+
+
+def results(stage: Any, query: Any, k: int, offset: int = 0) -> tuple[Any, ...]:
+    ranking = stage.search(query, k, offset)
+    return ranking.ids, ranking.scores.tobytes(), ranking.total, stage.count(query), ranking.topic
+
+
+def otherwise(monkeypatch: pytest.MonkeyPatch, stage: Any, query: Any, k: int, offset: int = 0) -> tuple[Any, ...]:
+    with monkeypatch.context() as patch:
+        patch.setattr(Direct, "text", lambda *_: None)
+        patch.setattr(Direct, "search", lambda *_: None)
+        return results(stage, query, k, offset)
+
+
+def group(kind: str, terms: list[str]) -> Group:
+    clauses = tuple(map(Term, terms))
+    return Group(must=clauses) if kind == "all" else Group(should=clauses)
+
+
+TEXTS = [
+    "hot springs",
+    "The HOT o'neill's spring's, of karst; karst! 3.14 a.b x9",
+    "relational " * 70 + "springs",  # more often than counts are kept
+    "nowhere",
+    "",
+    " \t\n",
+    "the of",
+    "Zürich karst",
+    "karst\x00limestone hot\ud800",
+    "rare1 rare2 rare3 " * 3,
+    "x" * 300 + " spring",
+    "*️⃣ # * spring_water",
+]
+
+
+MODELS: list[tuple[str, dict[str, Any]]] = [
+    ("bm25", {}),
+    ("bm25", {"variant": "plus", "k1": 1.2, "b": 0.75, "lengths": "lucene", "k3": 2.0}),
+    ("bm25", {"variant": "robertson"}),  # whose weights may be below 0
+    ("tfidf", {}),
+    ("tfidf", {"norm": None}),
+    ("ql", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), MODELS)
+def test_texts_are_analysed_and_searched_as_before(index, monkeypatch, name: str, parameters: dict[str, Any]) -> None:
+    stage = getattr(index, name)(**parameters)
+    for text in TEXTS:
+        for k, offset in ((1, 0), (10, 0), (33, 0), (1000, 0), (10, 5)):
+            expected = otherwise(monkeypatch, stage, text, k, offset)
+            assert results(stage, text, k, offset) == expected
+            assert results(stage, Topic("7", text), k, offset)[:4] == expected[:4]
+
+
+@pytest.mark.parametrize(
+    "analyzer", ["whitespace", "simple", "standard", "cjk", "german", "english+chars:2-3", "english+words:1-2"]
+)
+def test_every_analyzer_gives_the_terms_that_it_gives_elsewhere(tmp_path, monkeypatch, analyzer: str) -> None:
+    docs = [(f"d{i}", text.encode(errors="replace").decode()) for i, text in enumerate(TEXTS)]
+    stage = Index.build(docs, tmp_path / "x", analyzer=analyzer).bm25()
+    for text in TEXTS:
+        assert results(stage, text, 10) == otherwise(monkeypatch, stage, text, 10)
+
+
+@pytest.mark.parametrize(("name", "parameters"), MODELS)
+def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeypatch, name, parameters) -> None:
+    stage, draw, terms = getattr(index, name)(**parameters), np.random.default_rng(8), index.terms.tolist()
+    for number in range(60):
+        some = [str(term) for term in draw.choice(terms, int(draw.integers(1, 5)), replace=False)]
+        wanted = [str(term) for term in draw.choice(["hot", "spring", "karst", "limeston", "relat"], 2 + number % 2)]
+        queries = [group("all", some), group("any", some), Group(should=(Phrase(tuple(wanted), tuple(range(len(wanted)))),))]
+        queries.append(Group(must=(Phrase(tuple(wanted), (0, *(np.cumsum(draw.integers(1, 4, len(wanted) - 1)).tolist()))),)))
+        for query in queries:
+            for k in (1, 10, 40):
+                topic = Topic("1", "text", query=query)
+                assert results(stage, topic, k) == otherwise(monkeypatch, stage, topic, k)
+
+
+def test_these_forms_are_searched_in_one_call(index: Index) -> None:
+    direct = Direct.of(index.state, index.bm25().weighting)
+    assert direct is not None
+    assert direct.text("hot springs", 10) is not None
+    for query in (group("all", ["hot", "karst"]), group("any", ["hot", "karst"]), group("any", ["unknown"])):
+        assert direct.search(query, 10) is not None
+    phrase = direct.search(Group(should=(Phrase(("hot", "spring"), (0, 2)),)), 10)
+    assert phrase is not None
+    assert phrase[2] is not None
+    assert phrase[2] > 10
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Group(),
+        Group(must=(Term("hot"),), should=(Term("karst"),)),
+        Group(should=(Term("hot"),), must_not=(Term("karst"),)),
+        Group(must=(Term("hot", weight=2.0), Term("karst"))),
+        Group(must=(Term("hot"), Term("hot"))),
+        Group(must=(Term("hot\0karst"),)),
+        Group(must=(Term("\0hot"), Term("karst"))),
+        Group(must=(Term("hot\ud800"),)),
+        Group(must=(Term("hot"), Condition("id = 'd1'"))),
+        Group(must=(Term("hot"),), weight=2.0),
+        Group(must=(Term(""), Term("hot"))),
+        Group(should=(Phrase(("hot", "spring"), (0, 1), slop=1),)),
+        Group(should=(Phrase(("hot", "spring"), (0, 0)),)),
+        Group(should=(Phrase(("hot", "spring"), (1, 2)),)),
+        Group(should=(Phrase(("hot\0", "spring"), (0, 1)),)),
+        Group(should=(Phrase(("hot", "spring"), (0, 1), weight=3.0),)),
+        Group(should=(Window(("hot", "spring"), 4),)),
+        Group(must=tuple(Term(f"t{i}") for i in range(WORDS + 1))),
+    ],
+)
+def test_other_forms_are_left_to_other_loops(index: Index, query: Group) -> None:
+    direct = Direct.of(index.state, index.bm25().weighting)
+    assert direct is not None
+    assert direct.search(query, 10) is None
+
+
+def test_texts_that_are_long_or_not_ascii_are_analysed_elsewhere(index: Index) -> None:
+    direct = Direct.of(index.state, index.bm25().weighting)
+    assert direct is not None
+    assert direct.text("é", 10) is None
+    assert direct.text("x" * (LONGEST + 1), 10) is None
+    assert direct.text("x" * LONGEST, 10) is not None
+
+
+def test_there_is_none_under_a_filter_or_for_fields(tmp_path) -> None:
+    docs = [{"id": f"d{i}", "title": "hot", "text": "spring", "metadata": {"year": i}} for i in range(9)]
+    index = Index.build(docs, tmp_path / "x", fields=["title", "text"], separate=True)
+    assert index.bm25()._direct is not None
+    assert index.bm25(where="year > 3")._direct is None
+    assert index.bm25(fields={"title": 2.0})._direct is None
+    assert Index.build([], tmp_path / "empty").bm25()._direct is None
+
+
+def test_counts_of_phrases_that_take_long_are_kept(tmp_path) -> None:
+    compiled.load()
+    docs = [(f"d{i}", "hot spring") for i in range((1 << 15) + 1)]
+    phrase = Group(should=(Phrase(("hot", "spring"), (0, 1)),))
+    for some, is_kept in ((docs, True), (docs[1:], False)):
+        index = Index.build(some, tmp_path / f"{len(some)}", analyzer="standard", positions=True)
+        direct = Direct.of(index.state, index.bm25().weighting)
+        assert direct is not None
+        assert (direct.search(phrase, 10) is None) == is_kept
+        assert index.bm25().count(Topic("1", "", query=phrase)) == len(some)
+
+
+def test_a_phrase_over_damaged_positions_is_left_to_other_loops(index: Index) -> None:
+    direct = Direct.of(index.state, index.bm25().weighting)
+    assert direct is not None
+    assert direct._has_phrases
+    positions = np.full(len(direct._arrays["positions"]), 255, np.uint8)
+    damaged = Direct(direct._arrays | {"positions": positions}, index.bm25().weighting, len(index))
+    assert damaged.search(Group(should=(Phrase(("hot", "spring"), (0, 1)),)), 10) is None
