@@ -324,7 +324,7 @@ def count_phrase(
 
 @inner()
 def unpack_row(
-    data: Any, offsets: Any, begin: int, end: int, first: int, block: int, place: int, term: int, rows: Any, ats: Any,
+    data: Any, offsets: Any, begin: Any, end: Any, first: Any, block: int, place: int, term: int, rows: Any, ats: Any,
     sizes: Any, positions: Any,
 ) -> Any:  # fmt: skip
     """Read the positions of one posting.

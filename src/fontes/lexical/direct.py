@@ -83,7 +83,7 @@ class Direct:
         if impacts is None or len(index.terms.blob) >= 1 << 32:
             return None
         (heads, blob, offsets), ids, whole = finding_arrays(index.terms), index.ids, weakly(index)
-        arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
+        arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
         arrays |= {name: getattr(impacts.lists, name) for name in ("bounds", "docs", "places", "row_of", "starts")}
         arrays |= {name: getattr(impacts, name) for name in ("weights", "best", "kth", "positive", "rows")}
         arrays |= _of_texts(index.analyzer, weighting)
@@ -108,7 +108,7 @@ class Direct:
         must, should = query.must, query.should
         if query.must_not or query.weight != 1.0 or (must and should):
             return None
-        clauses, terms = must or should, {}
+        clauses, terms = must or should, dict[str, None]()
         if len(clauses) == 1 and type(clauses[0]) is Phrase:
             return self._phrase(clauses[0], k)
         for clause in clauses:

@@ -143,8 +143,10 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, known = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
-    if count == UNABLE or not known:
-        return min(count, 0)
+    if count == UNABLE:
+        return UNABLE
+    if not known:
+        return 0
     _sort(terms)
     bounds, of_docs, weights = view(table, BOUNDS, np.int64), view(table, DOCS, np.int32), view(table, WEIGHTS, np.float32)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
@@ -184,8 +186,10 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     """
     of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
     count, known = _numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
-    if count == UNABLE or not known:
-        return min(count, 0)
+    if count == UNABLE:
+        return UNABLE
+    if not known:
+        return 0
     count = 0
     for word in range(words):
         slot = 0
@@ -208,13 +212,13 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     for i in range(count):
         ats[i] = row_bounds[terms[i]]
     positions = np.empty((count, 64), dtype=np.int32)
-    found, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
+    matched, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
     for first in range(0, length, CHUNK):
         size = _met(terms, order, bounds, of_docs, first, cursors, room, places, places[count])
-        if total + size > len(found):
+        if total + size > len(matched):
             more, more_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
-            more[:total], more_tf[:total] = found[:total], tf[:total]
-            found, tf = more, more_tf
+            more[:total], more_tf[:total] = matched[:total], tf[:total]
+            matched, tf = more, more_tf
         for match in range(size):
             for i in range(count):
                 term, place = terms[i], places[i, match]
@@ -224,31 +228,32 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
                 )
                 if ats[i] < 0:
                     return UNABLE
-            found[total], tf[total] = room[match], phrase_frequency(positions, sizes, of_words, 0, 0x7FFFFFFF, word_cursors)
+            matched[total], tf[total] = room[match], phrase_frequency(positions, sizes, of_words, 0, 0x7FFFFFFF, word_cursors)
             total += tf[total] > 0
     if k == 0:
         return total
-    return _weighed(table, found[:total], tf[:total], query_weight, k, docs, scores)
+    matches: int = _weighed(table, matched[:total], tf[:total], query_weight, k, docs, scores)
+    return matches
 
 
 @compiled()
-def _weighed(table: Any, found: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+def _weighed(table: Any, matched: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any) -> int:
     """Write the best of the documents that have a clause with these frequencies; see `conjunctions.search_weighed`."""
     idfs, rank, lengths = view(table, IDF, np.float64), view(table, RANK, np.uint32), view(table, LENGTHS, np.float64)
     curve = view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
-    if len(found) >= len(idfs):
+    if len(matched) >= len(idfs):
         return UNABLE
-    idf, is_finite = idfs[len(found)], True
+    idf, is_finite = idfs[len(matched)], True
     best, score, keys = np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.uint64)
-    for i in range(len(found)):
-        length = constant + b * lengths[found[i]] / mean
+    for i in range(len(matched)):
+        length = constant + b * lengths[matched[i]] / mean
         weight = np.float32(idf * (factor * tf[i] / (tf[i] + k1 * length) + delta))
         is_finite &= np.isfinite(weight)
         score[0] = query_weight * weight
-        collect(key_of(score, rank[found[i]]), i, k, best, keys)
-    decode(best, min(len(found), k), view(table, ORDER, np.uint32), (docs, scores))
-    return len(found) if is_finite else UNABLE
+        collect(key_of(score, rank[matched[i]]), i, k, best, keys)
+    decode(best, min(len(matched), k), view(table, ORDER, np.uint32), (docs, scores))
+    return len(matched) if is_finite else UNABLE
 
 
 @compiled()
@@ -278,7 +283,8 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         unknown += 1
     weights = np.empty(count - unknown, dtype=np.float64)
     weights[:] = query_weight
-    return _any(table, terms[unknown:], weights, k, docs, scores, keys)
+    size: int = _any(table, terms[unknown:], weights, k, docs, scores, keys)
+    return size
 
 
 @compiled()
@@ -315,7 +321,8 @@ def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any
         if counts[i] >= len(of_counts):
             return UNABLE
         weights[i] = of_counts[counts[i]]
-    return _any(table, terms[:size], weights, k, docs, scores, keys)
+    best: int = _any(table, terms[:size], weights, k, docs, scores, keys)
+    return best
 
 
 @compiled()
@@ -347,4 +354,5 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     size = pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
     counts = np.empty(1, dtype=np.int64)
     give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
-    return counts[0]
+    returned: int = counts[0]
+    return returned

@@ -150,8 +150,8 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             direct = self._direct
-            if direct is not None and (found := direct.search(topic.query, 0)) is not None:
-                return found[2]
+            if direct is not None and (hits := direct.search(topic.query, 0)) is not None and hits[2] is not None:
+                return hits[2]
             return self._structured(topic).count(self._filter)
         if self._filter is not None:
             return len(self.matches(topic))
@@ -160,14 +160,15 @@ class Lexical(Stage[Topics, Run]):
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
         depth = min(check_depth(k) + check_offset(offset), self.uncut().k if offset else self.k)
-        found, direct = None, self._direct
+        hits: tuple[Any, ...] | None = None
+        direct = self._direct
         total: int | Callable[[], int] | None = None
         if direct is not None and isinstance(query, str):
-            found = direct.text(query, depth)
+            hits = direct.text(query, depth)
         elif direct is not None and isinstance(query, Topic) and query.weights is None:
-            found = direct.text(query.text, depth) if query.query is None else direct.search(query.query, depth)
-        if found is not None:
-            docs, scores, *counted = found
+            hits = direct.text(query.text, depth) if query.query is None else direct.search(query.query, depth)
+        if hits is not None:
+            docs, scores, *counted = hits
             total = counted[0] if counted else None
         else:
             topic, (weighting, passed) = topic_of(query), self._ready

@@ -161,12 +161,12 @@ def _compiled(function: Function, **options: Any) -> Any:
 
 def _sources(function: Function) -> set[str]:
     """Files of a loop and of those that it calls: a change of any makes its cache invalid; Numba looks at the first alone."""
-    found = {function.__code__.co_filename}
+    files = {function.__code__.co_filename}
     for name in function.__code__.co_names:
         called = getattr(function.__globals__.get(name), "py_func", None)
         if called is not None and called is not function:
-            found |= _sources(called)
-    return found
+            files |= _sources(called)
+    return files
 
 
 @cache
