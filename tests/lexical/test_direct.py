@@ -195,3 +195,14 @@ def test_a_phrase_over_damaged_positions_is_left_to_other_loops(index: Index) ->
     positions = np.full(len(direct._arrays["positions"]), 255, np.uint8)
     damaged = Direct(direct._arrays | {"positions": positions}, index.bm25().weighting, len(index))
     assert damaged.search(Group(should=(Phrase(("hot", "spring"), (0, 1)),)), 10) is None
+
+
+@pytest.mark.parametrize("documents", [1, 20, 40])
+@pytest.mark.parametrize("k", [10, 33, 1000])
+def test_k_may_be_beyond_the_documents_of_a_small_index(tmp_path, monkeypatch, documents: int, k: int) -> None:
+    docs = [(f"d{i}", f"hot springs {'karst ' * (i % 5)}") for i in range(documents)]
+    stage = Index.build(docs, tmp_path / "x", positions=True).bm25()
+    for query in ("hot karst springs", Topic("1", "", query=group("any", ["hot", "karst"]))):
+        for _ in range(3):  # what is written beyond an array shows later
+            assert results(stage, query, k) == otherwise(monkeypatch, stage, query, k)
+    assert len(stage.search("hot", k)) == min(k, documents)

@@ -150,13 +150,14 @@ class Direct:
 
     def _best(self, loop: Any, query: tuple[Any, ...], k: int) -> Ranked | None:
         """Call a loop that visits documents that may be among the best alone."""
+        k = min(k, self._documents)  # the loop writes documents or keys by this k
         if k <= SORTED:
             docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
             size = loop(self._pinned[0], *query, k, docs, scores, NO_KEYS)
             if size == k:
                 return docs, scores
             return None if size < 0 else (docs[:size], scores[:size])
-        keys = np.empty(k := min(k, self._documents), np.uint64)
+        keys = np.empty(k, np.uint64)
         size = loop(self._pinned[0], *query, k, NO_DOCS, NO_SCORES, keys)
         return None if size < 0 else ranked(keys[:size], self._order)
 
