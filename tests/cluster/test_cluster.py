@@ -163,7 +163,7 @@ def test_no_more_actors_are_begun_than_the_memory_of_each_machine_has_room_for()
 
     def remote(**chosen: Any) -> Any:
         options.append(chosen)
-        return lambda holder: SimpleNamespace(remote=lambda make, settings: make)
+        return lambda holder: SimpleNamespace(remote=lambda make, *settings: make)
 
     nodes = {"a": {"CPU": 8.0, "memory": 3e9}, "b": {"CPU": 4.0, "memory": 10e9}, "c": {"CPU": 16.0, "memory": 1e9}}
     cluster = Cluster(SimpleNamespace(remote=remote), nodes)  # type: ignore[arg-type]

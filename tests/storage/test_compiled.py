@@ -244,5 +244,5 @@ def test_a_user_without_a_home_searches_with_a_package_that_is_read_only(other: 
 def test_all_loops_are_compiled_in_one_way() -> None:
     """Or one of them asks Numba for a cache where there is none."""
     package = Path(compiled.__file__).parents[1]
-    others = [path for path in package.rglob("*.py") if "njit" in path.read_text(encoding="utf-8")]
-    assert others == [Path(compiled.__file__)]
+    others = {path.name for path in package.rglob("*.py") if "njit" in path.read_text(encoding="utf-8")}
+    assert others == {"compiled.py", "pinned.py"}  # `pinned.view` is inlined into loops, which are cached with it

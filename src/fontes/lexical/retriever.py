@@ -161,7 +161,7 @@ class Lexical(Stage[Topics, Run]):
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
         depth = min(check_depth(k) + check_offset(offset), self.uncut().k if offset else self.k)
         hits: tuple[Any, ...] | None = None
-        direct = self._direct
+        direct = self._direct if self.where is None else None
         total: int | Callable[[], int] | None = None
         if direct is not None and isinstance(query, str):
             hits = direct.text(query, depth)

@@ -35,7 +35,10 @@ def static_part(folder: Path, fingerprint: str) -> Path | None:
         fingerprint: Digest of its files.
     """
     if not (folder / "modules.json").is_file():  # written before Model2Vec added it
-        return folder if read_json(folder / "config.json", {}).get("model_type") == "model2vec" else None
+        try:
+            return folder if read_json(folder / "config.json", {}).get("model_type") == "model2vec" else None
+        except InputError:  # a damaged model, which its loader names
+            return None
     modules = modules_of(folder)
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
     cut = settings.get("truncate_dim") is not None
