@@ -99,8 +99,10 @@ def prepared(given: argparse.Namespace, name: str) -> Path:
     """The folder of a collection, with its terms, the queries, and the indexes of all engines."""
     path, count, folder = folder_of(name, given.work)
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "queries.jsonl").exists():
+    asked = folder / "asked"  # of each kind: the queries of other numbers of turns would be taken for other kinds
+    if not asked.exists() or asked.read_text() != str(given.each * turns(given)):
         write_queries(folder / "queries.jsonl", folder_of(given.collections[0], given.work)[0], given.each * turns(given))
+        asked.write_text(str(given.each * turns(given)))
     if not (folder / "count").exists():
         (folder / "count").write_text(str(write_terms(folder / "terms.txt", documents(path, count))))
     for engine in ENGINES:

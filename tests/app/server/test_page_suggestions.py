@@ -45,6 +45,8 @@ def test_arrows_choose_a_completion_enter_searches_for_it_and_escape_closes(page
     page.keyboard.press("Escape")
     expect(page.locator("#completions")).to_be_hidden()
     assert page.input_value("#q") == f"{text} tid"
+    expect(page).to_have_title(f"{text} tid · Fontes")  # the results come as it is typed, and take the place of others
+    shown(page)
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.closest('.hit') !== null")
 
