@@ -81,7 +81,7 @@ class MeanComparison:
 
 @dataclass(frozen=True, eq=False)
 class SuiteReport(TableReport):
-    """The same systems on several collections: a report of each, and their means and tests over all.
+    """Reports of the same systems on several collections, with means and tests over all of them.
 
     Args:
         reports: The report of each collection, all with the same systems, measures, baseline and tests.

@@ -66,7 +66,7 @@ class SuiteTable(TomlTable):
 
 
 class Suite:
-    """The same systems on several collections, as a TOML file: an experiment a collection, and one report over all.
+    """Experiments of the same systems on several collections, as a TOML file, and one report over all.
 
     `run` writes each experiment into a folder of its name below `output`, as `Experiment` does, and suite.md, .json and .html
     beside them.
