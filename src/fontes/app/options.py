@@ -68,6 +68,11 @@ IdPrefixes = Annotated[
 ]
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
+Results = Annotated[
+    Path | None, typer.Option("-o", "--output", help="The folder to write.", show_default="FILE's stem, .results")
+]
+CheckLock = Annotated[bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")]
+Group = Annotated[str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
 Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
 
@@ -75,6 +80,27 @@ Analyzer = Annotated[
     str | None,
     typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's"),
 ]
+
+
+def one_stdin(**inputs: object) -> None:
+    """Check that at most one input is `-`.
+
+    Raises:
+        BadParameter: Two are.
+    """
+    if [*inputs.values()].count("-") > 1:
+        *names, last = inputs
+        raise typer.BadParameter(f"only one of {', '.join(names)} and {last} can be -")
+
+
+def only_here(check: bool, ray: str | None) -> None:
+    """Check that `CheckLock` comes without `Ray`.
+
+    Raises:
+        BadParameter: Both are set.
+    """
+    if check and ray is not None:
+        raise typer.BadParameter("--check runs on this machine, without --ray")
 
 
 def ray_of(ray: str | None) -> bool | str | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ..experiments.provenance import Check
     from ..index import Change, Index
     from ..measures import Evaluation
+    from ..tuning import Fitted, Tuning
 
 
 class _Console(Console):
@@ -68,6 +71,27 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
 
 
+def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:
+    """Print the differences from the locks of experiments, and whether they are reproduced; if not, end with code 1.
+
+    Args:
+        checks: The result by lock.
+        values: JSON values of `check_values` to print instead.
+    """
+    if values is not None:
+        print_json(values)
+    else:
+        for lock, check in checks.items():
+            for each in check.notes:
+                say(f"note: {each}")
+            for difference in check.differences:
+                say(str(difference))
+            outcome = "is reproduced" if check else f"is not reproduced: {counted(len(check.differences), 'difference')}"
+            say(f"{lock} {outcome}; {counted(check.numbers, 'number')} compared")
+    if not all(checks.values()):
+        raise typer.Exit(1)
+
+
 def check_values(check: Check) -> dict[str, Any]:
     """Return the result of checking an experiment as JSON values."""
     parts = {"differences": check.differences, "notes": check.notes}
@@ -78,14 +102,14 @@ def check_values(check: Check) -> dict[str, Any]:
     }
 
 
-def print_check(check: Check, lock: Path) -> None:
-    """Print what differs from the lock of an experiment, and whether it is reproduced."""
-    for each in check.notes:
-        say(f"note: {each}")
-    for difference in check.differences:
-        say(str(difference))
-    outcome = "is reproduced" if check else f"is not reproduced: {counted(len(check.differences), 'difference')}"
-    say(f"{lock} {outcome}; {counted(check.numbers, 'number')} compared")
+def print_tuned(result: Tuning | Fitted, plot: Path | None, json: bool, text: str | None = None) -> None:
+    """Print the result of tuning, by default all of it, and save its plot if a file is named."""
+    if plot is not None:
+        result.plot().save(plot)
+    if json:
+        print_json(result.to_dict())
+    else:
+        typer.echo(text or str(result))
 
 
 def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:

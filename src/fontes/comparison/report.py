@@ -34,7 +34,7 @@ from ..measures.names import parse, parse_all
 from ..measures.prediction_powered import PredictionPowered
 from . import report_text
 from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
-from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
@@ -99,7 +99,7 @@ class Saveable:
 
 
 @dataclass(frozen=True, eq=False)
-class Report(Tabular, Saveable):
+class Report(Tested[Comparison], Tabular, Saveable):
     """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
 
     With machine labels, means, intervals and tests are corrected ones, and all else is of the topics that people judged.
@@ -158,18 +158,6 @@ class Report(Tabular, Saveable):
         """
         rows = self.values[parse(measure)].tolist()
         return {topic: dict(zip(self.systems, row, strict=True)) for topic, row in zip(self.topics, rows, strict=True)}
-
-    def comparison(self, system: str, against: str, measure: str | Measure) -> Comparison:
-        """Return the test of a system against another.
-
-        Raises:
-            KeyError: The pair was not tested in this direction.
-        """
-        parsed = parse(measure)
-        for one in self.comparisons:
-            if (one.measure, one.system, one.against) == (parsed, system, against):
-                return one
-        raise KeyError((system, against, str(parsed)))
 
     def failures(
         self, system: str | None = None, against: str | None = None, measure: str | Measure | None = None, n: int = 10

@@ -20,7 +20,7 @@ from .report import Report, json_values
 from .report_text import ResultCell, ResultTable
 from .statistics import DIGITS, corrected
 from .table_report import TableReport
-from .testing import CORRECTIONS, Comparison, Testing
+from .testing import CORRECTIONS, Comparison, Difference, Tested, Testing
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class MeanComparison:
+class MeanComparison(Difference):
     """Test of a system against another by the mean over the collections.
 
     The collections are fixed, and the topics of each are a sample: t is the mean of the collections' mean differences, divided
@@ -64,12 +64,6 @@ class MeanComparison:
         significant: Whether `corrected` is at most alpha.
     """
 
-    measure: Measure
-    system: str
-    against: str
-    difference: float
-    low: float
-    high: float
     t: float
     freedom: float
     p: float
@@ -80,7 +74,7 @@ class MeanComparison:
 
 
 @dataclass(frozen=True, eq=False)
-class SuiteReport(TableReport):
+class SuiteReport(Tested[MeanComparison], TableReport):
     """Reports of the same systems on several collections, with means and tests over all of them.
 
     Args:
@@ -145,18 +139,6 @@ class SuiteReport(TableReport):
             own = means[self.systems.index(system)]
             ranks.append(1 + sum(mean > own for mean in means) + (means.count(own) - 1) / 2)
         return float(np.mean(ranks))
-
-    def comparison(self, system: str, against: str, measure: str | Measure) -> MeanComparison:
-        """Return the test of a system against another.
-
-        Raises:
-            KeyError: The pair was not tested in this direction.
-        """
-        parsed = parse(measure)
-        for one in self.comparisons:
-            if (one.measure, one.system, one.against) == (parsed, system, against):
-                return one
-        raise KeyError((system, against, str(parsed)))
 
     @cached_property
     def comparisons(self) -> tuple[MeanComparison, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
+from ..measures.names import parse
 from ..measures.prediction_powered import PredictionPowered
 from . import statistics
 
@@ -100,7 +101,52 @@ class Testing:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Difference:
+    """Difference of two systems by one measure, with its interval; the base of tests.
+
+    Args:
+        measure: The measure.
+        system: The name of the system.
+        against: The name of the other.
+        difference: System minus other.
+        low: The lower end of the interval.
+        high: The upper end.
+    """
+
+    measure: Measure
+    system: str
+    against: str
+    difference: float
+    low: float
+    high: float
+
+
+D = TypeVar("D", bound=Difference, covariant=True)
+
+
+class Tested(Generic[D]):
+    """Base of reports with tests."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def comparisons(self) -> tuple[D, ...]: ...
+
+    def comparison(self, system: str, against: str, measure: str | Measure) -> D:
+        """Return the test of a system against another.
+
+        Raises:
+            KeyError: The pair was not tested in this direction.
+        """
+        parsed = parse(measure)
+        for one in self.comparisons:
+            if (one.measure, one.system, one.against) == (parsed, system, against):
+                return one
+        raise KeyError((system, against, str(parsed)))
+
+
+@dataclass(frozen=True)
+class Comparison(Difference):
     """Test of a system against another, by one measure.
 
     Values that are undefined for a single topic are NaN, and never significant.
@@ -123,12 +169,6 @@ class Comparison:
         significant: Whether `corrected` is at most alpha.
     """
 
-    measure: Measure
-    system: str
-    against: str
-    difference: float
-    low: float
-    high: float
     statistic: float
     p: float
     corrected: float

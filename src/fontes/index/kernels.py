@@ -64,22 +64,19 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
 @inner(inline="always")
 def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
     """Write a posting after one of the document `before`; return its end."""
-    value = np.int64(doc - before) << 1 | (tf == 1)
+    at = put_number(out, at, np.int64(doc - before) << 1 | (tf == 1))
+    return put_number(out, at, np.int64(tf)) if tf > 1 else at
+
+
+@inner(inline="always")
+def put_number(out: Any, at: Any, value: Any) -> Any:
+    """Write an integer of variable length; return its end."""
     while value >= 128:
         out[at] = value & 127 | 128
         at += 1
         value >>= 7
     out[at] = value
-    at += 1
-    if tf > 1:
-        value = np.int64(tf)
-        while value >= 128:
-            out[at] = value & 127 | 128
-            at += 1
-            value >>= 7
-        out[at] = value
-        at += 1
-    return at
+    return at + 1
 
 
 @kernel()

@@ -68,19 +68,22 @@ class Column(Feature, name="column"):
 
 
 @dataclass(frozen=True)
-class Length(Feature, name="length"):
+class _OfField(Feature):
+    index: Index = field(repr=False)
+    field: str | None = None
+
+    def check(self) -> None:
+        _searched(self.index, self.field)
+
+
+@dataclass(frozen=True)
+class Length(_OfField, name="length"):
     """The number of terms of the document, or of one of its fields.
 
     Args:
         index: The index.
         field: A field that the index keeps apart. None: all fields.
     """
-
-    index: Index = field(repr=False)
-    field: str | None = None
-
-    def check(self) -> None:
-        _searched(self.index, self.field)
 
     def values(self, run: Run) -> Floats:
         lengths = np.asarray(_searched(self.index, self.field).lengths, dtype=np.float64)
@@ -103,19 +106,13 @@ class QueryLength(Feature, name="query_length"):
 
 
 @dataclass(frozen=True)
-class Coverage(Feature, name="coverage"):
+class Coverage(_OfField, name="coverage"):
     """The share of the topic's different terms that the document holds, 0 to 1; missing for a topic without terms.
 
     Args:
         index: The index.
         field: A field that the index keeps apart. None: all fields.
     """
-
-    index: Index = field(repr=False)
-    field: str | None = None
-
-    def check(self) -> None:
-        _searched(self.index, self.field)
 
     def values(self, run: Run) -> Floats:
         searched, docs = _searched(self.index, self.field), self.index.ordinals_in(run, self.name).astype(np.int32)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Run, Stage, Topics
-from ..core.tabular import Tabular, columns_of
+from ..core.tabular import columns_of
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, drawn
-from .result import between, interval
+from .result import HeldOut, between, interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted(Tabular):
+class Fitted(HeldOut):
     """Result of `fit`.
 
     Args:
@@ -74,20 +74,6 @@ class Fitted(Tabular):
     chosen: tuple[str, ...]
     candidates: tuple[Candidate, ...] = field(repr=False)
     seconds: float
-
-    @property
-    def score(self) -> float:
-        """Mean of the held-out values."""
-        return float(self.values.mean())
-
-    @cached_property
-    def interval(self) -> tuple[float, float]:
-        """95% interval of `score`, clustered by unit.
-
-        Raises:
-            ParameterError: There are fewer than two units.
-        """
-        return interval(self.values, self.units)
 
     @property
     def difference(self) -> float:

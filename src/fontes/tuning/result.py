@@ -68,8 +68,33 @@ class TunedFold:
         return float(self.values.mean())
 
 
+class HeldOut(Tabular):
+    """Base of results of tuning: their held-out mean and its interval."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def values(self) -> Floats: ...
+        @property
+        def units(self) -> NDArray[np.int64]: ...
+
+    @property
+    def score(self) -> float:
+        """Mean of the held-out values."""
+        return float(self.values.mean())
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """95% interval of `score`, clustered by unit.
+
+        Raises:
+            ParameterError: There are fewer than two units.
+        """
+        return interval(self.values, self.units)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuning(Tabular):
+class Tuning(HeldOut):
     """Result of `tune`.
 
     Args:
@@ -116,20 +141,6 @@ class Tuning(Tabular):
             values[fold.topics] = fold.values
         values.setflags(write=False)
         return values
-
-    @property
-    def score(self) -> float:
-        """Mean of the held-out values."""
-        return float(self.values.mean())
-
-    @cached_property
-    def interval(self) -> tuple[float, float]:
-        """95% interval of the mean of `values`, clustered by unit; see `interval`.
-
-        Raises:
-            ParameterError: There are fewer than two units.
-        """
-        return interval(self.values, self.units)
 
     @property
     def difference(self) -> float | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...tuning import fit as fit_pipeline
-from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, reads_files, takes
+from ..options import Analyzer, Group, IndexPath, Json, Qrels, Split, Topics, Verify, one_stdin, reads_files, takes
 
 commands = typer.Typer()
 
@@ -30,9 +30,7 @@ def fit(
     candidate: Annotated[
         list[str] | None, typer.Option(help="A further pipeline to try; may be repeated.", show_default="none")
     ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")
-    ] = None,
+    group: Group = None,
     plot: Annotated[Path | None, typer.Option(help="Draw means against times: .png, .svg or .pdf.", show_default=False)] = None,
     only: Annotated[bool, typer.Option("--only-pipeline", help="Print the text of the pipeline alone.")] = False,
     analyzer: Analyzer = None,
@@ -42,12 +40,11 @@ def fit(
     """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
     from ...datasets import judged_topics
     from ...plots.plot import format_of
-    from ..output import print_json
+    from ..output import print_tuned
     from ..pipelines import open_index
     from ..progress import reporting
 
-    if topics == "-" and qrels == "-":
-        raise typer.BadParameter("topics and qrels cannot both be -")
+    one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
     known, judgments = judged_topics(topics, qrels, split)
@@ -63,9 +60,4 @@ def fit(
             progress=progress,
             **settings,
         )
-    if plot is not None:
-        result.plot().save(plot)
-    if json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(result.pipeline if only else str(result))
+    print_tuned(result, plot, json, result.pipeline if only else None)

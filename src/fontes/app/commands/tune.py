@@ -10,7 +10,7 @@ import typer
 from ...core.parameters import parameters
 from ...lexical import BM25
 from ...tuning import tune as tune_stage
-from ..options import Analyzer, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, ray_of, reads_files, takes
+from ..options import Analyzer, Group, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, one_stdin, ray_of, reads_files, takes
 
 commands = typer.Typer()
 
@@ -30,9 +30,7 @@ def tune(
         str,
         typer.Option(help="The pipeline, with tune(), tune(low, high), tune(low, high, step) or tune([value, …]) for values."),
     ] = USUAL,
-    group: Annotated[
-        str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")
-    ] = None,
+    group: Group = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -42,11 +40,10 @@ def tune(
     """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
     from ...datasets import judged_topics
     from ...plots.plot import format_of
-    from ..output import print_json
+    from ..output import print_tuned
     from ..pipelines import open_index
 
-    if topics == "-" and qrels == "-":
-        raise typer.BadParameter("topics and qrels cannot both be -")
+    one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
     known, judgments = judged_topics(topics, qrels, split)
@@ -60,9 +57,4 @@ def tune(
         ray=ray_of(ray),
         **settings,
     )
-    if plot is not None:
-        result.plot().save(plot)
-    if json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(str(result))
+    print_tuned(result, plot, json)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, one_stdin
 
 
 def mine(
@@ -72,8 +72,7 @@ def mine(
     own = {name: value for name, value in parts.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
-    if [topics, qrels, run].count("-") > 1:
-        raise typer.BadParameter("only one of topics, qrels and run can be -")
+    one_stdin(topics=topics, qrels=qrels, run=run)
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
     parameters = Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed, relative_margin=relative_margin)
     settings = chosen(parameters, preset)
