@@ -195,7 +195,9 @@ def hnsw_fontes(folder: Path, _: str) -> Search:
         index.dense(encoder, algorithm="hnsw", threads=1).prepare(lambda progress: None)
 
     index = fontes_index(folder, "fontes", len(base), encode)
-    return fontes_search(lambda effort, k, threads: index.dense(encoder, algorithm="hnsw", k=k, effort=effort, threads=threads))
+    return fontes_search(
+        lambda effort, k, threads: index.dense(encoder, algorithm="hnsw", k=k, ef_search=effort, threads=threads)
+    )
 
 
 def hnsw_faiss(folder: Path, _: str) -> Search:

@@ -183,18 +183,29 @@ def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
 
 
 @pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [("hnsw", "ef_search"), ("HNSW16,Flat", "ef_search"), ("OPQ2,IVF4,PQ2", "nprobe"), ("annoy:3", "search_k")],
+)
+def test_effort_is_now_the_parameter_of_the_algorithm(index, algorithm, name):
+    with pytest.warns(DeprecationWarning, match=rf"dense\({name}=…\)"):
+        old = index.dense(Hashed(), algorithm=algorithm, effort=3)
+    assert old == index.dense(Hashed(), algorithm=algorithm, **{name: 3})
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"k": 0}, "k must be a whole number from 1 up, not 0"),
         ({"k": 1.5}, "k must be"),
-        ({"effort": 3}, "effort is"),
-        ({"algorithm": "hnsw", "effort": 0}, "effort is"),
+        ({"nprobe": 3}, "the algorithm 'flat' has no nprobe; HNSW has ef_search"),
+        ({"algorithm": "hnsw", "ef_search": 0}, "ef_search must be a whole number from 1 up"),
+        ({"algorithm": "hnsw", "search_k": 5}, "the algorithm 'hnsw' has ef_search, not search_k"),
         ({"algorithm": "nonsense"}, "FAISS cannot make an index 'nonsense'"),
         ({"algorithm": "annoy"}, "it is 'annoy'"),
         ({"algorithm": "annoy:0"}, "it is 'annoy:0'"),
         ({"algorithm": "annoy:1000000000"}, "it is 'annoy:1000000000'"),
         ({"algorithm": "IVF4096,Flat"}, r"FAISS cannot make an index 'IVF4096,Flat' of 700 vectors \("),
-        ({"algorithm": "Flat", "effort": 4}, "has no effort to set"),
+        ({"algorithm": "Flat", "ef_search": 4}, "the algorithm 'Flat' has no ef_search"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_an_error_in_one_sentence(index, changes, message):
@@ -274,7 +285,7 @@ def test_k_is_pushed_down_and_tuning_makes_copies(index):
     assert dense % 5000 == dense
     assert dense.with_(algorithm="hnsw") == index.dense(Hashed(), algorithm="hnsw")
     assert dataclasses.replace(dense, k=3).k == 3
-    assert repr(index.dense(Hashed(), algorithm="hnsw", effort=64)).endswith('algorithm="hnsw", effort=64)')
+    assert repr(index.dense(Hashed(), algorithm="hnsw", ef_search=64)).endswith('algorithm="hnsw", ef_search=64)')
 
 
 def test_the_vectors_of_a_run_are_named_in_its_provenance(index):

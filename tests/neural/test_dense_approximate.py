@@ -236,9 +236,9 @@ def test_a_rotation_of_fewer_vectors_than_dimensions_which_crashes_faiss_is_refu
         index.dense(Hashed(dim=32), algorithm="OPQ2,IVF2,PQ2x2", k=5).search("w1")
 
 
-def test_more_effort_finds_more(index):
+def test_more_visited_lists_find_more(index):
     dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=10)
-    recalls = [dense.with_(effort=effort).recall()["R@10"] for effort in (1, 8, 64)]
+    recalls = [dense.with_(nprobe=lists).recall()["R@10"] for lists in (1, 8, 64)]
     assert recalls == sorted(recalls)
     assert recalls[0] < recalls[2] == 1.0
 
@@ -311,18 +311,18 @@ def test_an_ivf_index_visits_enough_lists_for_k(index):
 
 
 @pytest.mark.slow
-def test_effort_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path, own_cache):
+def test_ef_search_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path, own_cache):
     index = Index.build(made_docs(900, longest=20), tmp_path / "x")
     index.encode(Hashed())
     dense, exact = index.dense(Hashed(), algorithm="hnsw", k=5), index.dense(Hashed(), k=5)
     embeddings = index.embeddings(Hashed())
     vectors = Hashed().encode_queries(list(queries().values()))
     nearest = dense._searcher(embeddings)
-    for effort, taken in ((1, 5), (5, 5), (40, 40), (100, 100), (300, 100)):
-        assert nearest.candidates(vectors, 5, 100, effort)[1].shape == (len(vectors), taken)
+    for ef_search, taken in ((1, 5), (5, 5), (40, 40), (100, 100), (300, 100)):
+        assert nearest.candidates(vectors, 5, 100, ef_search)[1].shape == (len(vectors), taken)
 
-    def share(effort: int) -> float:
-        runs = dense.with_(effort=effort)(queries()), exact(queries())
+    def share(ef_search: int) -> float:
+        runs = dense.with_(ef_search=ef_search)(queries()), exact(queries())
         return float(np.mean([len({*runs[0][t].ids} & {*runs[1][t].ids}) / 5 for t in queries()]))
 
     assert share(1) < share(20) <= share(400)

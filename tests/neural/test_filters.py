@@ -70,14 +70,14 @@ def test_exact_dense_search_gives_the_best_k_that_pass(index, encoder, dtype):
         )
 
 
-@pytest.mark.parametrize("algorithm", ["hnsw", "IVF16,Flat", "annoy:5"])
-@pytest.mark.parametrize("effort", [None, 1])
-def test_approximate_search_asks_on_until_it_has_k_or_says_that_it_has_not(index, algorithm, effort):
+@pytest.mark.parametrize(("algorithm", "name"), [("hnsw", "ef_search"), ("IVF16,Flat", "nprobe"), ("annoy:5", "search_k")])
+@pytest.mark.parametrize("visits", [None, 1])
+def test_approximate_search_asks_on_until_it_has_k_or_says_that_it_has_not(index, algorithm, name, visits):
     pytest.importorskip("annoy" if algorithm.startswith("annoy") else "faiss")
     every = index.dense(Hashed(), k=ALL)(TOPICS).to_dict()
     for where in (WHERES[0], WHERES[2], WHERES[4]):
         passed = filter_of(index.state, where)
-        run = index.dense(Hashed(), algorithm=algorithm, k=10, effort=effort, where=where)(TOPICS)
+        run = index.dense(Hashed(), algorithm=algorithm, k=10, **{name: visits}, where=where)(TOPICS)
         short = [topic for topic in TOPICS if topic != "empty" and len(run[topic]) < min(10, len(passed.docs))]
         assert run.provenance["exhausted"] == short
         assert passed.mask[run.codes].all()

@@ -35,7 +35,7 @@ def index(tmp_path: Path) -> ft.Index:
     "text",
     [
         'dense("all-MiniLM-L6-v2") % 100',
-        'dense(transformer_encoder("folder", pooling="cls"), algorithm="hnsw", effort=64)',
+        'dense(transformer_encoder("folder", pooling="cls"), algorithm="hnsw", ef_search=64)',
         'dense(chunked_encoder("all-MiniLM-L6-v2", window=100))',
         'dense(sentence_encoder("all-MiniLM-L6-v2", max_length=64, precision="float32"))',
         'late("colbert-ir/colbertv2.0")',

@@ -20,7 +20,7 @@ from .report import Report, json_values
 from .report_text import ResultCell, ResultTable
 from .statistics import DIGITS, corrected
 from .table_report import TableReport
-from .testing import CORRECTIONS, Comparison, Difference, Tested, Testing
+from .testing import CORRECTIONS, Comparison, MeanDifference, Tested, Testing
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class MeanComparison(Difference):
+class MeanComparison(MeanDifference):
     """Test of a system against another by the mean over the collections.
 
     The collections are fixed, and the topics of each are a sample: t is the mean of the collections' mean differences, divided

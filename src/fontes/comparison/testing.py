@@ -101,8 +101,8 @@ class Testing:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Difference of two systems by one measure, with its interval; the base of tests.
+class MeanDifference:
+    """Mean difference of two systems by one measure, with its interval; the base of tests.
 
     Args:
         measure: The measure.
@@ -121,7 +121,7 @@ class Difference:
     high: float
 
 
-D = TypeVar("D", bound=Difference, covariant=True)
+D = TypeVar("D", bound=MeanDifference, covariant=True)
 
 
 class Tested(Generic[D]):
@@ -146,7 +146,7 @@ class Tested(Generic[D]):
 
 
 @dataclass(frozen=True)
-class Comparison(Difference):
+class Comparison(MeanDifference):
     """Test of a system against another, by one measure.
 
     Values that are undefined for a single topic are NaN, and never significant.

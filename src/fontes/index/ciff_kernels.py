@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import inner, kernel
-from . import tables
-from .kernels import put_number
+from . import kernels, tables
 
 # Tags of a message's text, of its two numbers and of its postings (-1 is the tag of no field), and the first unknown one.
 LISTS, RECORDS = (10, 16, 24, 34, 40), (18, 8, 24, -1, 32)
@@ -172,14 +171,14 @@ def first_unordered(blob: Any, bounds: Any) -> Any:
 def _put_number(out: Any, at: Any, tag: Any, value: Any) -> Any:
     if value:
         out[at] = tag
-        at = put_number(out, at + 1, value)
+        at = kernels.put_number(out, at + 1, value)
     return at
 
 
 @inner()
 def _put_bytes(out: Any, at: Any, tag: Any, blob: Any, start: Any, end: Any) -> Any:
     out[at] = tag
-    return tables.copied(blob, start, end, out, put_number(out, at + 1, end - start))
+    return tables.copied(blob, start, end, out, kernels.put_number(out, at + 1, end - start))
 
 
 @inner()
@@ -194,7 +193,7 @@ def _before(most: Any) -> Any:
 @inner()
 def _put_length(out: Any, at: Any, start: Any, end: Any) -> Any:
     """Write the length of the message out[start:end] at `at`, and move the message right after it."""
-    after = put_number(out, at, end - start)
+    after = kernels.put_number(out, at, end - start)
     return end if after == start else tables.copied(out, start, end, out, after)
 
 

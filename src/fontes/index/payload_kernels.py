@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import inner, kernel
-from .kernels import put_number
+from . import kernels
 
 MAX_BYTES = 6  # of a number
 LARGEST = 0x7FFFFFFF  # of a position or frequency
@@ -47,7 +47,7 @@ def pack_positions(positions: Any, counts: Any, out: Any, sizes: Any) -> int:
     for posting in range(len(counts)):
         begun, before, final = at, np.int64(0), token + counts[posting]
         while token < final:
-            at = put_number(out, at, np.int64(positions[token] - before) << 1 | (token + 1 == final))
+            at = kernels.put_number(out, at, np.int64(positions[token] - before) << 1 | (token + 1 == final))
             before = np.int64(positions[token])
             token += 1
         sizes[posting] = at - begun
@@ -63,7 +63,7 @@ def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, 
     for posting in range(len(counts)):
         begun, final = at, token + counts[posting]
         if fields[token] == fields[final - 1]:
-            at = put_number(out, at, (np.int64(counts[posting] - 1) << bits | fields[token]) << 1 | 1)
+            at = kernels.put_number(out, at, (np.int64(counts[posting] - 1) << bits | fields[token]) << 1 | 1)
             token = final
         else:
             for field in range(width):
@@ -71,7 +71,7 @@ def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, 
                 while token < final and fields[token] == field:
                     frequency += 1
                     token += 1
-                at = put_number(out, at, np.int64(frequency) << 1 | (field == width - 1))
+                at = kernels.put_number(out, at, np.int64(frequency) << 1 | (field == width - 1))
         sizes[posting] = at - begun
     return at
 

@@ -54,6 +54,8 @@ class Searcher(ABC):
 
     precise = False
     """Whether products are exact up to rounding, so that rows come in the order of their scores."""
+    parameter = ""
+    """The field of `Dense` that trades time for recall; "" if there is none."""
 
     @abstractmethod
     def build(self, embeddings: JoinedEmbeddings) -> None:
@@ -61,11 +63,11 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, visits: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return approximate products and numbers of about `count` rows for each query; missing rows are -1.
 
-        The greatest products come first. With little `effort` there are fewer rows, at least `least`.
+        The greatest products come first. With few `visits`, the value of `parameter`, there are fewer rows, at least `least`.
         """
 
     @abstractmethod
@@ -158,19 +160,17 @@ class Faiss(Searcher):
             self.index.add(embeddings.decoded(slice(first, min(first + BLOCK, count))))
 
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, visits: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The nearest rows; `effort` is nprobe of an IVF index, efSearch of HNSW."""
+        """The nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
         with FaissThreads(resources().threads):
             ivf, graph = self._inner
             if ivf is not None:
                 enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
-                ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
+                ivf.nprobe = min(visits or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
             elif graph is not None:
-                graph.efSearch = effort or max(count, EF_SEARCH)
-                count = min(count, max(least, effort or count))  # more rows would not be better ones at the same effort
-            elif effort is not None:
-                raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
+                graph.efSearch = visits or max(count, EF_SEARCH)
+                count = min(count, max(least, visits or count))  # more rows would not be better ones with the same efSearch
             products, rows = self.index.search(queries, count)
             return products, rows
 
@@ -192,6 +192,11 @@ class Faiss(Searcher):
         hnsw = self._hnsw()
         return self._ivf(), None if hnsw is None else hnsw.hnsw
 
+    @property
+    def parameter(self) -> str:  # type: ignore[override]
+        ivf, graph = self._inner
+        return "nprobe" if ivf is not None else "" if graph is None else "ef_search"
+
     @cached_property
     def precise(self) -> bool:  # type: ignore[override]
         faiss = _faiss()
@@ -210,6 +215,8 @@ class Faiss(Searcher):
 
 class Annoy(Searcher):
     """A forest of random projections over angles, for vectors of length 1."""
+
+    parameter = "search_k"
 
     @property
     def library(self) -> str:
@@ -235,12 +242,12 @@ class Annoy(Searcher):
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, visits: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The nearest rows, without products; `effort` is search_k, the nodes inspected (default: trees x count)."""
+        """The nearest rows, without products; `visits` is search_k, the nodes inspected (default: trees x count)."""
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
         for query, of_query in zip(queries, rows, strict=True):
-            nearest = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
+            nearest = self.index.get_nns_by_vector(query, count, -1 if visits is None else visits)
             of_query[: len(nearest)] = nearest
         return products, rows
 
@@ -271,6 +278,11 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
 
     searchers: Cached[str, Searcher] = embeddings.searchers
     return searchers.get(spec, make)
+
+
+def usual_parameter(spec: str) -> str:
+    """Return the `Searcher.parameter` that an algorithm has by its name."""
+    return "search_k" if spec.startswith("annoy") else "nprobe" if "IVF" in spec or "IMI" in spec else "ef_search"
 
 
 def check_algorithm(spec: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -62,6 +62,9 @@ class Ready(NamedTuple):
 _QUERY_VECTORS = Attached("query_vectors", _vector_cache)  # by encoder and text
 
 
+VISITS = ("ef_search", "nprobe", "search_k")
+
+
 @dataclass(frozen=True)
 class Dense(Stage[Topics, Run], name="dense"):
     """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
@@ -78,12 +81,15 @@ class Dense(Stage[Topics, Run], name="dense"):
         algorithm: "flat": exact. Approximate, cached and rescored, with its recall logged: "hnsw", a factory string of
             FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
         k: Maximum number of documents per topic.
-        effort: Lists that IVF visits, HNSW's efSearch, or nodes that Annoy inspects; more is slower and finds more.
+        ef_search: Candidates kept while an HNSW graph is searched, its efSearch; more is slower and finds more.
         dtype: Stored vectors to use: "float32", "float16" or "int8". None: the most exact ones.
         threads: Number of search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
             per processor.
         where: Filter on document metadata. An approximate search is repeated until it has k documents; the run's provenance
             lists topics with fewer as "exhausted". None: no filter.
+        nprobe: Lists of an IVF index that are visited; more is slower and finds more.
+        search_k: Nodes of Annoy's trees that are inspected; more is slower and finds more.
+        effort: Deprecated: the one of these three that the algorithm has.
 
     Raises:
         ParameterError: When called: the index has no vectors of this encoder, or a parameter is outside its range.
@@ -95,10 +101,23 @@ class Dense(Stage[Topics, Run], name="dense"):
     encoder: Encoder | str = field(metadata={"string": "sentence_encoder"})
     algorithm: str = "flat"
     k: int = field(default=1000, metadata={"least": 1})
-    effort: int | None = None
+    ef_search: int | None = field(default=None, metadata={"least": 1})
     dtype: str | None = field(default=None, metadata={"choices": ("float32", "float16", "int8")})
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
+    nprobe: int | None = field(default=None, kw_only=True, metadata={"least": 1})
+    search_k: int | None = field(default=None, kw_only=True, metadata={"least": 1})
+    effort: int | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.effort is not None:
+            from .ann import usual_parameter
+
+            name = usual_parameter(self.algorithm)
+            warnings.warn(f"dense(effort=…) is now dense({name}=…)", DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, name, self.effort)
+            object.__setattr__(self, "effort", None)
 
     @property
     def _encoder(self) -> Encoder:
@@ -246,9 +265,17 @@ class Dense(Stage[Topics, Run], name="dense"):
         check_fields(self)
         filter_of(self.index, self.where)  # raises for a wrong condition
         self._encoder  # noqa: B018  # raises for anything but an encoder
-        if self.effort is not None and (not isinstance(self.effort, Integral) or self.effort < 1 or self.algorithm == "flat"):
-            raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
+        self._visits("" if self.algorithm == "flat" else None)
         super().check()
+
+    def _visits(self, parameter: str | None) -> int | None:
+        """Value of `ef_search`, `nprobe` or `search_k`; raises ParameterError for one that is not `parameter` of an index."""
+        values = {name: value for name in VISITS if (value := getattr(self, name)) is not None}
+        for name in values:
+            if parameter is not None and name != parameter:
+                has = f"has {parameter}, not {name}" if parameter else f"has no {name}"
+                raise ParameterError(f"the algorithm {self.algorithm!r} {has}; HNSW has ef_search, IVF nprobe, Annoy search_k")
+        return next(iter(values.values()), None)
 
     def check_needs(self) -> None:
         from .ann import check_algorithm
@@ -314,18 +341,18 @@ class Dense(Stage[Topics, Run], name="dense"):
         """Best of about `count` approximate neighbours for each query; with a filter, search on until there are k."""
         embeddings, searcher, passed, _ = ready
         assert searcher is not None
-        effort, rankings, left = self.effort, [NOTHING] * len(queries), list(range(len(queries)))
+        visits, rankings, left = self._visits(searcher.parameter), [NOTHING] * len(queries), list(range(len(queries)))
         while left:
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
             some = queries if len(left) == len(queries) else queries[left]
             with work(threads=self.threads):
-                near = searcher.candidates(some, least, count, effort)
+                near = searcher.candidates(some, least, count, visits)
             for i, products, rows in zip(left, *near, strict=True):
                 rankings[i] = self._best(ready, queries[i], products, rows, k)
-            if passed is None or (count == len(embeddings) and (effort is None or effort >= count)):
+            if passed is None or (count == len(embeddings) and (visits is None or visits >= count)):
                 break
             left = [i for i in left if len(rankings[i][0]) < k and queries[i].any()]
-            count, effort = min(2 * count, len(embeddings)), None if effort is None else 2 * effort
+            count, visits = min(2 * count, len(embeddings)), None if visits is None else 2 * visits
         return rankings
 
     def _best(
@@ -352,7 +379,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         def measure(built: Searcher) -> dict[str, Any]:
             seconds = time.perf_counter() - start
-            recall = self.with_(effort=None)._measured(Ready(embeddings, built, None))
+            recall = self.with_(**dict.fromkeys(VISITS))._measured(Ready(embeddings, built, None))
             shown = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items())
             logger.warning(
                 "%s over %d vectors, built in %.1f s, is approximate: it finds %s",

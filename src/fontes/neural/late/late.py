@@ -117,7 +117,7 @@ class Late(Stage[Topics, Run], name="late"):
             encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
-        """Cut to `k`; an approximate search can only be cut where its effort stays the same."""
+        """Cut to `k`; an approximate search can only be cut that visits as many lists."""
         same = self.algorithm == "exhaustive" or k >= self.k or self._search_settings(k) == self._search_settings(self.k)
         return super().cut(k) if same else None
 
