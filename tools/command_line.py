@@ -1,4 +1,4 @@
-"""Write the tables of options in docs/reference/command-line.md from the commands' help; the text around them stays.
+"""Write the lists of options in docs/reference/command-line.md from the commands' help; the text around them stays.
 
 python tools/command_line.py
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -16,12 +16,13 @@ from fontes.app import cli
 from fontes.app.pipelines import OWN
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "command-line.md"
-SHARED = 3  # commands with the same option, from which on it is described once
-GENERATED = re.compile(r"^(?:\|.*\n)+\n?|^\[Shared\]\(#shared-options\): .*\n", re.MULTILINE)
+SAVED = 9  # words saved, from which on an option of several commands is described once
+GENERATED = re.compile(r"^(?:\* `.*\n)+\n?|^\[Shared\]\(#shared-options\): .*\n", re.MULTILINE)
 MODELS = ("search", "explain")  # have an option for each parameter of lexical models
 OF_MODELS = (
-    "| `--k1`, `--mu`, … | Each parameter of [`bm25`](stages.md#bm25), [`tfidf`](stages.md#tfidf) and [`ql`](stages.md#ql). |"
+    "* `--k1`, `--mu`, …: Each parameter of [`bm25`](stages.md#bm25), [`tfidf`](stages.md#tfidf) and [`ql`](stages.md#ql)"
 )
+EXPRESSION = re.compile(r"'(\w+(?:=\w+)?\([^']*\)[^']*)'")
 
 
 def commands() -> dict[str, Any]:
@@ -34,29 +35,34 @@ def commands() -> dict[str, Any]:
 
 
 def written(page: str) -> str:
-    """The page with the tables of all its commands."""
+    """The page with the lists of all its commands."""
     known = commands()
-    rows = {name: [row(p) for p in command.params if shown(name, p)] for name, command in known.items()}
-    counts = Counter(one for own in rows.values() for one in own)
-    shared = [one for one, count in counts.items() if count >= SHARED]
+    rows = {name: [Row.of(p) for p in command.params if shown(name, p)] for name, command in known.items()}
+    shared = shared_rows([one for own in rows.values() for one in own])
     head, *sections = re.split(r"^## ", page, flags=re.MULTILINE)
     for number, section in enumerate(sections):
         title, _, text = section.partition("\n")
         text = GENERATED.sub("", text).strip("\n")
         name = title.removeprefix("fontes ")
         if title == "Shared options":
-            text += table(sorted(shared))
+            text += "\n\n" + "\n".join(sorted(map(str, shared.values())))
         elif name in known:
-            text += table([*(one for one in rows[name] if one not in shared), *([OF_MODELS] if name in MODELS else [])])
-            names = [re.findall(r"`[^`]*`", one.partition(" |")[0])[-1] for one in rows[name] if one in shared]
-            text += f"\n\n[Shared](#shared-options): {', '.join(names)}" if names else ""
+            own = [str(one) for one in rows[name] if one.key not in shared] + ([OF_MODELS] if name in MODELS else [])
+            text += "\n\n" + "\n".join(own) if own else ""
+            alike = [one.short(shared[one.key].default) for one in rows[name] if one.key in shared]
+            text += f"\n\n[Shared](#shared-options): {', '.join(alike)}" if alike else ""
         sections[number] = f"{title}\n\n{text.strip()}\n"
     return head + "\n".join(f"## {section}" for section in sections)
 
 
-def table(rows: list[str]) -> str:
-    """A table of rows, after an empty line."""
-    return "\n\n" + "\n".join(["| argument, option: default | |", "|---|---|", *rows]) if rows else ""
+def shared_rows(rows: list[Row]) -> dict[tuple[str, str], Row]:
+    """Options that several commands describe alike, one of each name, with their most frequent default."""
+    counts = Counter(one.key for one in rows)
+    defaults = Counter((one.key, one.default) for one in rows)
+    saved = {key: (count - 1) * len(key[1].split()) for key, count in counts.items()}
+    shared = {key[0]: key for key in sorted(saved, key=lambda key: saved[key]) if saved[key] >= SAVED}
+    usual = {key: default for (key, default), _ in reversed(defaults.most_common())}
+    return {key: Row(*key, usual[key]) for key in shared.values()}
 
 
 def shown(name: str, parameter: Any) -> bool:
@@ -65,26 +71,49 @@ def shown(name: str, parameter: Any) -> bool:
     return not (parameter.hidden or of_models & set(parameter.opts))
 
 
-def row(parameter: Any) -> str:
-    """The row of a parameter: its names, its default and its help."""
-    option = parameter.param_type_name == "option"
-    names = ", ".join(f"`{one}`" for one in (parameter.opts if option else [parameter.name.upper()]))
-    default = parameter.show_default
-    if not isinstance(default, str):
-        value = parameter.default if default else None
-        if parameter.required:
-            default = "required" if option else ""
-        elif isinstance(value, list | tuple):
-            default = ",".join(map(str, value))
-        else:
-            default = "" if value is None or value is False or callable(value) else str(value)
-    return cell(f"{names}: {default}" if default else names, (parameter.help or "").rstrip("."))
+class Row(NamedTuple):
+    """An argument or option: its names, its help and its default."""
+
+    names: str
+    help: str
+    default: str
+
+    @classmethod
+    def of(cls, parameter: Any) -> Row:
+        """The row of a parameter of a command."""
+        option = parameter.param_type_name == "option"
+        names = ", ".join(f"`{one}`" for one in (parameter.opts if option else [parameter.name.upper()]))
+        default = parameter.show_default
+        if not isinstance(default, str):
+            value = parameter.default if default else None
+            if parameter.required:
+                default = "required" if option else ""
+            elif isinstance(value, list | tuple):
+                default = ",".join(map(str, value))
+            else:
+                default = "" if value is None or value is False or callable(value) else str(value)
+        return cls(names, (parameter.help or "").rstrip("."), default)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Names and help, by which options are shared."""
+        return self.names, self.help
+
+    def short(self, usual: str) -> str:
+        """The last name, and a default other than the usual one."""
+        name = self.names.split(", ")[-1]
+        other = self.default or ("optional" if usual == "required" else "required")
+        return name if self.default == usual else f"{name} ({other})"
+
+    def __str__(self) -> str:
+        names = f"{self.names} ({self.default})" if self.default else self.names
+        return f"* {names}: {plain(self.help)}"
 
 
-def cell(names: str, text: str) -> str:
-    """A row, in which the text is no Markdown."""
-    escaped = re.sub(r"([*<>|_\[\]])", r"\\\1", text)
-    return f"| {names} | {escaped} |"
+def plain(text: str) -> str:
+    """Text that is no Markdown, but for expressions, which are code."""
+    parts = EXPRESSION.split(text)
+    return "".join(f"`{part}`" if n % 2 else re.sub(r"([*<>_\[\]])", r"\\\1", part) for n, part in enumerate(parts))
 
 
 if __name__ == "__main__":

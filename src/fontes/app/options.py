@@ -30,7 +30,7 @@ Split = Annotated[
     str | None, typer.Option(help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")
 ]
 TopicsSplit = Annotated[
-    str | None, typer.Option("--split", help="Only topics judged in this split of a BEIR folder, …", show_default="all topics")
+    str | None, typer.Option("--split", help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="all topics")
 ]
 Measures = Annotated[
     list[str] | None,
@@ -50,7 +50,7 @@ Parts = Annotated[
     list[str],
     typer.Argument(
         metavar="PART...",
-        help="Files or folders of documents, also at s3://…, gs://… or https://…; irds:NAME; or - for JSON lines.",
+        help="Files or folders, also at s3://…, gs://… or https://…; irds:NAME; or - for JSON lines.",
         show_default=False,
     ),
 ]
@@ -138,12 +138,12 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         *parts: "id", "title" or "text", each of which becomes an option.
         of: Kind of the records: "documents" or "topics".
     """
-    several = f"Column, key or tag of the {of}' PART; several are joined."
+    several = "Column, key or tag of the PART; several are joined."
     usual = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
     options: dict[str, Any] = {}
     for part in parts:
         if part == "id" or of == "topics":
-            said = f"Column, key or tag of the {of}' {part}; a number without a header."
+            said = f"Column, key or tag of the {part}; a number without a header."
             usual |= {"id": "qid, id, …", "text": "query, text, …"} if of == "topics" else {}
             options[part] = Annotated[str | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
         else:
@@ -152,9 +152,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     options["encoding"] = Annotated[
         str | None, typer.Option(help="The encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]
-    options["errors"] = Annotated[
-        str, typer.Option(help="Bytes that are not of the encoding: strict stops, replace puts U+FFFD.")
-    ]
+    options["errors"] = Annotated[str, typer.Option(help="Undecodable bytes: strict stops, replace puts U+FFFD.")]
 
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
@@ -285,9 +283,9 @@ def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
     return parts[0] if len(parts) == 1 else join_corpora(parts)
 
 
-Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the index first, and compare its sum.")]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
 
-Partial = Annotated[bool, typer.Option("--partial", help="Leave shards out that cannot be read, and say which.")]
+Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
 
 # Options of pipelines, which `pipelines.retriever` takes.
 Pipeline = Annotated[
@@ -301,7 +299,7 @@ Model = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(
-        help="What must hold of documents' metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
+        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
         show_default=False,
     ),
 ]

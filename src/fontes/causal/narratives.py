@@ -254,8 +254,8 @@ META = (
 
 @dataclass(frozen=True)
 class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
-    """Queries with the keyphrases of the relevant part of the narrative, as for the lexical index of "A Semantic Search
-    Pipeline for Causality-driven Adhoc Information Retrieval" (CAIR 2021).
+    """Queries with the keyphrases of the relevant part of the narrative, as Dalal, Gupta and Binaei (CAIR 2021) make
+    them for their lexical index.
 
     A topic without a narrative or keyphrases keeps its text, the title. The new topic's `origin` is the old one.
 

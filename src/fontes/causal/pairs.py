@@ -306,8 +306,8 @@ FAILING = ("drop", "below")
 
 @dataclass(frozen=True)
 class CausalFilter(Stage[Run, Run], name="causal_filter"):
-    """Keeps documents with a causal pair related to the topic: the filter that Dalal, Gupta and Binaei ("A Semantic Search
-    Pipeline for Causality-driven Adhoc Information Retrieval", CAIR 2021) tried and dropped.
+    """Keeps documents with a causal pair related to the topic: a filter that Dalal, Gupta and Binaei (CAIR 2021)
+    tried and dropped.
 
     A document passes if one of the `causal_pairs` of its title and text is not negated, shares at least `overlap` terms with
     the topic's title on one side, and as many with the keyphrases of the narrative on the other.

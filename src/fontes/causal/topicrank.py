@@ -107,8 +107,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TopicRank(Part, name="topicrank"):
-    """Keyphrase extraction by topics (Bougouin, Boudin and Daille, "TopicRank: Graph-Based Topic Ranking for Keyphrase
-    Extraction", IJCNLP 2013).
+    """Keyphrase extraction by topics (TopicRank; Bougouin, Boudin and Daille, IJCNLP 2013).
 
     1. Candidates are the longest runs of nouns and adjectives in a sentence. As in pke, those with a stop word, a sign other
     than a hyphen, a word of one letter, fewer than three letters or more than `max_words` words are dropped.

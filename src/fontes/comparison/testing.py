@@ -37,8 +37,8 @@ class Testing:
     Args:
         test: "t", "wilcoxon", "fisher" (randomisation) or "tukey". The first three are paired and two-sided; Tukey's
             honestly significant differences have topics as blocks.
-        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
-            corrects by itself.
+        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the tests of one measure;
+            "tukey" corrects by itself.
         alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
 

@@ -399,10 +399,9 @@ def compare(
         qrels: All that `Qrels.of` accepts, or a path.
         measures: As for `evaluate`.
         baseline: The system that the others are tested against; without one, all pairs are tested.
-        test: "t" (paired t-test), "wilcoxon" (signed ranks), "fisher" (randomisation), each two-sided, or "tukey" (honestly
-            significant differences, topics as blocks).
-        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
-            corrects by itself.
+        test: "t" (paired), "wilcoxon", "fisher" (randomisation), each two-sided, or "tukey" (HSD, topics as blocks).
+        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the tests of one measure;
+            "tukey" corrects by itself.
         alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
         cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,

@@ -76,13 +76,13 @@ class Index(_State):
             fields: Indexed fields, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals.
-            separate: Store the frequencies and lengths of each field as well as those of all together. Each field is then
+            separate: Store frequencies and lengths by field, too. Each field is then
                 analysed by itself, so that word n-grams end with it.
             positions: Store the positions of terms, which phrases need; the analyzer must have no n-grams.
             columns: Types of metadata columns for filters, by key: "keyword", "integer", "float", "date", "boolean" or
                 "keywords" (a list of them); strings are then converted to these. None: every key with values of one type.
             components: Names of further components that are built with the documents; packages bring some.
-            shards: Number of shards, of as many documents each, in their order, for several machines to search.
+            shards: Number of shards of equal size, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
             memory: Memory for postings, terms and ids before they are written to disk (default: 2G); with `ray`, of each task.

@@ -29,8 +29,7 @@ UNUSED = ("parser", "ner", "lemmatizer", "textcat", "senter")
 
 @dataclass(frozen=True)
 class HQE(Stage[Topics, Topics], name="hqe"):
-    """Historical query expansion (Lin et al. 2020, "Query reformulation using query history for passage retrieval in
-    conversational search"; Lin et al., TOIS 2021), in the form of the authors' program chatty-goose.
+    """Historical query expansion (Lin et al. 2020; TOIS 2021), as in the authors' program chatty-goose.
 
     The importance of a word is its best BM25 score, as a query, over all documents. Among the words of the raw utterances so
     far, those of at least `r_topic` are topic keywords, others of at least `r_sub` subtopic keywords. A turn is ambiguous if
@@ -38,7 +37,8 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     ambiguous turn, the subtopic keywords of the last `m` turns, then the utterance. Repeated words stay repeated. A first turn
     is unchanged.
 
-    The defaults are those of chatty-goose, "tuned on CAsT". Applying the stage raises ParameterError for parameters out of
+    The paper of 2020 is "Query reformulation using query history for passage retrieval in conversational search". The
+    defaults are those of chatty-goose, "tuned on CAsT". Applying the stage raises ParameterError for parameters out of
     range and for a missing spaCy model, MissingExtraError without spaCy.
 
     Args:

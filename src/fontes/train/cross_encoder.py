@@ -124,7 +124,7 @@ class CrossEncoderSettings(FitSettings):
         loss: "bce", "margin", "lambda" or "teacher". Binary cross-entropy ("bce") of each query-document pair; a hinge
             ("margin") on the score difference between the relevant document and each other; LambdaLoss ("lambda") over each
             group; squared error of these differences against a teacher's ("teacher"), stored in the examples (MarginMSE).
-        batch: Rows per step: pairs with "bce", else groups, each an example with all its documents.
+        batch: Rows per step: pairs with "bce", else examples with all their documents.
         margin: Required score difference, with "margin".
     """
 

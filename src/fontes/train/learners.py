@@ -45,16 +45,16 @@ class RankerSettings(Settings):
         learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of candidates. The pairs are a topic's
             candidates with different grades.
         trees: Greatest number of trees. The training ends early where more do not help on held-out topics.
-        patience: Number of trees without a better value on held-out topics after which the training ends.
+        patience: Number of trees without gain on held-out topics after which training ends.
         leaves: Leaves of a tree.
         least: Least number of candidates of a leaf.
         lr: Learning rate of the trees.
-        measure: Measure on held-out topics that chooses the number of trees, or the strength of a linear model's L2 term.
-        folds: Number of folds of the topics, each held out once; not used with topics to validate on.
+        measure: Measure on held-out topics by which the number of trees, or a linear model's L2 term, is chosen.
+        folds: Number of folds of the topics; unused with topics to validate on.
         group: Topics that stay in one fold, besides duplicates: "document" or "conversation". Of a "document": those that
             share a relevant one, which trees may recognise by its length or date; of a "conversation": those with equal ids
             before the last "_". None: no others.
-        near: Least similarity of two topics' texts that makes them duplicates, which stay in one fold.
+        near: Least similarity of duplicate topics, which stay in one fold.
         seed: Seed of the folds, and of the pairs of a linear model.
 
     Raises:

@@ -40,12 +40,12 @@ class TermSettings(Settings):
         epochs: Passes over the topics.
         minutes: Time limit, after which training ends early; None: no limit.
         batch: Topics per step.
-        lr: Peak learning rate of AdamW, with warm-up over the first tenth and decay to 0.
+        lr: Peak learning rate of AdamW, after warm-up over the first tenth.
         dropout: Dropout of the hidden layers; from 0 to below 1.
         max_length: Maximum tokens of an input, at least 8.
         answers: Number of previous turns whose answers belong to the history.
         weight: Weight of a relevant word in the loss; any other word has 1.
-        held_out: Share of conversations held out, half to choose the threshold and half to measure; above 0 and below 1.
+        held_out: Share of conversations held out, half for the threshold and half to measure; between 0 and 1.
         limit: Maximum number of topics, the first after the shuffle; None: all.
         analyzer: Analyzer whose stems and stop words define relevant words.
         precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if the device supports it.

@@ -17,9 +17,7 @@ commands = typer.Typer()
 def add(
     index: IndexPath,
     part: Parts,
-    duplicates: Annotated[
-        str, typer.Option(help="Treatment of ids that are already in the index: error, skip or replace.")
-    ] = "error",
+    duplicates: Annotated[str, typer.Option(help="Ids that the index has: error, skip or replace.")] = "error",
     format: Format = None,
     id_prefix: IdPrefixes = None,
     analyzer: Analyzer = None,

@@ -16,7 +16,7 @@ commands = typer.Typer()
 def delete(
     index: IndexPath,
     id: Annotated[list[str], typer.Argument(help="Ids of documents; - reads one per line.", show_default=False)],
-    missing: Annotated[str, typer.Option(help="Treatment of ids that are not in the index: error or skip.")] = "error",
+    missing: Annotated[str, typer.Option(help="Ids that the index lacks: error or skip.")] = "error",
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Running searches are not disturbed."""

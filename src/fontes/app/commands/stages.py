@@ -75,32 +75,41 @@ def page() -> str:
     kinds: dict[str, list[str]] = {}
     for one in own:
         kinds.setdefault(_arrow(one) or "arguments of other parts", []).append(f"[`{one['name']}`](#{one['name']})")
-    rows = [f"| {kind} | {', '.join(names)} |" for kind, names in sorted(kinds.items(), key=lambda kind: -len(kind[1]))]
-    counts = Counter(_row(parameter) for one in own for parameter in one["parameters"])
-    shared = [row for row, count in counts.items() if count >= SHARED]
-    parts = [INTRODUCTION, _table("takes → gives | parts", rows)]
-    parts += ["## Shared parameters\n\nParameters that several parts describe alike.\n", _table("parameter |", shared)]
+    rows = [f"* {kind}: {', '.join(names)}" for kind, names in sorted(kinds.items(), key=lambda kind: -len(kind[1]))]
+    shared = _shared([parameter for one in own for parameter in one["parameters"]])
+    parts = [INTRODUCTION, *rows, "\n## Shared parameters\n", *[_item(shared[name]) for name in sorted(shared)]]
     for one in own:
-        parts.append(f"## {one['name']}\n\n{_plain(one['summary'])}\n")
-        if rows := [row for parameter in one["parameters"] if (row := _row(parameter)) not in shared]:
-            parts.append(_table("parameter |", rows))
-        if names := [f"`{parameter['name']}`" for parameter in one["parameters"] if _row(parameter) in shared]:
-            parts.append(f"[Shared](#shared-parameters): {', '.join(names)}\n")
-    return "\n".join(parts)
+        parts.append(f"\n## {one['name']}\n\n{_plain(one['summary'])}")
+        alike = [p for p in one["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
+        if items := [_item(p) for p in one["parameters"] if p not in alike]:
+            parts.append("\n" + "\n".join(items))
+        if alike:
+            names = [p["name"] if p.get("default") == shared[p["name"]].get("default") else _signature(p) for p in alike]
+            parts.append(f"\n[Shared](#shared-parameters): {', '.join(f'`{name}`' for name in names)}")
+    return "\n".join(parts) + "\n"
 
 
-def _table(header: str, rows: list[str]) -> str:
-    return "\n".join([f"| {header} |", "|---|---|", *rows]) + "\n"
+def _shared(parameters: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Parameters by name that several parts describe alike; without a default where these differ."""
+    counts = Counter((one["name"], one["description"]) for one in parameters)
+    shared: dict[str, dict[str, Any]] = {}
+    for name, description in (key for key, count in counts.most_common() if count >= SHARED):
+        same = [one for one in parameters if (one["name"], one["description"]) == (name, description)]
+        one_default = len({one.get("default") for one in same}) == 1
+        shared.setdefault(name, same[0] if one_default else {k: v for k, v in same[0].items() if k != "default"})
+    return shared
 
 
-def _row(parameter: dict[str, Any]) -> str:
-    default = f" = {parameter['default']}" if "default" in parameter else ""
-    kind = parameter["type"].removesuffix(" | None") if default == " = None" else parameter["type"]
-    return f"| `{_cell(parameter['name'] + ': ' + kind + default)}` | {_cell(parameter['description'])} |"
+def _signature(parameter: dict[str, Any]) -> str:
+    """A parameter as in a signature; with its type where the default does not show it."""
+    name, kind, default = parameter["name"], parameter["type"], parameter.get("default")
+    if default is None:
+        return f"{name}: {kind}"
+    return f"{name}: {kind.removesuffix(' | None')} = None" if default == "None" else f"{name}={default}"
 
 
-def _cell(text: str) -> str:
-    return _plain(text).replace("|", "\\|")
+def _item(parameter: dict[str, Any]) -> str:
+    return f"* `{_signature(parameter)}`: {_plain(parameter['description'])}"
 
 
 def _plain(text: str) -> str:

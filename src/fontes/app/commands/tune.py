@@ -28,7 +28,7 @@ def tune(
     split: Split = None,
     pipeline: Annotated[
         str,
-        typer.Option(help="The pipeline, with tune(), tune(low, high), tune(low, high, step) or tune([value, …]) for values."),
+        typer.Option(help="The pipeline, with tune() for values."),
     ] = USUAL,
     group: Group = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,

@@ -33,8 +33,8 @@ class ServerSettings:
         host: Address to listen at.
         hosts: Another host name of this server; may be repeated.
         root_path: Path under which a reverse proxy serves this server, such as /search.
-        proxies: Address of a reverse proxy whose X-Forwarded-For and -Proto headers are trusted, or * for all; may be repeated.
-        origins: Origin whose pages may read responses (CORS), such as https://app.example.org, or * for all; may be repeated.
+        proxies: Reverse proxy whose X-Forwarded-For and -Proto are trusted: an address, or * for all; may be repeated.
+        origins: Origin allowed by CORS, such as https://app.example.org, or * for all; may be repeated.
         any_pipeline: Accept expressions as pipelines of requests, with the models of --pipeline alone.
         writable: Let clients that have the token add and delete documents.
         token: Secret of clients that may change documents; it allows reading too.

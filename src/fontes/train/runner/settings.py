@@ -57,18 +57,17 @@ class FitSettings(Settings):
     Attributes:
         epochs: Passes over the training data.
         batch: Rows per step.
-        lr: Peak learning rate of AdamW, with linear warm-up and linear decay to 0.
-        warm_up: Warm-up steps: a share of all, from 0 to below 1; or, from 1 up, a number. With more than the training has, the
+        lr: Peak learning rate of AdamW; warm-up and decay are linear.
+        warm_up: Warm-up steps: a share of all if below 1, else a number. With more than the training has, the
             learning rate rises to the end and does not reach `lr`.
-        weight_decay: Weight decay of AdamW (Loshchilov and Hutter 2019), except for biases and layer norms. If set, all word
+        weight_decay: AdamW's weight decay, except for biases and layer norms. If set, all word
             embeddings are trained, which is slower.
         max_length: Maximum tokens of an input, truncated beyond. None: as the base.
         dropout: Dropout of all layers; None: as the base. 0 is about twice as fast on a CPU.
-        held_out: Share of the queries held out for validation, from 0 to below 1; not used if validation examples are
-            given.
-        order: "length": batches of similar length, shuffled, which saves padding; or "shuffled": rows in any order.
+        held_out: Share of the queries held out for validation, below 1; unused with validation examples.
+        order: "length": batches of similar length, with less padding; or "shuffled".
         evaluations: Validations per epoch.
-        best: State to keep: that of the least validation "loss", of the greatest value of a measure such as "RR@5", or the
+        best: State to keep: the best by "loss" on validation examples or by a measure such as "RR@5", or the
             "last". With "loss" and "last" the run is measured by nDCG@10.
         precision: Precision of matrix products: "float32", "bfloat16", or "auto". The last is bfloat16 if a short
             calibration shows that it is faster.

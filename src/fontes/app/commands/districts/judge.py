@@ -69,7 +69,7 @@ def judge(
         bool,
         typer.Option(
             "--plan",
-            help="Print how many more topics people must judge to settle which of the runs are better, and serve nothing.",
+            help="Print how many more topics people must judge to settle which runs are better.",
         ),
     ] = False,
     machine: Annotated[

@@ -64,7 +64,7 @@ def ask(
         print_answer(answer)
 
 
-RESULTS = "Results of an experiment (folder or lock), rewritten topics (.jsonl), or a run with --ir-metadata."
+RESULTS = "Results or lock of an experiment, rewritten topics (.jsonl), or a run with --ir-metadata."
 Pack = Annotated[Path, typer.Argument(metavar="PACK", help="A file of answers, .jsonl or .jsonl.gz.", show_default=False)]
 
 

@@ -91,7 +91,7 @@ def run(
     collection: Annotated[
         list[str] | None,
         typer.Option(
-            help="Documents: a file, a folder, an index, irds:NAME, sample:NAME; several files are one collection.",
+            help="Documents: files, a folder, an index, irds:NAME or sample:NAME.",
             show_default=False,
         ),
     ] = None,
