@@ -62,6 +62,11 @@ def test_documents_and_scores_are_those_of_a_scan(index, naive, seed):
     assert {int(hit.id[1:]): pytest.approx(hit.score, rel=1e-5, abs=1e-6) for hit in ranking} == expected
     assert ranking._matches().tolist() == sorted(expected)
     assert ranking.total == index.bm25().count(topic(query)) == len(expected)
+    for where in (None, "year >= 2005"):
+        every = index.bm25(where=where).count(topic(query))
+        assert [index.bm25(where=where).count(topic(query), most) for most in (1, 5, 50)] == [
+            min(every, m + 1) for m in (1, 5, 50)
+        ]
     assert [(hit.score, hit.id) for hit in ranking] == sorted(((hit.score, hit.id) for hit in ranking), reverse=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from support.hashed_encoder import Hashed
 from support.reordered import candidates
 
-from fontes.app.results import total_of
+from fontes.app.results import least_total_of, total_of
 from fontes.core import ParameterError, PipelineError
 from fontes.core.expression import pipeline
 from fontes.index import Index
@@ -83,6 +84,46 @@ def test_an_offset_goes_beyond_the_default_limit_of_a_retriever(tmp_path: Path) 
     assert index.bm25().search("tea", 2, 1_050).ids == index.search("tea", 2, 1_050).ids == ["d0049", "d0048"]
     assert [hit.rank for hit in (index.query() >> index.bm25()).search("tea", 2, offset=1_098)] == [1_099, 1_100]
     assert len((index.bm25() % 500).search("tea", 10, offset=495)) == 5
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_counting_up_to_a_number_says_that_more_match_and_never_another_number(market: Index, text: str) -> None:
+    market.delete([doc_id for doc_id in ("d3", "d40", "d41") if doc_id in market])
+    stage = pipeline(text, market)
+    for query in ("mint", "mint ginger lemon", "tea", "quantum", "tea quantum"):
+        every = stage.count(query)
+        for most in (1, 10, every - 1, every, every + 1, 1_000):
+            if most > 0:
+                expected = min(every, most + 1)
+                assert stage.count(query, up_to=most) == expected, (query, most)
+                assert stage.search(query, 1).total_up_to(most) == expected
+        known = stage.search(query, 3)
+        assert (known.total, known.total_up_to(1)) == (every, min(every, 2))
+
+
+def test_what_matches_at_least_is_told_without_another_search_or_a_model(market: Index, fontes: Any, tmp_path: Path) -> None:
+    many = Index.build([(f"d{n:04}", f"tea {'mint' * (n % 2)}") for n in range(2_400)], tmp_path / "many.index")
+    for text, query, expected in (
+        ("bm25()", "tea", {"value": 1_000, "relation": "gt"}),
+        ("bm25()", "tea mint", {"value": 1_000, "relation": "gt"}),
+        ("bm25()", "mint", {"value": 1_000, "relation": "gt"}),
+        ("query() >> bm25()", "+tea +mint", {"value": 1_000, "relation": "gt"}),
+        ("query() >> bm25()", "+tea +quantum", {"value": 0, "relation": "eq"}),
+        ("fuse(bm25(), ql())", "tea", {"value": 1_000, "relation": "gt"}),
+        ("bm25() >> rm3() >> bm25()", "tea", {"value": 7, "relation": "gte"}),
+    ):
+        stage = pipeline(text, many)
+        assert least_total_of(stage.search(query, 3, offset=4 * (expected["value"] > 0)), stage) == expected, text
+    every = market.bm25().count("mint")
+    stage = market.bm25()
+    assert least_total_of(stage.search("mint", 3), stage) == {"value": every, "relation": "eq"}
+    assert fontes("search", many.path, "tea", "-k", "1")[1].endswith("\nMore than 1,000 documents match.\n")
+    assert fontes("search", market.path, "mint", "-k", "1")[1].endswith(f"\n{every} documents match.\n")
+    assert "match" not in fontes("search", market.path, "mint", "-k", "500")[1]
+    assert "match" not in fontes("search", many.path, "tea", "-k", "1", "--pipeline", "bm25() >> rm3() >> bm25()")[1]
+    assert json.loads(fontes("search", many.path, "tea", "-k", "1", "--json")[1])["total"] == {"value": 1_000, "relation": "gt"}
+    counted = json.loads(fontes("search", many.path, "tea", "-k", "1", "--json", "--count")[1])["total"]
+    assert counted == {"value": 2_400, "relation": "eq"}
 
 
 def test_an_offset_beyond_the_end_gives_an_empty_page_that_knows_the_total(market: Index) -> None:

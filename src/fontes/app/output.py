@@ -24,7 +24,7 @@ from ..core.query import terms_of
 from ..index.columns import filter_of
 from ..lexical import Lexical
 from ..text import Snippet, snippet
-from .results import rationales
+from .results import least_total_of, rationales
 
 if TYPE_CHECKING:
     from ..experiments.provenance import Check
@@ -144,6 +144,14 @@ def print_count(ranking: Ranking) -> None:
         say(f"{counted(ranking.total, 'document')} {'matches' if ranking.total == 1 else 'match'}.")
     except PipelineError as error:
         print(f"fontes: {error}", file=sys.stderr)
+
+
+def print_least_count(ranking: Ranking, stage: Part) -> None:
+    """Print how many documents match at least, if they are more than the hits and this is known at once."""
+    total = least_total_of(ranking, stage)
+    if total["relation"] != "gte" and total["value"] > len(ranking):
+        more = "More than " if total["relation"] == "gt" else ""
+        say(f"{more}{total['value']:,} documents match.")
 
 
 def print_answer(answer: dict[str, Any]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..core import Doc, PipelineError, Ranking, Topic
+from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Topic, Topics
 from ..core.answers import cited_answer
-from ..core.ranking import SNIPPET, docs_of
+from ..core.part import Part, uses_model, walk
+from ..core.ranking import MOST, SNIPPET, docs_of
 from ..text import Snippet
 
 if TYPE_CHECKING:
@@ -60,6 +62,26 @@ def total_of(ranking: Ranking) -> dict[str, Any]:
         return {"value": ranking.total, "relation": "eq"}
     except PipelineError as error:
         return {"value": ranking.offset + len(ranking), "relation": "gte", "reason": str(error)}
+
+
+def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
+    """Return how many documents match at least, as `total_of`, without work that would take long.
+
+    Returns:
+        "value", and "relation": "eq" up to 1,000 documents, "gt" beyond them; "gte" where the number is not known at once.
+    """
+    with suppress(PipelineError):
+        if _counts_at_once(stage):
+            number = ranking.total_up_to(MOST)
+            return {"value": min(number, MOST), "relation": "gt" if number > MOST else "eq"}
+    return {"value": ranking.offset + len(ranking), "relation": "gte"}
+
+
+def _counts_at_once(stage: Part) -> bool:
+    """Whether counting repeats no search and runs no model."""
+    pipelines = (part for part in walk(stage) if isinstance(part, Pipeline) and (part.takes, part.gives) == (Topics, Run))
+    repeated = (one for pipeline in pipelines for one in pipeline.before_retriever)
+    return all(one.takes is one.gives is Topics and not uses_model(one) for one in repeated)
 
 
 def has_rationales(ranking: Ranking) -> bool:

@@ -250,6 +250,11 @@ def walk(part: Part) -> Iterator[Part]:
         yield from walk(inner)
 
 
+def uses_model(part: Part) -> bool:
+    """Return whether a part, or one inside it, runs a pretrained model, whose `fingerprint` it has."""
+    return any(hasattr(type(inner), "fingerprint") for inner in walk(part))
+
+
 def indexes_of(part: Part) -> dict[str, Any]:
     """Return the indexes of a part by folder name, numbered if names clash."""
     indexes: dict[str, Any] = {}

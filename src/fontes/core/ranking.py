@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from .tabular import Tabular
 from .values import Doc, Documents, Hit, Topic
 
 SNIPPET = 240  # characters of a text without a picked passage
+MOST = 1000  # documents that are counted where nobody asks for the number of all that match
+Counter: TypeAlias = Callable[..., int]
+"""Counts all documents that match; with a number, as `Stage.count` with `up_to`."""
 
 
 class Ranking(Tabular, Sequence[Hit]):
@@ -37,7 +40,7 @@ class Ranking(Tabular, Sequence[Hit]):
         scores: NDArray[np.float32],
         documents: Documents | None = None,
         matches: Callable[[], NDArray[np.integer[Any]]] | None = None,
-        total: int | Callable[[], int] | None = None,
+        total: int | Counter | None = None,
         offset: int = 0,
     ) -> None:
         self._topic = topic
@@ -81,7 +84,17 @@ class Ranking(Tabular, Sequence[Hit]):
             self._total = self._total()
         return self._total
 
-    def page(self, offset: int, total: Callable[[], int]) -> Ranking:
+    def total_up_to(self, most: int = MOST) -> int:
+        """Return `total`, but `most` + 1 for any greater number, which a lexical retriever knows without counting on.
+
+        Raises:
+            PipelineError: As `total`.
+        """
+        if self._total is None or isinstance(self._total, int):
+            return min(self.total, most + 1)
+        return self._total(most)
+
+    def page(self, offset: int, total: Counter) -> Ranking:
         """Return the ranking without its first `offset` documents; `total` counts all documents that match."""
         columns = self._ids, self._codes[offset:], self.scores[offset:]
         return Ranking(self._topic, *columns, self.documents, self._matches, total, self.offset + offset)

@@ -129,17 +129,21 @@ class Stage(Part, ABC, Generic[A, B]):
         """Last stage cut by `search`, by depth and whether it is uncut first, whose cached values serve the next query."""
         return {}
 
-    def count(self, query: str | Topic) -> int:
+    def count(self, query: str | Topic, up_to: int | None = None) -> int:
         """Return the number of all documents that match the query and pass the filters, beyond any k.
 
         Of a pipeline it is the number for its last retriever, whatever later stages leave out; of fused stages, that of the
         documents that match one of them.
 
+        Args:
+            query: The query.
+            up_to: Greatest number that is counted, which may save time: `up_to` + 1 stands for any greater one. None: no limit.
+
         Raises:
             PipelineError: There is no such number: a retriever such as `dense` ranks every document, or stages make others.
         """
         self.require(Topics, Run, "count")
-        return len(self.matches(topic_of(query)))
+        return at_most(len(self.matches(topic_of(query))), up_to)
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """Return the ordinals of all documents that match, ascending; raises as `count`."""
@@ -313,17 +317,33 @@ class Pipeline(Stage[Any, Any]):
         *before, last = self.stages
         return Pipeline((*before, last.uncut()))
 
+    def count(self, query: str | Topic, up_to: int | None = None) -> int:
+        self.require(Topics, Run, "count")
+        retriever, topic = self._last_retriever(topic_of(query))
+        return retriever.count(topic, up_to)
+
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """Return the matches of the last retriever, for the topic that the stages before it make."""
-        place = max(i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
+        retriever, own = self._last_retriever(topic)
+        return retriever.matches(own)
+
+    @property
+    def before_retriever(self) -> tuple[Stage[Any, Any], ...]:
+        """The stages before the last retriever, which `count` repeats."""
+        places = (i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
+        return self.stages[: max(places, default=0)]
+
+    def _last_retriever(self, topic: Topic) -> tuple[Stage[Any, Any], Topic]:
+        """The last retriever, and the topic that the stages before it make of a topic."""
+        place = len(before := self.before_retriever)
         for stage in self.stages[place + 1 :]:
             if not (stage.selects or stage.keeps_rankings):
                 raise PipelineError(f"{self._label} has no number of matches: {stage._label} makes other documents of a run")
         value: Any = Topics.of(topic)
-        for stage in self.stages[:place]:
+        for stage in before:
             value = stage(value)
         topics = value if isinstance(value, Topics) else value.topics
-        return self.stages[place].matches(topics[topic.id])
+        return self.stages[place], topics[topic.id]
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Score as the last stage does, for the topics that the stages before it make."""
@@ -380,6 +400,9 @@ class Scaled(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.stage.takes
 
+    def count(self, query: str | Topic, up_to: int | None = None) -> int:
+        return self.stage.count(query, up_to)
+
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         return self.stage.matches(topic)
 
@@ -411,6 +434,9 @@ class Sum(Stage[Any, Run]):
     @property
     def takes(self) -> type[Any]:
         return self.stages[0].takes
+
+    def count(self, query: str | Topic, up_to: int | None = None) -> int:
+        return count_of_any(self, self.stages, query, up_to)
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         return matches_of_any(self, self.stages, topic)
@@ -498,6 +524,20 @@ def matches_of_any(whole: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], to
     if len(indexes_of(whole)) > 1:
         raise PipelineError(f"{whole._label} has no number of matches: its stages search several indexes")
     return np.unique(np.concatenate([stage.matches(topic) for stage in stages]))
+
+
+def count_of_any(whole: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], query: str | Topic, up_to: int | None) -> int:
+    """Return the number of documents that match one of some stages, as `Stage.count`; raises as `matches_of_any`."""
+    whole.require(Topics, Run, "count")
+    topic = topic_of(query)
+    if up_to is not None and len(indexes_of(whole)) <= 1 and max([stage.count(topic, up_to) for stage in stages]) > up_to:
+        return up_to + 1
+    return at_most(len(matches_of_any(whole, stages, topic)), up_to)
+
+
+def at_most(count: int, up_to: int | None) -> int:
+    """Return a count as `Stage.count` gives it."""
+    return count if up_to is None else min(count, up_to + 1)
 
 
 def check_offset(offset: Any) -> int:

@@ -16,7 +16,7 @@ from ..core.pairs import Floats, Ints, Pairs
 from ..core.parameters import tuned
 from ..core.progress import ProgressCallback
 from ..core.registry import nearest
-from ..core.stage import matches_of_any, topic_of
+from ..core.stage import count_of_any, matches_of_any, topic_of
 
 
 def reciprocal_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
@@ -406,6 +406,9 @@ class Fusion(Stage[Any, Run], name="fuse"):
     def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         self.check()
         return fused([stage(value, progress=progress) for stage in self.stages], self._method_of(len(self.stages)))
+
+    def count(self, query: str | Topic, up_to: int | None = None) -> int:
+        return count_of_any(self, self.stages, query, up_to)
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         return matches_of_any(self, self.stages, topic)

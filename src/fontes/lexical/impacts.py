@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
+from ..core.stage import at_most
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, fixed, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind
@@ -173,8 +174,27 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
     return docs[: unite(terms, lists.bounds, lists.docs, _no_marks(index), docs)]
 
 
-def count_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> int:
-    """Return the number of documents with one of some terms."""
+def count_of_any(
+    index: Searchable, terms: NDArray[np.integer[Any]], passed: NDArray[np.bool_] | None = None, up_to: int | None = None
+) -> int:
+    """Return the number of documents with one of some terms.
+
+    Args:
+        index: The index.
+        terms: Numbers of the terms.
+        passed: Whether each document is counted; None: all are.
+        up_to: As of `Stage.count`. More documents than that with the most frequent term alone are not counted on.
+    """
+    if up_to is not None and len(terms):
+        most = int(terms[index.df[terms].argmax()])
+        if index.df[most] > up_to and (passed is None or np.count_nonzero(passed[documents_of(index, most)]) > up_to):
+            return up_to + 1
+    return at_most(_count_of_any(index, terms, passed), up_to)
+
+
+def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: NDArray[np.bool_] | None) -> int:
+    if passed is not None:
+        return int(np.count_nonzero(passed[documents_of_any(index, terms)]))
     if len(terms) == 1:
         return int(index.df[terms[0]])
     lists = _LISTS.get(index)

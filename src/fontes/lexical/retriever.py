@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,8 +17,9 @@ from ..core.checks import check_whole
 from ..core.errors import InputError
 from ..core.part import fields
 from ..core.progress import ProgressCallback, silent
+from ..core.ranking import Counter
 from ..core.run import Ranking, Run
-from ..core.stage import Stage, check_depth, check_offset, topic_of
+from ..core.stage import Stage, at_most, check_depth, check_offset, topic_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
@@ -145,24 +146,23 @@ class Lexical(Stage[Topics, Run]):
         docs, passed = documents_of_any(self.searched, terms), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
-    def count(self, query: str | Topic) -> int:
-        """Return the number of all documents that match the query and pass the filter, without listing them."""
+    def count(self, query: str | Topic, up_to: int | None = None) -> int:
+        """Return the number of all documents that match the query and pass the filter; see `Stage.count`."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             direct = self._direct
             if direct is not None and (hits := direct.search(topic.query, 0)) is not None and hits[2] is not None:
-                return hits[2]
-            return self._structured(topic).count(self._filter)
-        if self._filter is not None:
-            return len(self.matches(topic))
-        return count_of_any(self.searched, np.array(sorted(self._counts([topic])[0]), dtype=np.int64))
+                return at_most(hits[2], up_to)
+            return self._structured(topic).count(self._filter, up_to)
+        terms, passed = np.array(sorted(self._counts([topic])[0]), dtype=np.int64), self._filter
+        return count_of_any(self.searched, terms, None if passed is None else passed.mask, up_to)
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
         depth = min(check_depth(k) + check_offset(offset), self.uncut().k if offset else self.k)
         hits: tuple[Any, ...] | None = None
         direct = self._direct if self.where is None else None
-        total: int | Callable[[], int] | None = None
+        total: int | Counter | None = None
         if direct is not None and isinstance(query, str):
             hits = direct.text(query, depth)
         elif direct is not None and isinstance(query, Topic) and query.weights is None:

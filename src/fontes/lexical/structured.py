@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Window
 from ..core.ranking import order_keys
+from ..core.stage import at_most
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.arrays import fixed
@@ -152,10 +153,14 @@ class StructuredQuery:
         mask = self.mask(self.query)
         return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
 
-    def count(self, where: Filter | None) -> int:
-        """Number of all documents that match."""
-        if where is None and self.is_bag:
-            return count_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
+    def count(self, where: Filter | None, up_to: int | None = None) -> int:
+        """Number of all documents that match, as `Stage.count`."""
+        if self.is_bag:
+            terms = np.array([part.number for part in self.parts], dtype=np.int64)
+            return count_of_any(self._index, terms, None if where is None else where.mask, up_to)
+        return at_most(self._counted(where), up_to)
+
+    def _counted(self, where: Filter | None) -> int:
         if where is None and self._is_conjunction and is_loaded():
             if self._has_unknown:
                 return 0

@@ -388,7 +388,11 @@ def test_work_with_a_model_is_done_in_the_thread_of_the_models(path: Path) -> No
 def test_a_page_has_the_ranks_after_its_offset_and_the_number_of_matches_on_request(server: Running, index: Index) -> None:
     whole = server.get("/search", params={"q": "hot water", "k": 100})
     every = index.bm25().count("hot water")
-    assert "total" not in whole
+    assert whole["total"] == {"value": every, "relation": "eq"}
+    of_feedback = server.get("/search", params={"q": "hot water", "k": 2, "offset": 1, "pipeline": "rm3"})
+    assert of_feedback["total"] == {"value": 3, "relation": "gte"}, "it would be searched twice"
+    faceted = server.get("/search", params={"q": "hot water", "k": 2, "pipeline": "rm3", "facets": "kind"})
+    assert faceted["total"]["relation"] == "eq", "facets count all documents that match"
     for pipeline in ("bm25", "rm3", "two words"):
         first, second = (
             server.get("/search", params={"q": "hot water", "k": 2, "offset": n, "count": "true", "pipeline": pipeline})

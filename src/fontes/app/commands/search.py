@@ -59,7 +59,7 @@ def search(
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
     ] = None,
     offset: Annotated[int, typer.Option(help="Best documents to leave out, for the next page.", min=0)] = 0,
-    count: Annotated[bool, typer.Option("--count", help="Say how many documents match.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Count all documents that match, beyond 1,000 too.")] = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
     ir_metadata: Annotated[
@@ -69,10 +69,10 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
-    from ..output import print_count, print_hits, print_json
+    from ..output import print_count, print_hits, print_json, print_least_count
     from ..pipelines import applied, hint_query_language, in_query_language, open_index, retriever, say_missing
     from ..progress import reporting
-    from ..results import ranking_as_json, total_of
+    from ..results import least_total_of, ranking_as_json, total_of
     from ..usage import refuse_exchanged
 
     if (query is None) == (topics is None):
@@ -98,11 +98,14 @@ def search(
             hint_query_language(stage, opened, [query or ""])
         ranking = stage.search(query or "", k or SHOWN, offset)
         if json:
-            print_json({**ranking_as_json(ranking, text=True), **({"total": total_of(ranking)} if count else {})})
+            total = total_of(ranking) if count else least_total_of(ranking, stage)
+            print_json({**ranking_as_json(ranking, text=True), "total": total})
         else:
             print_hits(ranking, opened, stage)
             if count and (len(ranking) or not offset):
                 print_count(ranking)
+            elif len(ranking):
+                print_least_count(ranking, stage)
         return
     from ...datasets import topics_of
     from ...experiments import metadata_of

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import Field
 
 from ...core.errors import InputError
+from ...core.part import uses_model
 from ...core.values import Topic
 from ...index import Index
 from ..server.answers import Body, DocumentId, Question, RefusedError, json_response, service_of, unauthorized
 from ..server.pages import page_file
-from ..server.served import uses_model
 from .judging import Judging, disagreements, file_content, fill_pools
 
 NOTE = 10_000  # maximum characters of a note

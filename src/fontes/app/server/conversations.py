@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from ...core.part import uses_model
 from ...core.run import Run
 from ...core.stage import Pipeline, Stage, steps
 from ...core.values import Turn
@@ -21,7 +22,7 @@ from ..chat import answer_of
 from ..results import ranking_as_json
 from .answers import Body, IndexName, PipelineName, RefusedError, RewriterName, json_response, service_of
 from .searching import SearchOptions, rewrites
-from .served import ExpressionReader, uses_model
+from .served import ExpressionReader
 
 MAX_TURNS = 200  # of a conversation
 

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ...causal import causes
+from ...core.part import uses_model
 from ...core.query import Group
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...formats.records import Fields, doc_from, json_rows
@@ -33,7 +34,6 @@ from .answers import (
 )
 from .guard import has_secret
 from .searching import SearchRequest, matches_in, rewrites, topics_read
-from .served import uses_model
 from .service import EXPLAINED
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SearchParameters(Body):
 
     k: int = Field(10, description="Maximum number of hits of a topic.")
     offset: int = Field(0, ge=0, description="Number of best hits to leave out, for the next page.")
-    count: bool = Field(False, description="Whether to count all documents that match.")
+    count: bool = Field(False, description="Whether to count all documents that match, beyond 1,000 too.")
     sort: str | None = Field(None, description="Column of dates or numbers that orders the hits, in place of the score.")
     descending: bool = Field(False, description="Whether the greatest value of the column, or the newest date, is first.")
     syntax: Syntax = "plain"
@@ -118,10 +118,9 @@ class ResultOut(BaseModel):
     answer: dict[str, Any] | None = Field(None, description="text, and sentences with citations, if the pipeline answers.")
     operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
-    total: dict[str, Any] | None = Field(
-        None,
-        description="value and relation, if requested: eq is the number of all documents that match; gte is a lower bound, "
-        "where a reason says why there is no such number.",
+    total: dict[str, Any] = Field(
+        description="value and relation: with eq the number of all documents that match, with gt a smaller number, with gte at "
+        "most this number; a reason says why there is none.",
     )
     facets: dict[str, list[dict[str, Any]]] | None = Field(
         None, description="By column: value and count, the most frequent first."

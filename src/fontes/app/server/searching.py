@@ -20,7 +20,7 @@ from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
 from ...lexical.hints import has_operators
-from ..results import rankings_as_json, total_of
+from ..results import least_total_of, rankings_as_json, total_of
 from .answers import busy, json_bytes
 from .health import Metrics
 from .served import ExpressionReader, Order, ReadyPipeline, ServedIndex
@@ -200,21 +200,22 @@ def _results(
             if options.explain:
                 report(None)
                 hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
-        if options.count:
-            values["total"] = total_of(ranking)
-        if options.facets or options.histograms:
-            values.update(_counts(options, stage, topic, ranking))
+        counts = _counts(options, stage, topic, ranking) if options.facets or options.histograms else {}
+        values["total"] = counts.pop("total", None) or (total_of(ranking) if options.count else least_total_of(ranking, stage))
+        values.update(counts)
     return results
 
 
 def _counts(options: SearchOptions, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
-    """Counts of values and bins among all documents that match; where a pipeline has no such documents, among its hits."""
+    """Counts of values and bins among all documents that match, with their total; without such documents, among the hits."""
     facets: Callable[..., dict[str, dict[Any, int]]]
+    counted: dict[str, Any] = {}
     try:
-        facets = partial(options.served.state.index.facets, docs=stage.matches(topic))
+        docs = stage.matches(topic)
+        facets = partial(options.served.state.index.facets, docs=docs)
+        counted["total"] = {"value": len(docs), "relation": "eq"}
     except PipelineError:
         facets = ranking.facets
-    counted: dict[str, Any] = {}
     if options.facets:
         counted["facets"] = {
             column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]

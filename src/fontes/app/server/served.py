@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import FontesError, ParameterError
 from ...core.expression import MAX_TEXT
-from ...core.part import Part, stages, walk
+from ...core.part import Part, stages, uses_model, walk
 from ...core.run import Run
 from ...core.stage import Stage, filtered
 from ...core.values import Topics
@@ -299,11 +299,6 @@ def _retrievers(stage: Retriever) -> Iterator[Retriever]:
     for part in walk(stage):
         if isinstance(part, Stage) and (part.takes, part.gives) == (Topics, Run) and "index" in part.params():
             yield part
-
-
-def uses_model(stage: Stage[Any, Any]) -> bool:
-    """Whether a stage runs a pretrained model."""
-    return any(hasattr(type(part), "fingerprint") for part in walk(stage))
 
 
 def _single_threaded(stage: Retriever) -> Retriever:
