@@ -39,6 +39,17 @@ def start(kind: str) -> TransformerEncoder:
     return TransformerEncoder(folder, precision="float32", **more)
 
 
+@cache
+def masked_start() -> Path:
+    """A masked language model of fresh weights, of two layers and 32 dimensions, which knows the words."""
+    folder = Path(FOLDER.name) / "paired-masked"
+    torch.manual_seed(1)
+    config = CONFIGURATIONS["bert"]()
+    transformers.AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+    save_tokenizer(folder, [*MARKS, *ASKED, *MEANT, *FILLED], model_max_length=100_000)
+    return folder
+
+
 def examples(count: int, seed: int = 0, longest: int = 30, negatives: int = 3) -> Examples:
     """Queries of two words, documents of what they stand for among 0 to `longest` others, and up to so many negatives."""
     random = np.random.default_rng(seed)

@@ -70,6 +70,10 @@ def batch_of(model: Any, rows: Examples | LabelledPairs, **more: Any) -> tuple[l
     return columns, batch["label"]
 
 
+def loss_of(model: Any, kind: str, mini_batch: int | None) -> Any:
+    return towers.TowersLoss(model, BiEncoderSettings(loss=kind, mini_batch=mini_batch))
+
+
 def value(loss: Any) -> float:
     return float(loss.detach())
 
@@ -90,7 +94,7 @@ FEW = Examples(
 
 def test_multiple_negatives_are_all_documents_of_the_batch_but_those_that_are_known_to_be_relevant() -> None:
     model = trainable(start("bert"), dropout=0.0)
-    loss = value(towers.TowersLoss(model, "mnrl", 20.0, None)(*batch_of(model, FEW)))
+    loss = value(loss_of(model, "mnrl", None)(*batch_of(model, FEW)))
     queries, documents = ["brook beck", "brook beck", "burn", "rill"], ["oak ash the of", "ash oak", "elm", "lime the"]
     cosines = 20 * unit_vectors(model, queries) @ unit_vectors(model, documents).T
     right, left_out = [0, 1, 2, 3], {(0, 1), (1, 0)}  # the other relevant document of the same query
@@ -110,11 +114,29 @@ def test_a_teachers_distances_are_learned_between_a_querys_own_documents() -> No
             Example("3", "rill", Passage("c", "ash", 2.0)),
         ]
     )
-    loss = value(towers.TowersLoss(model, "teacher", 20.0, None)(*batch_of(model, scored, teacher=True)))
+    loss = value(loss_of(model, "teacher", None)(*batch_of(model, scored, teacher=True)))
     q, d = unit_vectors(model, ["brook", "burn", "rill"]), unit_vectors(model, ["oak", "elm", "ash"])
     s = 20 * q @ d.T
     expected = [(s[0, 0] - s[0, 1] - 2) ** 2, (s[0, 0] - s[0, 2] + 2) ** 2, (s[1, 1] - s[1, 0] - 4) ** 2]
     assert loss == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_a_teachers_softmax_is_learned_over_a_querys_own_documents() -> None:
+    model = trainable(start("bert"), dropout=0.0)
+    scored = Examples(
+        [
+            Example("1", "brook", Passage("a", "oak", 3.0), (Passage("b", "elm", 1.0), Passage("c", "ash", 5.0))),
+            Example("2", "burn", Passage("b", "elm", 2.0)),
+        ]
+    )
+    settings = BiEncoderSettings(loss="kl", scale=3.0, teacher_scale=0.5, mini_batch=None)
+    loss = towers.TowersLoss(model, settings)(*batch_of(model, scored, teacher=True))
+    scores = 3 * unit_vectors(model, ["brook"]) @ unit_vectors(model, ["oak", "elm", "ash"]).T
+    log = scores[0] - np.log(np.exp(scores[0]).sum())
+    right = np.array([1.5, 0.5, 2.5]) - np.log(np.exp([1.5, 0.5, 2.5]).sum())
+    assert value(loss) == pytest.approx(np.sum(np.exp(right) * (right - log)) / 2, rel=1e-4)
+    loss.backward()
+    assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
 
 
 def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> None:
@@ -122,7 +144,7 @@ def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> N
 
     model = trainable(start("bert"), dropout=0.0).eval()
     pairs = LabelledPairs.of([("brook", "oak", 1), ("beck", "oak", 0), ("burn", "elm the", 0.3), ("brook", "elm the", 0)])
-    loss = value(towers.TowersLoss(model, "cosine", 20.0, None)(*batch_of(model, pairs)))
+    loss = value(loss_of(model, "cosine", None)(*batch_of(model, pairs)))
     sides = [model.preprocess([pair.first for pair in pairs]), model.preprocess([pair.second for pair in pairs])]
     theirs = CosineSimilarityLoss(model)(sides, torch.tensor([pair.label for pair in pairs]))
     assert loss == pytest.approx(value(theirs), rel=1e-4)
@@ -151,7 +173,7 @@ def test_without_repetitions_the_loss_and_its_gradients_are_those_of_sentence_tr
             theirs = CachedMultipleNegativesRankingLoss(model, scale=20.0, mini_batch_size=4)
             loss = theirs([model.preprocess(column) for column in columns], None)
         else:
-            loss = towers.TowersLoss(model, "mnrl", 20.0, 4)(*batch_of(model, Examples(rows), negatives=1))
+            loss = loss_of(model, "mnrl", 4)(*batch_of(model, Examples(rows), negatives=1))
         loss.backward()
         found.append((value(loss), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
@@ -167,7 +189,7 @@ def test_cached_gradients_are_those_of_the_whole_batch(kind: str, dropout: float
     model = trainable(start(kind), dropout=dropout).train()
     columns, labels = batch_of(model, examples(6, 3))
     torch.manual_seed(7)
-    loss = towers.TowersLoss(model, "mnrl", 20.0, 4)
+    loss = loss_of(model, "mnrl", 4)
     cached = loss(columns, labels)
     cached.backward()
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
@@ -192,7 +214,7 @@ def test_parts_of_a_batch_give_its_loss_and_gradients_with_less_padding(kind: st
     for part in (1000, 2):
         monkeypatch.setattr(towers, "PART", part)
         model.zero_grad()
-        loss = towers.TowersLoss(model, "mnrl", 20.0, None)(columns, labels)
+        loss = loss_of(model, "mnrl", None)(columns, labels)
         loss.backward()
         found.append((value(loss), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
     assert len(set(widths[2:])) > 2
@@ -437,7 +459,7 @@ def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: 
         ({"mini_batch": 0}, "mini_batch must be above 0, not 0"),
         ({"scale": 0.0}, "scale must be above 0, not 0.0"),
         ({"negatives": -1}, "negatives must be 0 or more, not -1"),
-        ({"loss": "triplet"}, "loss must be 'mnrl', 'teacher' or 'cosine', not 'triplet'"),
+        ({"loss": "triplet"}, "loss must be 'mnrl', 'teacher', 'kl' or 'cosine', not 'triplet'"),
     ],
 )
 def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:

@@ -1,16 +1,18 @@
 """Training of encoders, rerankers, rewriters and classifiers; hard negatives, and splits without leakage."""
 
-from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
+from .bi_encoder import BiEncoderSettings, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .document_examples import document_examples
 from .duplicates import Duplicate
+from .encoder_fit import SearchValidation
 from .examples import Example, Examples, LabelledPair, LabelledPairs, Passage
 from .learners import RankerSettings
 from .mining import Mined, Mining, mine_negatives
 from .ranker import RankerFold, RankerTraining, RankerValidation, train_ranker, validate_ranker
 from .rewriter import RewriterSettings, train_rewriter
 from .runner.running import Training
+from .splade import SpladeSettings, train_splade
 from .splits import Leakage, Side, Split, leakage, split
 from .terms import TermSettings, TermTraining, train_terms
 
@@ -34,6 +36,7 @@ __all__ = [
     "RewriterSettings",
     "SearchValidation",
     "Side",
+    "SpladeSettings",
     "Split",
     "TermSettings",
     "TermTraining",
@@ -49,6 +52,7 @@ __all__ = [
     "train_cross_encoder",
     "train_ranker",
     "train_rewriter",
+    "train_splade",
     "train_terms",
     "validate_ranker",
 ]

@@ -73,7 +73,7 @@ def train_cross_encoder(
     validated = validation if isinstance(validation, Validation) else Validation(validation)
     sides = training_split(data, None if validated.examples is None else Examples.of(validated.examples), settings)
     if settings.loss == "teacher":
-        check_teacher(sides.learned, sides.validation)
+        check_teacher(settings.loss, sides.learned, sides.validation)
     candidates = _candidates(validated, sides.learned, settings)
     from .pair_model import PairModel
 

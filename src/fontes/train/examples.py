@@ -498,14 +498,17 @@ def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, 
     return run.keep(left[run.topic_numbers]), Qrels(rows)
 
 
-def check_teacher(*sides: Iterable[Example] | None) -> None:
-    """Raise InputError if a document has no teacher score."""
+DISTILLED = ("teacher", "kl")  # losses that read a teacher's scores
+
+
+def check_teacher(loss: str, *sides: Iterable[Example] | None) -> None:
+    """Raise InputError if a document has no teacher score, which the loss needs."""
     for example in (example for side in sides for example in side or ()):
         for passage in (example.positive, *example.negatives):
             if passage.score is None:
                 where = example.source or f"topic {example.topic}"
                 problem = f"the document '{passage.id}' has no score of a teacher"
-                raise InputError(f"{where}: {problem}; the loss 'teacher' needs one for each, see Examples.scored")
+                raise InputError(f"{where}: {problem}; the loss '{loss}' needs one for each, see Examples.scored")
 
 
 def reranker_of(teacher: Stage[Run, Run]) -> Reranker:

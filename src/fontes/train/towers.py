@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sentence_transformers
 import torch
 from numpy.typing import NDArray
-from sentence_transformers.base.losses.gradcache import CachedLossMixin, has_static_embedding_input
+from sentence_transformers.base.losses.gradcache import (
+    CachedLossMixin,
+    RandContext,
+    _create_minibatch,
+    has_static_embedding_input,
+)
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import Tensor, nn
 
@@ -25,9 +30,12 @@ from ..core.values import Topics
 from ..measures import Measure
 from ..measures.evaluation import measured
 from ..neural.models.base import token_ids
-from ..neural.models.hub import NO_CODE, quiet
+from ..neural.models.hub import NO_CODE, quiet, without_warnings
 from .examples import Examples, LabelledPairs
 from .runner.running import Rows
+
+if TYPE_CHECKING:
+    from .encoder_fit import EncoderSettings, Scores
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # labels of a batch's documents for a query
 DEPTH = 1000  # documents of a query in a run
@@ -81,7 +89,7 @@ class Collator(SentenceTransformerDataCollator):
         for name, column in (("query", [row["query"] for row in features]), ("document", texts)):
             prompts = self.prompts if isinstance(self.prompts, dict) else {}
             tokens = self.preprocess_fn(column, prompt=prompts.get(name) or None, task=name)
-            batch |= {f"{name}_{key}": value for key, value in tokens.items()}
+            batch |= {f"{name}_{key}": value for key, value in {**tokens, "task": name}.items()}
         return batch
 
 
@@ -97,52 +105,98 @@ def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class TowersLoss(CachedLossMixin, nn.Module):
-    """Loss of the cosines of a batch's queries and documents, with cached gradients if there are mini-batches.
+    """Loss of the scores of a batch's queries and documents, with cached gradients if there are mini-batches.
+
+    The losses of `EncoderSettings.loss`: "mnrl", cross-entropy of the relevant document against all others of the batch
+    (multiple negatives; Henderson et al. 2017); "teacher", squared error of the score differences between relevant and other
+    documents against a teacher's (MarginMSE; Hofstätter et al. 2020); "kl", the Kullback-Leibler divergence of the softmax of
+    the scores of a query's own documents from that of a teacher's; "cosine", squared error of the cosines of pairs against
+    their labels (Reimers and Gurevych 2019).
+
+    This class has models of one vector a text, whose score is the inner product. `mini_batch` texts are computed at once, which
+    bounds memory (GradCache; Gao et al. 2021).
 
     Args:
-        model: Model of unit vectors.
-        kind: "mnrl": cross-entropy of the relevant document against all others of the batch (multiple negatives; Henderson et
-            al. 2017); "teacher": squared error of the score differences between relevant and other documents against a
-            teacher's (MarginMSE; Hofstätter et al. 2020); "cosine": squared error of the cosines of pairs against their labels
-            (Reimers and Gurevych 2019).
-        scale: Factor of the cosines, except with "cosine".
-        mini_batch: Texts computed at once, which bounds memory (GradCache; Gao et al. 2021); None: all.
+        model: Model of sentence-transformers.
+        settings: Loss, scales and mini-batch.
     """
 
-    def __init__(self, model: Any, kind: str, scale: float, mini_batch: int | None) -> None:
+    output = "sentence_embedding"  # of the model
+
+    def __init__(self, model: Any, settings: EncoderSettings) -> None:
         super().__init__()
-        self.model, self.kind, self.scale = model, kind, scale
+        self.model, self.settings = model, settings
         self.whole = has_static_embedding_input(model)
-        self.cached = mini_batch is not None and not self.whole
-        self.mini_batch_size = mini_batch or 0
+        self.cached = settings.mini_batch is not None and not self.whole
+        self.mini_batch_size = settings.mini_batch or 0
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
         if self.cached:
             return self.forward_cached(sentence_features, labels)
         parts = ([features] if self.whole else parts_of(features) for features in sentence_features)
-        return self.calculate_loss([[self.model(part)["sentence_embedding"] for part in those] for those in parts], labels)
+        return self.calculate_loss([[self.vectors(part) for part in those] for those in parts], labels)
 
     def calculate_loss(self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False) -> Tensor:
-        queries, documents = (torch.cat(parts).float() for parts in reps)
+        queries, documents = (self.joined(parts).float() for parts in reps)
         assert labels is not None
         with torch.autocast(queries.device.type, enabled=False):
-            loss = self._loss(queries @ documents.T, *labels)
+            loss = self._loss(self.scores(queries, documents), *labels) + self.penalty(queries, documents)
         if with_backward:
             torch.autograd.backward(loss)
             return loss.detach()
         return loss
 
-    def _loss(self, cosines: Tensor, kinds: Tensor, labels: Tensor) -> Tensor:
-        own = ~torch.isnan(labels)
-        if self.kind == "cosine":
-            return nn.functional.mse_loss(cosines[own], labels[own])
-        scores, positive = cosines * self.scale, kinds == POSITIVE
-        if self.kind == "mnrl":
+    def embed_minibatch(
+        self,
+        sentence_feature: dict[str, Any],
+        begin: int,
+        end: int,
+        with_grad: bool,
+        copy_random_state: bool,
+        random_state: RandContext | None = None,
+    ) -> tuple[Tensor, RandContext | None]:
+        part = _create_minibatch(sentence_feature, begin, end)
+        with random_state or nullcontext(), torch.set_grad_enabled(with_grad):
+            state = RandContext(*part.values()) if copy_random_state else None
+            return self.vectors(part), state
+
+    def vectors(self, features: dict[str, Any]) -> Tensor:
+        """Representations of a part of the texts."""
+        vectors: Tensor = self.model(features, task=features.get("task"))[self.output]
+        return vectors
+
+    def joined(self, parts: list[Tensor]) -> Tensor:
+        """Representations of all texts."""
+        return torch.cat(parts)
+
+    def scores(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Scores, (queries, documents)."""
+        return queries @ documents.T
+
+    def penalty(self, queries: Tensor, documents: Tensor) -> Tensor | float:
+        """Term added to the loss."""
+        return 0.0
+
+    def _loss(self, scores: Tensor, kinds: Tensor, labels: Tensor) -> Tensor:
+        settings, own = self.settings, ~torch.isnan(labels)
+        if settings.loss == "cosine":
+            return nn.functional.mse_loss(scores[own], labels[own])
+        scores, positive = scores * settings.scale, kinds == POSITIVE
+        if settings.loss == "mnrl":
             return nn.functional.cross_entropy(scores.masked_fill(kinds == UNCOUNTED, -math.inf), kinds.argmax(dim=1))
+        labels = labels * settings.teacher_scale
+        if settings.loss == "kl":
+            return divergence(scores, labels, own)
         others = own & ~positive
         distances = scores[positive][:, None] - scores
         right = labels[positive][:, None] - labels
         return nn.functional.mse_loss(distances[others], right[others])
+
+
+def divergence(scores: Tensor, right: Tensor, own: Tensor) -> Tensor:
+    """Mean divergence of the softmax of each row's scores from that of the right ones, over the documents `own`."""
+    log, log_right = (one.masked_fill(~own, -math.inf).log_softmax(dim=1) for one in (scores, right))
+    return (log_right.exp() * (log_right.masked_fill(~own, 0) - log.masked_fill(~own, 0))).sum(dim=1).mean()
 
 
 def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
@@ -178,21 +232,27 @@ def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozen
     return {query: frozenset(relevant) for query, relevant in texts.items()}
 
 
-def search_measure(
-    model: Any, topics: Topics, documents: Mapping[str, str], qrels: Qrels, measure: Measure
-) -> Callable[[], float]:
-    """Return a function that measures an exhaustive search for `topics` in `documents` (texts by id) with the current model."""
-    queries, ids, texts = [topic.text for topic in topics.values()], list(documents), list(documents.values())
+def cosines(model: Any) -> Scores:
+    """Return a function that scores queries and documents by the inner product of their vectors."""
 
     def vectors(column: Sequence[str], prompt: str) -> NDArray[np.float32]:
         encoded = model.encode(list(column), prompt_name=prompt, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(encoded, np.float32)
 
+    return lambda queries, texts: vectors(queries, "query") @ vectors(texts, "document").T
+
+
+def search_measure(
+    scores: Scores, topics: Topics, documents: Mapping[str, str], qrels: Qrels, measure: Measure
+) -> Callable[[], float]:
+    """Return a function that measures an exhaustive search for `topics` in `documents` (texts by id) with the current model."""
+    queries, ids, texts = [topic.text for topic in topics.values()], list(documents), list(documents.values())
+
     def value() -> float:
-        scores = vectors(queries, "query") @ vectors(texts, "document").T
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :DEPTH]
+        rows = scores(queries, texts)
+        best = np.argsort(-rows, axis=1, kind="stable")[:, :DEPTH]
         run = Run.of(
-            {topic: {ids[at]: float(row[at]) for at in order} for topic, row, order in zip(topics, scores, best, strict=True)}
+            {topic: {ids[at]: float(row[at]) for at in order} for topic, row, order in zip(topics, rows, best, strict=True)}
         )
         return float(measured(run, qrels, [measure])[measure])
 
@@ -200,7 +260,7 @@ def search_measure(
 
 
 def save(model: Any, folder: Path) -> None:
-    """Write a SentenceTransformer to a folder."""
+    """Write a model of sentence-transformers to a folder."""
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is not None:  # else its file would have the truncation and padding of the last batch
         tokenizer.no_truncation()
@@ -211,6 +271,6 @@ def save(model: Any, folder: Path) -> None:
 
 def restore(model: Any, folder: Path) -> None:
     """Load weights that `save` wrote to a folder."""
-    with quiet():
-        saved = sentence_transformers.SentenceTransformer(str(folder), device="cpu", **NO_CODE)
+    with without_warnings():
+        saved = type(model)(str(folder), device="cpu", **NO_CODE)
     model.load_state_dict(saved.state_dict())

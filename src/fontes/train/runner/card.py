@@ -25,9 +25,15 @@ LICENCE = re.compile(r"^license:\s*(\S.*?)\s*$", re.MULTILINE)
 USES = {
     "cross-encoder": 'run % 100 >> cross_encoder("{place}")',
     "bi-encoder": 'index.encode(sentence_encoder("{place}"))',
+    "SPLADE model": 'index.encode(splade_encoder("{place}"))',
     "T5 rewriter": 'canard_t5("{place}") >> bm25()',
 }
-TASKS = {"cross-encoder": "text-ranking", "bi-encoder": "sentence-similarity", "T5 rewriter": "text2text-generation"}
+TASKS = {
+    "cross-encoder": "text-ranking",
+    "bi-encoder": "sentence-similarity",
+    "SPLADE model": "feature-extraction",
+    "T5 rewriter": "text2text-generation",
+}
 
 
 def licence_of(folder: Path) -> str:

@@ -120,7 +120,7 @@ def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
 
 
 def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
-    plain = hasattr(transformers, fit.trainer)
+    plain, more = hasattr(transformers, fit.trainer), {}
     if plain:
         base = getattr(transformers, fit.trainer)
         arguments_class = getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments"))
@@ -131,6 +131,7 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
 
         base = getattr(sentence_transformers, fit.trainer)
         arguments_class = base.training_args_class
+        more = {"learning_rate_mapping": dict(fit.rates)}
         inputs = {"train_dataset": datasets.Dataset.from_list(list(fit.train.rows)), "loss": fit.loss}
     steps = _steps(fit, settings)
     arguments = arguments_class(
@@ -150,6 +151,7 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         save_strategy="no",  # _Watch decides when
         report_to=[],
         disable_tqdm=True,
+        **more,
     )
     cls = type("FontesTrainer", (_PlainFitting if plain else _Fitting, base), {"fit": fit, "fit_settings": settings})
     trainer = cls(model=fit.model, args=arguments, data_collator=fit.collator, **inputs)
@@ -248,6 +250,10 @@ class _Watch(transformers.TrainerCallback):
     def stopping(self) -> Any:
         """Turn library errors on writing or reading a checkpoint into one sentence."""
         return readable(f"the training in {self._place.folder} stopped")
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._fit.scheduled is not None:
+            self._fit.scheduled(self._part(state.global_step))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         control.should_evaluate = state.global_step in self._evaluated_at

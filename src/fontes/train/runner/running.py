@@ -60,6 +60,8 @@ class Fit:
         counted: Gives the number of items that the mean loss of a collated batch covers; None: its rows.
         rate: Gives the factor of the learning rate for the finished part of the training and the number of steps; None: linear
             warm-up and decay, as in the settings.
+        rates: Learning rates of some parameters, by a pattern of their names, in place of that of the settings.
+        scheduled: Called before each step with the finished part of the training, as for a penalty that warms up.
         factors: Settings beside the learning rate that may make the loss overflow.
         minutes: Time limit, after which the training ends early; None: none.
     """
@@ -81,6 +83,8 @@ class Fit:
     collator: Any = None
     counted: Callable[[Any], int] | None = None
     rate: Callable[[float, int], float] | None = None
+    rates: Mapping[str, float] = field(default_factory=dict)
+    scheduled: Callable[[float], None] | None = None
     factors: Mapping[str, float] = field(default_factory=dict)
     minutes: float | None = None
 
@@ -96,7 +100,7 @@ class Training:
     """Record of a training; beside the model as training.json.
 
     Args:
-        kind: "cross-encoder", "bi-encoder" or "T5 rewriter".
+        kind: "cross-encoder", "bi-encoder", "SPLADE model" or "T5 rewriter".
         base: Start, as named by the caller.
         base_fingerprint: Fingerprint of the start.
         licence: Licence of the start, from its README.md or config.json, or "not stated".

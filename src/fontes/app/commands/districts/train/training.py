@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .....train import BiEncoderSettings, CrossEncoderSettings, RankerSettings, RewriterSettings, TermSettings
+from .....train import (
+    BiEncoderSettings,
+    CrossEncoderSettings,
+    RankerSettings,
+    RewriterSettings,
+    SpladeSettings,
+    TermSettings,
+)
 from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, reads_files, takes
 
 if TYPE_CHECKING:
@@ -19,7 +26,7 @@ ValidationFile = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 
-START = "sentence-transformers/all-MiniLM-L6-v2"
+START, SPARSE_START = "sentence-transformers/all-MiniLM-L6-v2", "rasyosef/splade-tiny"
 RUN_NEEDS = "--run, --index, --topics and --qrels belong together: the candidates to validate on, their texts and judgments"
 group = typer.Typer()
 
@@ -71,9 +78,25 @@ def _candidates(
     return candidates, qrels_of(qrels, split=split)
 
 
+MINI_BATCH = "Texts that are computed at once; 0: all of a step."
+SearchedIndex = Annotated[
+    Path | None,
+    typer.Option("--index", help="The index to search for validation.", show_default="the validated examples' documents"),
+]
+SearchedTopics = Annotated[
+    str | None,
+    typer.Option("--topics", help="Validation queries: a file, a BEIR folder, …", show_default="the validated examples'"),
+]
+SearchedQrels = Annotated[
+    str | None,
+    typer.Option("--qrels", help="Validation judgments: a file, a BEIR folder, …", show_default="the validated examples'"),
+]
+Examples = Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)]
+
+
 @group.command("bi-encoder")
 @reads_files("id", "text", of="topics")
-@takes(BiEncoderSettings, mini_batch="Texts that are computed at once; 0: all of a step.")
+@takes(BiEncoderSettings, mini_batch=MINI_BATCH)
 def bi_encoder(
     settings: dict[str, Any],
     examples: Annotated[
@@ -85,40 +108,68 @@ def bi_encoder(
         str, typer.Option(help="The start: a folder, a name on the hub, or an encoder as an expression.")
     ] = START,
     validation: ValidationFile = None,
-    index: Annotated[
-        Path | None, typer.Option(help="The index to search for validation.", show_default="the validated examples' documents")
-    ] = None,
-    topics: Annotated[
-        str | None,
-        typer.Option(help="Validation queries: a file, a BEIR folder, …", show_default="the validated examples'"),
-    ] = None,
-    qrels: Annotated[
-        str | None,
-        typer.Option(help="Validation judgments: a file, a BEIR folder, …", show_default="the validated examples'"),
-    ] = None,
+    index: SearchedIndex = None,
+    topics: SearchedTopics = None,
+    qrels: SearchedQrels = None,
     split: Split = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Train an encoder for dense retrieval. After an interruption the same command resumes from the last checkpoint."""
-    from .....datasets import qrels_of, topics_of
-    from .....train import SearchValidation, train_bi_encoder
-    from ....pipelines import open_index
+    from .....train import train_bi_encoder
     from ....progress import reporting
 
-    if settings.get("mini_batch") == 0:
-        settings["mini_batch"] = None
-    search = SearchValidation(
+    search, chosen = _searched(validation, index, topics, qrels, split), BiEncoderSettings(**_whole(settings))
+    with reporting(json) as progress:
+        training = train_bi_encoder(examples, output, _start(encoder), chosen, search, overwrite, progress)
+    report(output, training, f'sentence_encoder("{output}")', json)
+
+
+@group.command("sparse")
+@reads_files("id", "text", of="topics")
+@takes(SpladeSettings, mini_batch=MINI_BATCH)
+def sparse(
+    settings: dict[str, Any],
+    examples: Examples,
+    output: Output,
+    encoder: Annotated[
+        str, typer.Option(help="The start: a folder, a name on the hub, or splade_encoder(…) as an expression.")
+    ] = SPARSE_START,
+    validation: ValidationFile = None,
+    index: SearchedIndex = None,
+    topics: SearchedTopics = None,
+    qrels: SearchedQrels = None,
+    split: Split = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train a learned sparse encoder. After an interruption the same command resumes from the last checkpoint."""
+    from .....train import train_splade
+    from ....progress import reporting
+
+    search, chosen = _searched(validation, index, topics, qrels, split), SpladeSettings(**_whole(settings))
+    with reporting(json) as progress:
+        training = train_splade(examples, output, _start(encoder), chosen, search, overwrite, progress)
+    report(output, training, f'splade("{output}")', json)
+
+
+def _whole(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, in which a mini-batch of 0 is none."""
+    return settings | ({"mini_batch": None} if settings.get("mini_batch") == 0 else {})
+
+
+def _searched(validation: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
+    """The validation of an encoder by a search."""
+    from .....datasets import qrels_of, topics_of
+    from .....train import SearchValidation
+    from ....pipelines import open_index
+
+    return SearchValidation(
         validation,
         None if index is None else open_index(index),
         None if topics is None else topics_of(topics, split=split),
         None if qrels is None else qrels_of(qrels, split),
     )
-    with reporting(json) as progress:
-        training = train_bi_encoder(
-            examples, output, _start(encoder), BiEncoderSettings(**settings), search, overwrite, progress
-        )
-    report(output, training, f'sentence_encoder("{output}")', json)
 
 
 def _start(text: str) -> Any:
@@ -310,7 +361,8 @@ def report(output: Path, training: Training, use: str, json: bool) -> None:
     took = f"{seconds:.2f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
     say(f"{output}: a {training.kind} from {rows} in {steps} and {took}, from {training.base}")
     if training.facts.get("new_head"):
-        say(f"the base has no layer for scores: a new one was initialized with the seed {training.settings['seed']}")
+        layer = "scores" if training.kind == "cross-encoder" else "words"
+        say(f"the base has no layer for {layer}: a new one was initialized with the seed {training.settings['seed']}")
     if training.figures:
         figures = ", ".join(f"{name} {value:.4f}" for name, value in training.figures.items())
         say(f"best after step {training.best:,}: validation {figures}")

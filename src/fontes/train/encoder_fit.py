@@ -1,0 +1,185 @@
+"""Parts shared by trainings of encoders: settings, sides, validation by an exhaustive search, and the fit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ..core.errors import InputError, ParameterError
+from ..core.qrels import Qrels
+from ..core.values import Topic, Topics, text_of
+from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, queries, training_split
+from .runner.running import Fit, Rows
+from .runner.settings import FitSettings
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], NDArray[np.float32]]
+"""Scores of queries with documents by the current model: float32, (queries, documents)."""
+
+
+class EncoderSettings(FitSettings):
+    """Settings shared by trainings of encoders.
+
+    Attributes:
+        batch: Examples or pairs per step. With "mnrl" larger batches give more negatives.
+        mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
+            twice. None: all at once, faster if memory allows.
+        scale: Factor of the scores in the loss, one over the temperature.
+        teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
+        negatives: Number of negatives used per example, from the first; None: all.
+    """
+
+    loss: str
+    batch: int = Field(default=64, gt=0)
+    mini_batch: int | None = Field(default=16, gt=0)
+    scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    teacher_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    negatives: int | None = Field(default=None, ge=0)
+
+
+@dataclass(frozen=True)
+class SearchValidation:
+    """Validation of an encoder by exhaustive search.
+
+    Args:
+        examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
+        index: Index to search; None: the documents of the validation examples.
+        topics: Queries, from which training queries are removed; None: those of the examples.
+        qrels: Judgments of the queries; None: the relevant documents of the examples.
+    """
+
+    examples: object = None
+    index: Index | None = None
+    topics: Topics | None = None
+    qrels: Qrels | None = None
+
+    @classmethod
+    def of(cls, validation: object) -> SearchValidation:
+        """Return a validation as it is, or one by examples."""
+        return validation if isinstance(validation, SearchValidation) else cls(validation)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Everything that differs between trainings of different encoders.
+
+    Args:
+        kind: Kind of model, for messages and the card.
+        base: Start, as named by the caller.
+        folder: Folder of the start.
+        key: Identity of the start with its parameters.
+        model: Model of sentence-transformers, in float32 on the CPU.
+        trainer: Name of its trainer in sentence_transformers.
+        loss: Loss of a batch.
+        scores: Scores by the current model.
+        tokens: Ids of tokens that the model adds to texts.
+        rates: Learning rates of parameters by a pattern of their names.
+        scheduled: Called before each step, as in `Fit`.
+        facts: Further facts of the card.
+    """
+
+    kind: str
+    base: str
+    folder: Path
+    key: str
+    model: Any
+    trainer: str
+    loss: Any
+    scores: Scores
+    tokens: frozenset[int] = frozenset()
+    rates: dict[str, float] | None = None
+    scheduled: Callable[[float], None] | None = None
+    facts: dict[str, Any] | None = None
+
+
+def sides_of(
+    examples: object, search: SearchValidation, settings: EncoderSettings, kind: type[Examples | LabelledPairs] = Examples
+) -> TrainingSplit[Any]:
+    """Return the sides of a training, checked against its loss and its validation; raise InputError or ParameterError."""
+    data: Any = kind.of(examples)
+    if settings.loss == "cosine":
+        data.check_labels()
+    split = training_split(data, None if search.examples is None else kind.of(search.examples), settings)
+    if settings.loss in DISTILLED:
+        data.check_labels()
+        check_teacher(settings.loss, split.learned, split.validation)
+    _check_search(search, split, settings)
+    return split
+
+
+def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchValidation, settings: EncoderSettings) -> Fit:
+    """Return the fit of an encoder on the sides of a training."""
+    from . import towers
+
+    def rows(data: Examples | LabelledPairs | None) -> Rows:
+        return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss in DISTILLED)
+
+    model, learned = encoding.model, rows(split.learned)
+    data = [one for one in (split.learned, split.validation) if one is not None]
+    searched = _search(search, split) if search.index is not None or settings.by_measure else None
+    tokens = towers.tokens_of(model, learned)
+    return Fit(
+        kind=encoding.kind,
+        base=encoding.base,
+        folder=encoding.folder,
+        model=model,
+        trainer=encoding.trainer,
+        loss=encoding.loss,
+        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
+        train=learned,
+        tokens=None if tokens is None else tokens | encoding.tokens,
+        validation=rows(split.validation),
+        measure=searched and towers.search_measure(encoding.scores, *searched, settings.measure),
+        save=partial(towers.save, model),
+        restore=partial(towers.restore, model),
+        identity={**split.hashes, "encoder": hash_of(encoding.key)},
+        rates=encoding.rates or {},
+        scheduled=encoding.scheduled,
+        facts={
+            "queries": len(split.queries),
+            "queries_validated": len(queries(split.validation)) if split.validation is not None else 0,
+            "topics_measured": len(searched[2]) if searched else 0,
+            **(encoding.facts or {}),
+            **towers.cut_of(model, learned),
+        },
+    )
+
+
+def hash_of(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings: EncoderSettings) -> None:
+    whole = search.index is not None and search.topics is not None and search.qrels is not None
+    if (search.topics is None) != (search.qrels is None):
+        raise ParameterError("validation topics and their qrels belong together: give both or none")
+    if (search.index is not None or settings.by_measure) and not whole and not isinstance(split.validation, Examples):
+        remedy = "hold out examples for validation, or give index, topics and qrels"
+        raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
+
+
+def _search(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+    held_out: Examples | tuple[()] = split.validation if isinstance(split.validation, Examples) else ()
+    if search.index is not None:
+        documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
+    else:
+        documents = {passage.id: passage.text for one in held_out for passage in (one.positive, *one.negatives)}
+    if search.topics is None or search.qrels is None:
+        topics = Topics({one.topic: Topic(one.topic, one.query) for one in held_out}.values())
+        return topics, documents, Qrels.of([(one.topic, one.positive.id, 1) for one in held_out])
+    unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in split.queries)
+    judgments = [row for row in search.qrels.rows() if row[0] in unlearned]
+    if not judgments:
+        raise InputError("all validation topics are learned from, or none of them is judged: give others")
+    return unlearned, documents, Qrels(judgments)

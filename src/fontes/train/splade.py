@@ -1,0 +1,129 @@
+"""Training a learned sparse encoder: a masked language model that weighs the tokens of its vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..core.errors import ParameterError
+from ..core.progress import ProgressCallback, silent
+from ..neural.models.base import token_ids
+from ..neural.models.hub import tokenizer_in
+from ..neural.sparse import Splade
+from ..neural.sparse.trainable import STATIC_NAME, checkpoint_of, is_headless, trainable
+from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
+from .examples import Examples
+from .runner.checkpoint_folder import check_place
+from .runner.running import Training, check_training, run
+
+BASE = "rasyosef/splade-tiny"
+STATIC_RATE = 1e-3  # learning rate of static weights of queries, as in the examples of sentence-transformers
+
+
+class SpladeSettings(EncoderSettings):
+    """Training settings of a learned sparse encoder.
+
+    Attributes:
+        loss: "mnrl", "teacher" or "kl". Multiple negatives ("mnrl"): cross-entropy of the relevant document against all others
+            of the batch; squared error of score differences against a teacher's ("teacher"), stored in the examples
+            (MarginMSE); or divergence of the scores of each query's documents from a teacher's ("kl").
+        batch: Examples per step. With "mnrl" larger batches give more negatives.
+        document_flops: Weight of the FLOPS penalty of documents: the more, the fewer terms they get.
+        query_flops: Weight of the FLOPS penalty of queries; not used with static queries.
+        flops_warm_up: Share of the steps in which both weights rise from 0, by the square of the steps.
+        static_queries: Whether queries get learned weights of their own tokens, without the model ("inference-free").
+    """
+
+    loss: Literal["mnrl", "teacher", "kl"] = "mnrl"
+    batch: int = Field(default=32, gt=0)
+    document_flops: float = Field(default=3e-5, ge=0, allow_inf_nan=False)
+    query_flops: float = Field(default=5e-5, ge=0, allow_inf_nan=False)
+    flops_warm_up: float = Field(default=1 / 3, ge=0, le=1)
+    static_queries: bool = False
+
+
+def train_splade(
+    examples: object,
+    output: str | Path,
+    encoder: Splade | str | Path = BASE,
+    settings: SpladeSettings | None = None,
+    validation: object = None,
+    overwrite: bool = False,
+    progress: ProgressCallback = silent,
+) -> Training:
+    """Train a learned sparse encoder and write it to the folder `output`, which `Splade(output)` loads.
+
+    To the loss is added the FLOPS penalty (Paria et al. 2020): the sum over the vocabulary of the squared mean weight of a
+    token in the batch, once for queries and once for documents, whose weights warm up as in SPLADE (Formal et al. 2021). The
+    loss on validation examples has the whole penalty from the first step.
+
+    Documents known to be relevant to a query are never its negatives. Training resumes from its last checkpoint, and the same
+    seed, torch, processor and thread count give the same model in float32. Uses a GPU if there is one.
+
+    Args:
+        examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
+        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        encoder: Start: a Splade, a folder, or a name on the Hugging Face hub, of a SPLADE model or a masked language model. An
+            encoder without a head gets a new one, for which a few hundred examples are too few.
+        settings: Training settings; None: the defaults.
+        validation: A `SearchValidation`, or examples as above; None: held-out queries.
+        overwrite: Whether to replace a trained model.
+        progress: Called about once a second.
+
+    Raises:
+        InputError: Unusable examples, `output`, encoder or working folder.
+        ParameterError: Unsuitable settings or encoder, or the loss is no longer a number.
+        MissingExtraError: A library of the extra `train` is missing.
+    """
+    settings = settings or SpladeSettings()
+    place = Path(output)
+    check_place(place, overwrite)
+    check_training("training a learned sparse encoder")
+    start = _start(encoder, settings)
+    search = SearchValidation.of(validation)
+    split = sides_of(examples, search, settings)
+    checkpoint = checkpoint_of(start.folder)
+    static = None
+    if settings.static_queries and checkpoint.static is None:
+        static = _idf(split.learned, tokenizer_in(checkpoint.transformer, f"{start.name_or_path} has no tokenizer"))
+    model = trainable(start, dropout=settings.dropout, static=static, seed=settings.seed)
+    without_model = static is not None or checkpoint.static is not None
+    from . import splade_loss
+
+    loss = splade_loss.SpladeLoss(model, settings, queries=not without_model)
+    encoding = Encoding(
+        kind="SPLADE model",
+        base=str(start.name_or_path),
+        folder=start.folder,
+        key=str(start.key()),
+        model=model,
+        trainer="SparseEncoderTrainer",
+        loss=loss,
+        scores=splade_loss.products(model),
+        rates={STATIC_NAME: STATIC_RATE} if without_model else None,
+        scheduled=loss.warm_up,
+        facts={"new_head": is_headless(checkpoint), "static_queries": without_model},
+    )
+    return run(encoder_fit(encoding, split, search, settings), settings, place, overwrite, progress)
+
+
+def _start(encoder: Splade | str | Path, settings: SpladeSettings) -> Splade:
+    start = Splade(encoder) if isinstance(encoder, (str, Path)) else encoder
+    if not isinstance(start, Splade):
+        raise ParameterError(f"{start!r} cannot be trained; use splade_encoder(…) or a model")
+    return start if settings.max_length is None else start.with_(max_length=settings.max_length)
+
+
+def _idf(examples: Examples, tokenizer: Any) -> dict[str, float]:
+    """Initial weight of each token in queries: ln(1 + (N - df + .5) / (df + .5)) over the documents of the examples."""
+    texts = sorted({passage.text for one in examples for passage in (one.positive, *one.negatives)})
+    df = Counter(token for ids in token_ids(tokenizer, texts, special=False) for token in set(ids))
+    weights = {
+        token: math.log(1 + (len(texts) - df[number] + 0.5) / (df[number] + 0.5))
+        for token, number in tokenizer.get_vocab().items()
+    }
+    return weights | dict.fromkeys(tokenizer.all_special_tokens, 0.0)

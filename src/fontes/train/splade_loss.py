@@ -1,0 +1,62 @@
+"""Loss and search of a trainable learned sparse encoder.
+
+Imports torch and sentence-transformers: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from .towers import TowersLoss
+
+if TYPE_CHECKING:
+    from .encoder_fit import Scores
+    from .splade import SpladeSettings
+
+
+class SpladeLoss(TowersLoss):
+    """Loss of inner products of weights, with the FLOPS penalty (Paria et al. 2020, equation 4).
+
+    Args:
+        model: A SparseEncoder.
+        settings: Loss, penalty and its warm-up.
+        queries: Whether queries are penalized.
+    """
+
+    def __init__(self, model: Any, settings: SpladeSettings, queries: bool = True) -> None:
+        super().__init__(model, settings)
+        self._document_flops, self._query_flops = settings.document_flops, settings.query_flops if queries else 0.0
+        self._warm_up = settings.flops_warm_up
+        self._share = 0.0 if self._warm_up else 1.0  # of the penalty's weights
+
+    def warm_up(self, part: float) -> None:
+        """Set the penalty to that after a part of the training: its weights rise by the square (Formal et al. 2021)."""
+        self._share = min(1.0, part / self._warm_up) ** 2 if self._warm_up else 1.0
+
+    def penalty(self, queries: Tensor, documents: Tensor) -> Tensor | float:
+        share = self._share if self.model.training else 1.0  # on validation examples, values of all steps are comparable
+        return share * (self._query_flops * flops(queries) + self._document_flops * flops(documents))
+
+
+def flops(weights: Tensor) -> Tensor:
+    """Sum over the vocabulary of the squared mean weight of a token; weights are (texts, vocabulary)."""
+    return weights.mean(dim=0).square().sum()
+
+
+def products(model: Any) -> Scores:
+    """Return a function that scores queries and documents by the inner product of their weights."""
+
+    def weights(encode: Any, texts: Sequence[str]) -> sparse.csr_array:
+        rows = encode(list(texts), show_progress_bar=False, convert_to_sparse_tensor=True, save_to_cpu=True).coalesce()
+        return sparse.csr_array((rows.values().float().numpy(), rows.indices().numpy()), shape=tuple(rows.shape))
+
+    def scores(queries: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.asarray((weights(model.encode_query, queries) @ weights(model.encode_document, texts).T).toarray())
+
+    return scores
