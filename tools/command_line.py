@@ -51,7 +51,8 @@ def written(page: str) -> str:
             text += "\n\n" + "\n".join(own) if own else ""
             alike = [one.short(shared[one.key].default) for one in rows[name] if one.key in shared]
             text += f"\n\n[Shared](#shared-options): {', '.join(alike)}" if alike else ""
-        sections[number] = f"{title}\n\n{text.strip()}\n"
+        body = text.strip("\n")
+        sections[number] = f"{title}\n\n{body}\n"
     return head + "\n".join(f"## {section}" for section in sections)
 
 

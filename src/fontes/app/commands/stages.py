@@ -72,6 +72,8 @@ def page() -> str:
     from ...core.part import stages as registry
 
     own = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
+    for one in own:
+        one["parameters"] = [p for p in one["parameters"] if p["description"] != "Not used."]
     kinds: dict[str, list[str]] = {}
     for one in own:
         kinds.setdefault(_arrow(one) or "arguments of other parts", []).append(f"[`{one['name']}`](#{one['name']})")
