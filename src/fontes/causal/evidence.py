@@ -169,11 +169,11 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     Args:
         encoder: Encodes sentences for the classifier; a string is the model of a `SentenceEncoder`. None: cues alone, 1 for
             a stated cause, 0.5 for a temporal cue.
-        weight: Weight of the likelihood, 0 to 1. 0 keeps the run's order; 1 uses only the likelihood.
+        weight: Weight of the likelihood, 0 to 1.
         pool: "max": the likeliest sentence; "top3": the mean of the three likeliest; "noisy-or": 1 - Π (1 - p).
         near: Exponent of a sentence's cosine with the topic, a factor of its probability. None: 1 with an encoder, 0
             without.
-        depth: Number of documents of each topic to rerank; the others follow in their order.
+        depth: Documents of each topic to rerank; the others follow in order.
         head: The classifier, or its file. None: the package's, for all-MiniLM-L6-v2.
         sentences: Sentence splitter: "rules", "nupunkt" or "spacy:MODEL".
 

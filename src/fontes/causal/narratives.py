@@ -303,7 +303,7 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
     """Searches with the narrative of each topic; a topic without one keeps its text.
 
     Args:
-        relevant: Whether to omit the description of irrelevant documents, as `relevant_part` does.
+        relevant: Whether to omit what the narrative calls irrelevant.
     """
 
     relevant: bool = False
@@ -317,7 +317,7 @@ class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
     """Searches with each topic's text, the title, followed by its narrative.
 
     Args:
-        relevant: Whether to omit the description of irrelevant documents, as `relevant_part` does.
+        relevant: Whether to omit what the narrative calls irrelevant.
     """
 
     relevant: bool = False

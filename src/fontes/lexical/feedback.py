@@ -43,10 +43,10 @@ class RM3(Stage[Run, Topics], name="rm3"):
 
     Args:
         index: The index of the documents, whose stored text gives their terms.
-        fb_docs: Number of feedback documents per topic.
-        fb_terms: Number of terms of each document and of the relevance model.
+        fb_docs: Feedback documents per topic.
+        fb_terms: Terms of each document and of the relevance model.
         original_weight: The weight of the topic's own terms, from 0 to 1.
-        max_df: Terms in more than this share of the documents that hold a term are left out.
+        max_df: Greatest share of documents that may hold a term.
     """
 
     index: Index = field(repr=False)
@@ -138,10 +138,10 @@ class CausalFeedback(RM3, name="causal_feedback"):
 
     Args:
         index: The index of the documents, whose stored text gives their terms.
-        fb_docs: Number of feedback documents per topic.
-        fb_terms: Number of terms of each document and of the relevance model.
+        fb_docs: Feedback documents per topic.
+        fb_terms: Terms of each document and of the relevance model.
         original_weight: The weight of the topic's terms before RM3, from 0 to 1.
-        max_df: Terms in more than this share of the documents that hold a term are left out.
+        max_df: Greatest share of documents that may hold a term.
     """
 
     def _mixed_with(self, topic: Topic) -> Topic:

@@ -62,10 +62,10 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     Args:
         index: The index that is searched.
-        operator: How clauses side by side are joined: "or" (one of them matches; more score higher) or "and" (all match).
+        operator: How clauses side by side are joined: "or" or "and".
         strict: Whether a text that is not well-formed is an error; otherwise what is no operator is text.
         fixed: How many first letters of a word such as geyser~1 are never edited.
-        max_expansions: Greatest number of terms of a prefix or of similar words; the most frequent ones are taken.
+        max_expansions: Maximum terms of a prefix or of similar words, the most frequent ones.
     """
 
     index: Index = field(repr=False)

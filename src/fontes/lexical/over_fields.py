@@ -27,7 +27,7 @@ class OverFields(Lexical):
     """A lexical model of all fields joined, or of weighted fields.
 
     Attributes:
-        fields: Weights of fields that the index keeps apart, such as {"title": 3, "text": 1}; others are not searched.
+        fields: Weights of separate fields, such as {"title": 3, "text": 1}; others are not searched.
             None: all fields as one text.
     """
 

@@ -49,8 +49,8 @@ class Lexical(Stage[Topics, Run]):
 
     Attributes:
         index: The index to search.
-        k: Maximum number of documents per topic.
-        threads: Number of search threads, which do not change the run; None: one per processor.
+        k: Maximum documents per topic.
+        threads: Search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
             collection. None: no filter.
     """

@@ -62,8 +62,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
     Args:
         index: The index that is searched.
         file: The file (.gz is decompressed); it is read again when its time or size has changed.
-        weight: Weight of added synonyms; with 1 they count as one term with the typed words, otherwise as a clause of their
-            own.
+        weight: Weight of added synonyms; with 1 they count as one term with the typed words, else apart.
 
     Raises:
         InputError: The file cannot be read, or a line has two arrows, an empty side, or an entry without terms.

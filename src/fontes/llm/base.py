@@ -26,8 +26,8 @@ class LlmPart(Part):
 
     Args:
         model: The model; a string is the name of an `llm`.
-        prompt: Name of a prompt of Fontes, or the path of a file of one's own, FILE.md.
-        max_tokens: Maximum number of tokens of an answer; more for a model that writes its thoughts first.
+        prompt: A prompt of Fontes, or a file of one's own, FILE.md.
+        max_tokens: Maximum tokens of an answer; more for a model that thinks first.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query",)

@@ -79,7 +79,7 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
     Topics without turns stay as they are. Of an answer of several lines the first counts; an empty one leaves what was typed.
 
     Args:
-        answers: Number of turns before the current one whose answers the model reads.
+        answers: Earlier turns whose answers the model reads.
         words: Number of words of an answer that it reads.
     """
 
@@ -155,9 +155,8 @@ class Query2Doc(LlmTopics, name="query2doc"):
     The query is repeated, so that each of its terms counts as often more than one of the passage: equation 1 of the paper.
 
     Args:
-        examples: A file of JSON lines with "query" and "passage", which stand before the query in the prompt. The paper draws
-            four from the training queries of MS MARCO. "" gives none.
-        repeat: How often the query stands before the passage: 5 for lexical stages, as in the paper, 1 for dense ones.
+        examples: A file of JSON lines with "query" and "passage", as examples in the prompt; the paper has four of MS MARCO.
+        repeat: How often the query is repeated: 5 for lexical stages, as in the paper, 1 for dense ones.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query", "examples")

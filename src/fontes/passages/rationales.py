@@ -100,7 +100,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
     `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put this stage last: later ones may drop the sentences.
 
     Args:
-        reranker: Scores sentences for topics, such as `cross_encoder`. None: `text_scorer(bm25())`, which picks only
+        reranker: Scores sentences, such as `cross_encoder`. None: `text_scorer(bm25())`, which picks only
             sentences with a term of the topic.
         n: Most sentences per document; None: no limit.
         threshold: Least score of a picked sentence; None: any. A document may then have no sentence.

@@ -219,7 +219,7 @@ class Sentences(Splitter, name="sentences"):
 
     Args:
         how: Sentence finder: "rules" (a full stop followed by a capital or a digit), "nupunkt" or "spacy:MODEL".
-        title: Whether a sentence keeps the document's title, which rerankers then read before it.
+        title: Whether a sentence keeps the document's title, for rerankers.
         separator: Separator of the document's id and the sentence's number, from 0: "D7#0", "D7#1", …
 
     Raises:

@@ -49,7 +49,7 @@ class Boost(Reordering, name="boost"):
     Args:
         index: The index whose columns are read.
         column: A column of dates or numbers. None with `where`.
-        half_life: Age at which the boost is half: "12h", "180d", "26w", "2y", or a number of days or of the column's unit.
+        half_life: Age at which the boost is half: "12h", "180d", "26w", "2y", or a number of days or the column's unit.
             None: boost by the value itself.
         origin: Where age is 0: a date or a number. None: the greatest value of the index, never the clock; provenance has
             it under "origins".

@@ -45,7 +45,7 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         lambda_: From 0, the least similar documents, to 1, the order of the scores.
         encoder: Stored vectors to compare by, the mean where a document has several; a string is the model of a
             `SentenceEncoder`. None: terms of the stored text.
-        k: Greatest number of documents per topic; each takes a pass over the topic's documents.
+        k: Maximum documents per topic; each takes a pass over them.
 
     Raises:
         ParameterError: A parameter is outside its range, the index holds no vectors of the encoder, or without one no texts.

@@ -106,9 +106,9 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     missing or no T5, and MissingExtraError without transformers and torch. `fontes.train.train_rewriter` trains one.
 
     Args:
-        answers: Number of turns before the current one whose answers are in the context.
+        answers: Earlier turns whose answers are in the context.
         num_beams: Number of beams.
-        max_length: Maximum number of input tokens; longer contexts lose their oldest parts.
+        max_length: Maximum input tokens; longer contexts lose their oldest parts.
         max_new_tokens: Maximum number of tokens of a rewrite.
     """
 

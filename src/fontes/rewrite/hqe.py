@@ -49,8 +49,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         m: Number of turns, with the current one, that give subtopic keywords.
         k1: BM25's saturation of tf.
         b: BM25's influence of length, 0 to 1.
-        tagger: A spaCy model, which restricts keywords to English nouns and adjectives; or "none": all words, in any
-            language.
+        tagger: A spaCy model, for nouns and adjectives; or "none": all words, in any language.
         scaled: Scale the thresholds from CAsT 2019's 38,622,444 passages to this collection's greatest idf. False: as
             published.
     """

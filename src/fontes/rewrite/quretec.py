@@ -120,9 +120,9 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
     missing or no term classifier.
 
     Args:
-        answers: Number of turns before the current one whose answers belong to the history.
+        answers: Earlier turns whose answers belong to the history.
         threshold: Minimum probability of a relevant word; None: the one from training, or 0.5.
-        max_length: Maximum number of tokens of an input; a longer history loses its oldest words.
+        max_length: Maximum tokens of an input; a longer history loses its oldest words.
     """
 
     kind = KIND

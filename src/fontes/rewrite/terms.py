@@ -71,7 +71,7 @@ def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "e
 
     Args:
         topic: The topic, with turns.
-        answers: Number of turns before the current one whose answers belong to the history.
+        answers: Earlier turns whose answers belong to the history.
         analyzer: Makes the stems: "english" (Porter's, function words as stop words), or any other.
 
     Raises:

@@ -106,7 +106,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
 
     Args:
         k: Number of earlier turns, from 0 up.
-        first: Put the utterance of the conversation's first turn before them, once: it often names the subject.
+        first: Put the conversation's first turn before them.
     """
 
     k: int = 3
@@ -194,7 +194,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     Args:
         index: Index whose analyzer makes the terms; best the one that is searched.
         k: Number of turns before the last one, from 0 up.
-        weight: Weight of each of their terms, regardless of repetitions; a term of the utterance counts 1 per occurrence.
+        weight: Weight of each of their terms, regardless of repetitions.
         first: Whether the conversation's first turn counts among the earlier ones.
     """
 

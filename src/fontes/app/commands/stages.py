@@ -18,7 +18,8 @@ commands = typer.Typer()
 INTRODUCTION = """# Stages
 
 The parts of [pipelines](../guides/pipelines.md), on the command line, in files and in Python. `fontes stages` lists them, and
-those of other installed packages; `fontes stages NAME` prints one. A parameter without a default must be given.
+those of other installed packages; `fontes stages NAME` prints one. A parameter without a default must be given; what
+None stands for is in brackets.
 """
 SHARED = 3  # parts with the same parameter, from which on it is described once
 
@@ -111,6 +112,12 @@ def _signature(parameter: dict[str, Any]) -> str:
 
 
 def _item(parameter: dict[str, Any]) -> str:
+    """A parameter in a list; what None stands for is its default, in brackets."""
+    text, none, usual = parameter["description"].rpartition("None: ")
+    if none and parameter.get("default") == "None" and ". " not in usual:
+        text = text.rstrip(" ;") if text.rstrip().endswith(";") else text.rstrip()
+        names = f"`{parameter['name']}: {parameter['type'].removesuffix(' | None')}` ({usual.rstrip('.')})"
+        return f"* {names}: {_plain(text)}".removesuffix(": ")
     return f"* `{_signature(parameter)}`: {_plain(parameter['description'])}"
 
 

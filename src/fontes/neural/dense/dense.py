@@ -80,15 +80,15 @@ class Dense(Stage[Topics, Run], name="dense"):
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
         algorithm: "flat": exact. Approximate, cached and rescored, with its recall logged: "hnsw", a factory string of
             FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
-        k: Maximum number of documents per topic.
-        ef_search: Candidates kept while an HNSW graph is searched, its efSearch; more is slower and finds more.
+        k: Maximum documents per topic.
+        ef_search: HNSW's efSearch; more is slower and finds more.
         dtype: Stored vectors to use: "float32", "float16" or "int8". None: the most exact ones.
-        threads: Number of search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
+        threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
             per processor.
         where: Filter on document metadata. An approximate search is repeated until it has k documents; the run's provenance
             lists topics with fewer as "exhausted". None: no filter.
-        nprobe: Lists of an IVF index that are visited; more is slower and finds more.
-        search_k: Nodes of Annoy's trees that are inspected; more is slower and finds more.
+        nprobe: Lists of IVF that are visited; more is slower and finds more.
+        search_k: Nodes of Annoy that are inspected; more is slower and finds more.
         effort: Deprecated: the one of these three that the algorithm has.
 
     Raises:

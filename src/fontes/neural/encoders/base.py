@@ -89,7 +89,7 @@ class PretrainedEncoder(Pretrained[M]):
     """Base of encoders with one model.
 
     Args:
-        normalize: Whether vectors are scaled to length 1, which makes the inner product the cosine.
+        normalize: Whether vectors are scaled to length 1, for the cosine.
     """
 
     normalize: bool = field(default=True, kw_only=True)

@@ -20,7 +20,7 @@ class TokenLimit:
     """Truncation of an index's documents by a model.
 
     Args:
-        tokens: Maximum number of tokens read of a text, special tokens included.
+        tokens: Maximum tokens read of a text, special ones included.
         documents: Number of documents counted.
         cut: Number of these with more tokens.
         sampled: Whether these are a sample of the index's documents.

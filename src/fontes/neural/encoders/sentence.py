@@ -133,7 +133,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).
         query_prompt: Text before each query. None: the model's prompt for queries, if any.
         document_prompt: Text before each document. None: the model's prompt for documents, if any.
-        max_length: Maximum number of tokens read of a text, special tokens included. None: the model's.
+        max_length: Maximum tokens read of a text, special ones included. None: the model's.
 
     Raises:
         InputError: On use: the model is missing.

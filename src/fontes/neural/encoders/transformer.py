@@ -33,7 +33,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     Args:
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
-        max_length: Maximum number of tokens read of a text, special tokens included. None: 2,048, within the model's and
+        max_length: Maximum tokens read of a text, special ones included. None: 2,048, within the model's and
             its tokenizer's limits.
         query_prompt: Text before each query, as the model was trained.
         document_prompt: Text before each document.

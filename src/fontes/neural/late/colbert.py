@@ -202,12 +202,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     The model is loaded when the first text is encoded.
 
     Args:
-        name_or_path: A checkpoint of ColBERT, PyLate or sentence-transformers, or any encoder of transformers: a folder, or
-            a name on the Hugging Face hub.
+        name_or_path: A checkpoint of ColBERT, PyLate or sentence-transformers, or any encoder: a folder, or a name on the hub.
         dim: Dimensions of the vectors. An encoder without a projection gets a random orthonormal one, untrained. None: the
             checkpoint's.
         query_length: Tokens per query. None for this and the following: the checkpoint's setting.
-        document_length: Maximum number of tokens per document.
+        document_length: Maximum tokens per document.
         expand: Whether queries are padded to query_length with [MASK]; each [MASK] gets a vector and counts.
         attend: Whether the other tokens of a query attend to these [MASK] tokens.
         skip: Characters and words whose tokens get no vector in documents; () keeps all.

@@ -43,14 +43,14 @@ class Late(Stage[Topics, Run], name="late"):
         colbert: The model; a string is a checkpoint of `ColBERT`.
         algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) is approximate, with its recall measured by
             `encode_late`; "exhaustive" scores every document.
-        k: Maximum number of documents per topic.
+        k: Maximum documents per topic.
         nprobe: Centroids probed for each token of a query. None for this and the next two: 2, 0.45 and 1,024 for k up to
             10; else 4, 0.4 and 4 k, at least 4,096.
         threshold: Minimum similarity of a centroid to any token of the query, in the first round.
         candidates: Documents left after the first round, a quarter of which are rescored. Smaller collections are searched
             exhaustively.
         nbits: Bits per dimension of the stored vectors to use. None: the most.
-        threads: Number of search threads, which do not change the run; None: one per processor.
+        threads: Search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
             collection. None: no filter.
 

@@ -95,7 +95,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub; a name without an owner may belong to cross-encoder/.
-        max_length: Maximum number of tokens of query and document together. None: the model's.
+        max_length: Maximum tokens of query and document together. None: the model's.
         score: "logit", or "sigmoid", from 0 to 1. With two labels the logit is the second's minus the first's.
 
     Raises:

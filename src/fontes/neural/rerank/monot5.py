@@ -26,7 +26,7 @@ class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
     The model is loaded on first use. T5 rerankers cannot be trained with Fontes.
 
     Args:
-        max_length: Maximum number of tokens of an input; only the document is truncated.
+        max_length: Maximum tokens of an input; only the document is truncated.
         tokens: The two words, such as ("yes", "no") for mMARCO's mT5.
 
     Raises:

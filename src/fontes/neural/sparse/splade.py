@@ -40,11 +40,10 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
     OpenSearch's) run as well.
 
     Args:
-        name_or_path: A SparseEncoder of sentence-transformers or a masked language model: a folder, or a name on the
-            Hugging Face hub.
-        max_length: Maximum number of tokens read of a text, special tokens included. None: the model's.
-        document_terms: Maximum number of terms of a document, those of greatest weight. None: the model's, or all.
-        query_terms: Maximum number of terms of a query. None: the model's, or all.
+        name_or_path: A SparseEncoder of sentence-transformers or a masked language model: a folder, or a name on the hub.
+        max_length: Maximum tokens read of a text, special ones included. None: the model's.
+        document_terms: Maximum terms of a document, those of greatest weight. None: the model's, or all.
+        query_terms: Maximum terms of a query. None: the model's, or all.
         document_prompt: Text before each document. None: the model's own.
         query_prompt: Text before each query. None: the model's own.
 
@@ -172,8 +171,8 @@ class SpladeRetriever(Lexical, name="splade"):
     Args:
         index: The index with the weights.
         encoder: Encodes topics and documents; a string is the model of a `Splade`.
-        k: Maximum number of documents per topic.
-        threads: Number of search threads, which do not change the run; None: one per processor.
+        k: Maximum documents per topic.
+        threads: Search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
             collection. None: no filter.
 
