@@ -42,7 +42,7 @@ Machine = Annotated[
     str | None,
     typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default=False),
 ]
-Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
+Format = Annotated[str | None, typer.Option(help="Format of the input.", show_default="detected")]
 Corpus = Annotated[
     str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
 ]
@@ -68,13 +68,11 @@ IdPrefixes = Annotated[
 ]
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
-Results = Annotated[
-    Path | None, typer.Option("-o", "--output", help="The folder to write.", show_default="FILE's stem, .results")
-]
+Results = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default="FILE's stem, .results")]
 CheckLock = Annotated[bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")]
 Group = Annotated[str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
-Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
+Tag = Annotated[str, typer.Option(help="Name of the run, its last column.")]
 
 Analyzer = Annotated[
     str | None,
@@ -150,7 +148,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
             said = several.replace("PART", part)
             options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
     options["encoding"] = Annotated[
-        str | None, typer.Option(help="The encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
+        str | None, typer.Option(help="Encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]
     options["errors"] = Annotated[str, typer.Option(help="Undecodable bytes: strict stops, replace puts U+FFFD.")]
 

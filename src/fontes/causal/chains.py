@@ -175,7 +175,7 @@ def causes(
         stage: A retriever; or an index, for its `bm25()`.
         event: Description of the event.
         depth: Maximum length of a chain.
-        breadth: Maximum number of causes of an event, best first.
+        breadth: Maximum causes of an event, best first.
         k: Number of documents read for each event.
         overlap: Minimum idf-weighted share of the event's terms in the effect, and at least two terms. Terms in the rest of the
             sentence, the sentence before or the document's title count half.

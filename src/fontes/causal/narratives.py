@@ -261,7 +261,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
 
     Args:
         topicrank: Extractor of keyphrases; a string is the tagger of a `TopicRank`.
-        n: Number of keyphrases, best first; None: all.
+        n: Keyphrases, best first; None: all.
         sentences: Sentence splitter of `relevant_part`: "rules", "nupunkt" or "spacy:MODEL".
         without: Lower-case words to remove from keyphrases; `fontes.causal.META` has those about documents ("relevant
             articles").

@@ -317,7 +317,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
 
     Args:
         roles: "published": cause with title, effect with keyphrases; "swapped": the other way round; "either".
-        overlap: Minimum number of different terms on either side.
+        overlap: Minimum different terms on either side.
         failing: "drop" removes failing documents; "below" ranks them after those that pass.
         weak: Whether pairs by weak cues count as well; see `causal_pairs`.
         sentences: Sentence splitter for documents and narratives: "rules", "nupunkt" or "spacy:MODEL".

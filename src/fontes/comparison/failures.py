@@ -224,7 +224,7 @@ def failures_of(report: Report, n: int, state: State | None) -> Failures:
 
     Args:
         report: The comparison.
-        n: Number of topics.
+        n: Topics.
         state: The index searched, if known.
     """
     (chosen,) = report.measures

@@ -20,7 +20,7 @@ class PlannedPair:
 
     Args:
         comparison: The test with the judgments that there are.
-        topics: Number of topics to judge more; 0 for a pair that is settled; None if all labelled ones do not suffice.
+        topics: Topics to judge more; 0 for a pair that is settled; None if all labelled ones do not suffice.
         labels: Number of judgments that these need.
     """
 
@@ -35,8 +35,8 @@ class JudgingPlan(Tabular):
 
     Args:
         pairs: A row for each comparison of the report; of each measure, those that need fewest topics first.
-        judged: Number of topics that people judged.
-        labelled: Number of topics that the machine labelled.
+        judged: Topics that people judged.
+        labelled: Topics that the machine labelled.
         depth: Mean number of judgments of a topic.
         alpha: Greatest significant p of one test, corrected for the others.
         power: Chance that the test finds the difference.

@@ -168,7 +168,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
             system: The system; None: the one with the best mean.
             against: The system to lose against; None: the ideal order.
             measure: None: the first of the report.
-            n: Number of topics.
+            n: Topics.
 
         Raises:
             ParameterError: There is no such system.
@@ -454,7 +454,7 @@ def failures(
         topics: The topics, for runs that do not know their texts.
         index: The index searched, for runs that do not know it; without one, words, lengths and repeats are not examined.
         names: Names of both runs.
-        n: Number of topics, from 1 up.
+        n: Topics, from 1 up.
 
     Raises:
         InputError: A run or judgments cannot be read or are of other topics or another collection.

@@ -39,7 +39,7 @@ class Testing:
             honestly significant differences have topics as blocks.
         correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the tests of one measure;
             "tukey" corrects by itself.
-        alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
+        alpha: Greatest corrected p that is significant; intervals cover 1 - alpha.
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
 
     Raises:

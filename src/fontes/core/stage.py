@@ -274,7 +274,7 @@ class Cut(Stage[Run, Run], name="cut"):
     """Keeps the best documents of each topic: `% k` where the stage before cannot limit itself.
 
     Args:
-        k: Number of documents kept per topic.
+        k: Documents kept per topic.
     """
 
     selects: ClassVar[bool] = True

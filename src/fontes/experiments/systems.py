@@ -402,7 +402,7 @@ def compare(
         test: "t" (paired), "wilcoxon", "fisher" (randomisation), each two-sided, or "tukey" (HSD, topics as blocks).
         correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the tests of one measure;
             "tukey" corrects by itself.
-        alpha: The greatest corrected p that is significant; intervals cover 1 - alpha.
+        alpha: Greatest corrected p that is significant; intervals cover 1 - alpha.
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
         cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,
             False for none. `Stage.key` says which runs can be cached.

@@ -82,7 +82,7 @@ class Index(_State):
             columns: Types of metadata columns for filters, by key: "keyword", "integer", "float", "date", "boolean" or
                 "keywords" (a list of them); strings are then converted to these. None: every key with values of one type.
             components: Names of further components that are built with the documents; packages bring some.
-            shards: Number of shards of equal size, for several machines to search.
+            shards: Shards of equal size, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
             memory: Memory for postings, terms and ids before they are written to disk (default: 2G); with `ray`, of each task.

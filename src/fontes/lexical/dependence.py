@@ -33,7 +33,7 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
 
     Args:
         index: The index that is searched, whose analyzer makes the terms.
-        weights: The weights of a term, a phrase and a window; one of weight 0 is left out.
+        weights: Weights of a term, a phrase and a window; one of weight 0 is left out.
         window: The width of windows, in positions.
     """
 

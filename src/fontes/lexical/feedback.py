@@ -45,7 +45,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
         index: The index of the documents, whose stored text gives their terms.
         fb_docs: Feedback documents per topic.
         fb_terms: Terms of each document and of the relevance model.
-        original_weight: The weight of the topic's own terms, from 0 to 1.
+        original_weight: Weight of the topic's own terms, from 0 to 1.
         max_df: Greatest share of documents that may hold a term.
     """
 
@@ -140,7 +140,7 @@ class CausalFeedback(RM3, name="causal_feedback"):
         index: The index of the documents, whose stored text gives their terms.
         fb_docs: Feedback documents per topic.
         fb_terms: Terms of each document and of the relevance model.
-        original_weight: The weight of the topic's terms before RM3, from 0 to 1.
+        original_weight: Weight of the topic's terms before RM3, from 0 to 1.
         max_df: Greatest share of documents that may hold a term.
     """
 

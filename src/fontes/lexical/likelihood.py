@@ -128,7 +128,7 @@ class QueryLikelihood(OverFields, name="ql"):
     Args:
         smoothing: "dirichlet" or "jelinek-mercer".
         mu: Pseudo-count of collection terms in Dirichlet smoothing, above 0.
-        lambda_: The weight of the collection in Jelinek-Mercer smoothing, between 0 and 1.
+        lambda_: Weight of the collection in Jelinek-Mercer smoothing, between 0 and 1.
         lengths: "exact", or "lucene": rounded to Lucene's one byte, for Lucene's scores.
     """
 

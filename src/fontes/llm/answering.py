@@ -100,8 +100,8 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     answer of a topic of the run.
 
     Args:
-        k: Number of documents that the model reads.
-        words: Number of words of a document that it reads.
+        k: Documents that the model reads.
+        words: Words of a document that it reads.
     """
 
     places: ClassVar[tuple[str, ...]] = ("passage", "query", "number")

@@ -41,10 +41,10 @@ class LlmJudge(LlmPart):
     An answer that names no grade gives no judgment.
 
     Args:
-        model: The model; a string is the name of an `llm`.
+        model: Model; a string is the name of an `llm`.
         prompt: "umbrela_reasons", "umbrela" as published, without reasons, or the path of a file with guidelines. It has the
             places {passage}, {query}, {description} and {narrative}, and asks for a line "##final score: N".
-        words: Number of words of a document that the model reads.
+        words: Words of a document that the model reads.
     """
 
     places: ClassVar[tuple[str, ...]] = ("passage", "query", "description", "narrative")

@@ -51,12 +51,12 @@ class Model(Part, name="llm"):
     "vllm" and "llamacpp" on this machine.
 
     Args:
-        name_or_path: Name of the model at the service; or "local:" and a folder, or a name on the Hugging Face hub.
+        name_or_path: Name of the model at the service; or "local:" and a folder, or a name on the hub.
         service: Name of the service, in small letters.
         parameters: Further request parameters, such as {"reasoning_effort": "low"}; None removes one. Not for a local
             model.
         seed: Seed of the samples of a local model.
-        at_once: Number of requests to the service at a time.
+        at_once: Requests to the service at a time.
         timeout: Seconds to wait for an answer of the service.
         retries: Tries after a rate limit or a failure of the server.
         batch_size: Prompts of the greatest length that a local model reads at once. None: a fast size.

@@ -80,7 +80,7 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
 
     Args:
         answers: Earlier turns whose answers the model reads.
-        words: Number of words of an answer that it reads.
+        words: Words of an answer that it reads.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query", "context")
@@ -118,7 +118,7 @@ class Hyde(LlmTopics, name="hyde"):
     text of the topic is the query followed by the passages.
 
     Args:
-        k: Number of passages; the paper samples 8.
+        k: Passages; the paper samples 8.
         temperature: Of the samples.
     """
 
@@ -215,7 +215,7 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
     Topics without a narrative stay as they are.
 
     Args:
-        n: Number of keywords or phrases, at most.
+        n: Keywords or phrases, at most.
         title: Whether the query stands before them.
     """
 
@@ -243,7 +243,7 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
 
     Args:
         retriever: Searches for each question.
-        n: Number of simpler questions, at most.
+        n: Simpler questions, at most.
         k: Constant of the fusion, as of `fuse`.
     """
 

@@ -128,9 +128,9 @@ class LlmListwise(LlmReranker, name="llm_listwise"):
     the window are dropped, and documents that are left out follow in their old order; the run's provenance counts both.
 
     Args:
-        window: Number of documents of a window.
-        step: Number of documents by which the next window begins earlier.
-        words: Number of words of a document.
+        window: Documents of a window.
+        step: Documents by which the next window begins earlier.
+        words: Words of a document.
     """
 
     prompt: str = field(default="rankgpt", kw_only=True, metadata=FILE)
@@ -169,9 +169,9 @@ class LlmSetwise(LlmReranker, name="llm_setwise"):
     the first, and is counted as repaired. Documents beyond `k` keep their order.
 
     Args:
-        k: Number of documents that are sorted to the top.
+        k: Documents that are sorted to the top.
         children: Children of a node; a prompt has one document more.
-        words: Number of words of a document.
+        words: Words of a document.
     """
 
     prompt: str = field(default="setwise", kw_only=True, metadata=FILE)
@@ -228,7 +228,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
 
     Args:
         prompt: "yes_no", "qwen3_reranker", which also suits models of this name, or the path of a file of one's own.
-        words: Number of words of a document.
+        words: Words of a document.
         cache: As `Reranker` has it; answers are kept in any case.
     """
 

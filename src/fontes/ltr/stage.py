@@ -38,7 +38,7 @@ class LearningToRank(Reordering, name="ltr"):
 
     Args:
         index: The index of the candidates and features.
-        model: The model's folder.
+        model: Model's folder.
         features: Features in the model's order, as stages or `column`, `length`, … None: those that the model names.
 
     Raises:

@@ -290,9 +290,9 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         Args:
             topic_ids: Judged topics.
             values: Each measure's values per topic, in order. The arrays become read-only.
-            missing: Number of topics without results.
+            missing: Topics without results.
             unjudged: Number of the run's topics without judgments.
-            irrelevant: Number of topics without a relevant document.
+            irrelevant: Topics without a relevant document.
             machine: The evaluation by machine labels, of these topics and more.
             notes: Sentences on the machine labels.
         """

@@ -199,7 +199,7 @@ class FirstPassages(Stage[Run, Run], name="first_passages"):
     For a run whose passages have their documents' scores, among which `% k` would choose by passage ids.
 
     Args:
-        k: Number of passages kept per topic.
+        k: Passages kept per topic.
     """
 
     k: int

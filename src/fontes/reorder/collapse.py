@@ -32,7 +32,7 @@ class Collapse(Reordering, name="collapse"):
     Args:
         index: The index whose column is read.
         column: A column of any type but lists.
-        keep: Number of documents kept of each group.
+        keep: Documents kept of each group.
 
     Raises:
         ParameterError: The column is unknown or holds lists, or `keep` is below 1.

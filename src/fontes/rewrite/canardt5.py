@@ -107,9 +107,9 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
 
     Args:
         answers: Earlier turns whose answers are in the context.
-        num_beams: Number of beams.
+        num_beams: Beams.
         max_length: Maximum input tokens; longer contexts lose their oldest parts.
-        max_new_tokens: Maximum number of tokens of a rewrite.
+        max_new_tokens: Maximum tokens of a rewrite.
     """
 
     kind = KIND

@@ -46,7 +46,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         r_topic: Minimum importance of a topic keyword.
         r_sub: Minimum importance of a subtopic keyword.
         eta: Maximum score of an ambiguous turn.
-        m: Number of turns, with the current one, that give subtopic keywords.
+        m: Turns, with the current one, that give subtopic keywords.
         k1: BM25's saturation of tf.
         b: BM25's influence of length, 0 to 1.
         tagger: A spaCy model, for nouns and adjectives; or "none": all words, in any language.

@@ -89,7 +89,7 @@ class TermScores:
     """Precision, recall and F1 of a term classifier, micro-averaged over topics.
 
     Args:
-        topics: Number of topics with a history.
+        topics: Topics with a history.
         relevant: Number of terms relevant by the manual rewrites.
         predicted: Number of terms predicted as relevant.
         correct: Number of predicted terms that are relevant.

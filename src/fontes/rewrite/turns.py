@@ -105,7 +105,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
     A topic without earlier turns keeps its utterance.
 
     Args:
-        k: Number of earlier turns, from 0 up.
+        k: Earlier turns, from 0 up.
         first: Put the conversation's first turn before them.
     """
 
@@ -193,7 +193,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
 
     Args:
         index: Index whose analyzer makes the terms; best the one that is searched.
-        k: Number of turns before the last one, from 0 up.
+        k: Turns before the last one, from 0 up.
         weight: Weight of each of their terms, regardless of repetitions.
         first: Whether the conversation's first turn counts among the earlier ones.
     """

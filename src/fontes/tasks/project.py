@@ -128,7 +128,7 @@ def new_project(name: str, folder: str | Path, data: Iterable[str | Path] = ()) 
 
     Args:
         name: The task; "beir:FOLDER" also names the data, a folder in BEIR's form, `irds:NAME` or `sample:NAME`.
-        folder: The folder to make; an existing one must be empty.
+        folder: Folder to make; an existing one must be empty.
         data: Files, folders and archives of the organisers.
 
     Raises:

@@ -36,7 +36,7 @@ class EncoderSettings(FitSettings):
             twice. None: all at once, faster if memory allows.
         scale: Factor of the scores in the loss, one over the temperature.
         teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
-        negatives: Number of negatives used per example, from the first; None: all.
+        negatives: Negatives used per example, from the first; None: all.
     """
 
     loss: str

@@ -45,12 +45,12 @@ class RankerSettings(Settings):
         learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of candidates. The pairs are a topic's
             candidates with different grades.
         trees: Greatest number of trees. The training ends early where more do not help on held-out topics.
-        patience: Number of trees without gain on held-out topics after which training ends.
+        patience: Trees without gain on held-out topics after which training ends.
         leaves: Leaves of a tree.
         least: Least number of candidates of a leaf.
         lr: Learning rate of the trees.
         measure: Measure on held-out topics by which the number of trees, or a linear model's L2 term, is chosen.
-        folds: Number of folds of the topics; unused with topics to validate on.
+        folds: Folds of the topics; unused with topics to validate on.
         group: Topics that stay in one fold, besides duplicates: "document" or "conversation". Of a "document": those that
             share a relevant one, which trees may recognise by its length or date; of a "conversation": those with equal ids
             before the last "_". None: no others.

@@ -371,9 +371,9 @@ class Mined:
     Args:
         examples: Examples.
         settings: Mining settings by name.
-        total: Number of topics, or documents.
+        total: Topics, or documents.
         unit: "topic" or "document", what `total` counts.
-        left_out: Number of topics, relevant documents and candidates left out, by key of REASONS.
+        left_out: Topics, relevant documents and candidates left out, by key of REASONS.
         duplicates: Candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
             document, and `similarity` is 1, or for near ones the threshold.
         negative_ranks: Rank of each negative in its run, in the order of the examples.

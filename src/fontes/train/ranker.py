@@ -40,8 +40,8 @@ class RankerTraining:
         score: Its mean over held-out topics. These have chosen the number of trees, so it is a little optimistic;
             `validate_ranker` measures without that.
         before: The same for the candidates in their own order.
-        topics: Number of topics learned from.
-        unjudged: Number of topics of the run that were left out for lack of judgments.
+        topics: Topics learned from.
+        unjudged: Topics of the run that were left out for lack of judgments.
         candidates: Number of candidates learned from.
         relevant: Number of relevant ones among them.
         run: Held-out run: candidates of each topic by a model that has not learned from it.

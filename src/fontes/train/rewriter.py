@@ -97,9 +97,9 @@ class RewriterSettings(FitSettings):
         lr: Peak learning rate.
         max_length: Maximum tokens of a context; the oldest parts are dropped first. None: 512.
         target_length: Maximum tokens of a rewrite; the rest is cut.
-        answers: Number of previous turns whose answers are in the context, as in `CanardT5`.
+        answers: Previous turns whose answers are in the context, as in `CanardT5`.
         held_out: Share of conversations held out, if none are given for validation; below 1.
-        limit: Maximum number of training turns, drawn by the seed; None: all.
+        limit: Maximum training turns, drawn by the seed; None: all.
         best: State to keep: the least validation "loss", or the "last".
     """
 

@@ -96,7 +96,7 @@ class Split:
         test: Test side.
         duplicates: Topics left out, each with the topic kept in its place (`of`).
         leakage: Remaining overlap of the two sides.
-        unjudged: Number of topics left out for lack of judgments.
+        unjudged: Topics left out for lack of judgments.
         unknown: Number of judged topics left out for lack of text.
         groups: Number of groups; without `groups`, of topics.
     """

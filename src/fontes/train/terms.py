@@ -43,10 +43,10 @@ class TermSettings(Settings):
         lr: Peak learning rate of AdamW, after warm-up over the first tenth.
         dropout: Dropout of the hidden layers; from 0 to below 1.
         max_length: Maximum tokens of an input, at least 8.
-        answers: Number of previous turns whose answers belong to the history.
+        answers: Previous turns whose answers belong to the history.
         weight: Weight of a relevant word in the loss; any other word has 1.
         held_out: Share of conversations held out, half for the threshold and half to measure; between 0 and 1.
-        limit: Maximum number of topics, the first after the shuffle; None: all.
+        limit: Maximum topics, the first after the shuffle; None: all.
         analyzer: Analyzer whose stems and stop words define relevant words.
         precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if the device supports it.
         seed: Seed of order, held-out part and dropout; below 2**32.
@@ -84,10 +84,10 @@ class TermTraining:
         base: Starting encoder.
         fingerprint: Fingerprint of the model's weights, configuration and vocabulary, without this file.
         settings: Training settings.
-        topics: Number of topics read.
+        topics: Topics read.
         trained: Number of training topics, which have a history.
-        validation: Number of topics held out to choose the threshold.
-        held_out: Number of topics held out for `scores`.
+        validation: Topics held out to choose the threshold.
+        held_out: Topics held out for `scores`.
         steps: Number of steps.
         epochs: Passes over the topics; fewer than set if the time ran out.
         seconds: Duration.

@@ -70,8 +70,8 @@ def fit(
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
         budget: The longest time of a search: "20ms", "1s", or seconds.
-        measure: The measure to maximise.
-        folds: The number of folds.
+        measure: Measure to maximise.
+        folds: Folds.
         rerankers: Texts of rerankers, such as "cross_encoder('MODEL')".
         candidates: Texts of further pipelines for the first round.
         groups: Topics that stay in one fold, as for `tune`.

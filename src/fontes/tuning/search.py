@@ -208,12 +208,12 @@ def tune(
             stage the usual parameters of BM25 and query likelihood in their ranges.
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
-        measure: The measure to maximise.
-        folds: The number of folds.
+        measure: Measure to maximise.
+        folds: Folds.
         method: "grid", "random" settings, or "tpe", Optuna's. The grid has every combination; "random" draws `trials`
             settings uniformly; each study of "tpe", the tree-structured Parzen estimator (Bergstra et al. 2011), tries
             `trials`.
-        trials: The number of settings for "random" and "tpe". None: 100.
+        trials: Settings for "random" and "tpe". None: 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: Seed of the folds and of drawn settings.
         index: The index of a text, or several by name.

@@ -115,8 +115,8 @@ def fit_weights(
     Args:
         runs: Two or more runs, or anything that `Run.of` accepts.
         qrels: Anything that `Qrels.of` accepts.
-        measure: The measure to maximise.
-        folds: The number of folds of the judged topics.
+        measure: Measure to maximise.
+        folds: Folds of the judged topics.
         seed: Seed of the folds.
         step: The smallest difference between two weights; it divides 1.
         **fusion: Parameters of `fuse`: `method` (by default "wsum"), `normalize`, `k`, `missing`.

@@ -26,17 +26,15 @@ def compare(
         str | None, typer.Option(help="A run, to test the others against.", show_default="all pairs are tested")
     ] = None,
     topics: Annotated[
-        str | None, typer.Option(help="The topics, for their texts in a page: as the judgments.", show_default=False)
+        str | None, typer.Option(help="Topics, for their texts in a page: as the judgments.", show_default=False)
     ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="The index, for its documents' texts in a page.", show_default=False)
-    ] = None,
+    index: Annotated[Path | None, typer.Option(help="Index, for its documents' texts in a page.", show_default=False)] = None,
     split: Split = None,
     machine: Machine = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; more than once.", show_default=False
+            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as a page.", show_default=False)] = None,

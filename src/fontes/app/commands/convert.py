@@ -16,13 +16,11 @@ commands = typer.Typer()
 @reads_files("id", "title", "text")
 def convert(
     kind: Annotated[str, typer.Argument(help="corpus, topics, qrels, run or index.", show_default=False)],
-    source: Annotated[
-        str, typer.Argument(help="The file to read, a BEIR folder, irds:NAME, an index, or -.", show_default=False)
-    ],
-    target: Annotated[str, typer.Argument(help="The file to write, or -.", show_default=False)],
+    source: Annotated[str, typer.Argument(help="File to read, a BEIR folder, irds:NAME, an index, or -.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="File to write, or -.", show_default=False)],
     format: Format = None,
     split: Split = None,
-    to: Annotated[str | None, typer.Option(help="The format to write.", show_default="the first of its kind")] = None,
+    to: Annotated[str | None, typer.Option(help="Format to write.", show_default="the first of its kind")] = None,
     tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
     sentences: Annotated[
         bool, typer.Option("--sentences", help="Qrels: the sentences that claims name as evidence, as DOCUMENT#NUMBER.")

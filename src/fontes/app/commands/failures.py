@@ -19,22 +19,18 @@ def failures(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     run: Annotated[Path, typer.Argument(help="A run: TREC or MS MARCO.", show_default=False)],
     beside: Annotated[
-        Path | None, typer.Option(help="The run to compare with.", show_default="the ideal order of the judged documents")
+        Path | None, typer.Option(help="Run to compare with.", show_default="the ideal order of the judged documents")
     ] = None,
     measure: Annotated[str, typer.Option("-m", "--measure", help="The measure.")] = "nDCG@10",
-    n: Annotated[int, typer.Option("-n", help="Number of topics.")] = 10,
-    topics: Annotated[
-        str | None, typer.Option(help="The topics, for their texts: as the judgments.", show_default=False)
-    ] = None,
+    n: Annotated[int, typer.Option("-n", help="Topics.")] = 10,
+    topics: Annotated[str | None, typer.Option(help="Topics, for their texts: as the judgments.", show_default=False)] = None,
     index: Annotated[
-        Path | None, typer.Option(help="The index searched, to examine words, lengths and repeats.", show_default=False)
+        Path | None, typer.Option(help="Index searched, to examine words, lengths and repeats.", show_default=False)
     ] = None,
     split: Split = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option(
-            "-o", "--output", help="Write the analysis: .md, .csv, .json or .html; more than once.", show_default=False
-        ),
+        typer.Option("-o", "--output", help="Write the analysis: .md, .csv, .json or .html; repeatable.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:

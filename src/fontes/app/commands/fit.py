@@ -25,10 +25,10 @@ def fit(
     split: Split = None,
     rerank: Annotated[
         list[str] | None,
-        typer.Option(help="A reranker to try: 'cross_encoder(\"MODEL\")'; may be repeated.", show_default="none"),
+        typer.Option(help="A reranker to try: 'cross_encoder(\"MODEL\")'; repeatable.", show_default="none"),
     ] = None,
     candidate: Annotated[
-        list[str] | None, typer.Option(help="A further pipeline to try; may be repeated.", show_default="none")
+        list[str] | None, typer.Option(help="A further pipeline to try; repeatable.", show_default="none")
     ] = None,
     group: Group = None,
     plot: Annotated[Path | None, typer.Option(help="Draw means against times: .png, .svg or .pdf.", show_default=False)] = None,

@@ -35,8 +35,8 @@ def fuse(
         typer.Option(help="Contribution of a run to missing documents: min, or a number.", show_default="the method's rule"),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="Documents a topic.", min=1, show_default="all")] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="The run to write.")] = "-",
-    tag: Annotated[str, typer.Option(help="The name of the run, its last column.")] = "fontes",
+    output: Annotated[str, typer.Option("-o", "--output", help="Run to write.")] = "-",
+    tag: Annotated[str, typer.Option(help="Name of the run, its last column.")] = "fontes",
     learn: Annotated[
         str | None,
         typer.Option(help="Judgments to learn weights from by cross-validation.", show_default=False),

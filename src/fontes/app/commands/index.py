@@ -20,7 +20,7 @@ commands = typer.Typer()
 def index(
     settings: dict[str, Any],
     part: Parts,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The index directory to create.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Index directory to create.", show_default=False)],
     analyzer: Annotated[
         str,
         typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),

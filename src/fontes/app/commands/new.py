@@ -20,7 +20,7 @@ TASK = "claims"  # of the sample
 
 @commands.command(rich_help_panel="Reproduce")
 def new(
-    directory: Annotated[Path, typer.Argument(help="The folder to write; it is new or empty.", show_default=False)],
+    directory: Annotated[Path, typer.Argument(help="Folder to write; it is new or empty.", show_default=False)],
     json: Json = False,
 ) -> None:
     """Write a project: a folder of data, an experiment, a notebook and a README. They run, on a sample until you replace it."""

@@ -52,7 +52,7 @@ def plot(
             help="An index directory; for measures judgments and then runs; for pipeline an expression.", show_default=False
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .svg, .png or .pdf.")] = Path("plot.svg"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write: .svg, .png or .pdf.")] = Path("plot.svg"),
     measures: Annotated[
         list[str] | None,
         typer.Option("-m", "--measures", help="measures: names without cutoff, with commas.", show_default="P,R,SetF,RR"),

@@ -16,7 +16,7 @@ commands = typer.Typer()
 @reads_files("id", "text", of="topics")
 def rerank(
     run: Annotated[str, typer.Argument(help="A run: TREC or MS MARCO, or -.", show_default=False)],
-    index: Annotated[Path, typer.Option(help="The index that has the documents' text.", show_default=False)],
+    index: Annotated[Path, typer.Option(help="Index that has the documents' text.", show_default=False)],
     topics: Topics,
     with_: Annotated[
         str,

@@ -24,9 +24,9 @@ def rewrite(
             "--with", help="A stage from topics to topics: 'last_turns(k=2)', 'hqe()', 'canard_t5()', …", show_default=False
         ),
     ],
-    index: Annotated[Path | None, typer.Option(help="The index, for stages that need one.", show_default=False)] = None,
+    index: Annotated[Path | None, typer.Option(help="Index, for stages that need one.", show_default=False)] = None,
     analyzer: Analyzer = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="The file of topics to write, as JSON lines.")] = "-",
+    output: Annotated[str, typer.Option("-o", "--output", help="File of topics to write, as JSON lines.")] = "-",
     format: Format = None,
     split: TopicsSplit = None,
 ) -> None:

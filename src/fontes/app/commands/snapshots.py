@@ -34,13 +34,13 @@ def snapshots(
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="The folder that the others are compared with.", show_default="the first")
+        str | None, typer.Option(help="Folder that the others are compared with.", show_default="the first")
     ] = None,
     measures: Measures = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; more than once.", show_default=False
+            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False
         ),
     ] = None,
     json: Json = False,

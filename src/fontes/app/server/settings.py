@@ -31,22 +31,22 @@ class ServerSettings:
     Args:
         port: Port to listen at; 0 for any that is free.
         host: Address to listen at.
-        hosts: Another host name of this server; may be repeated.
+        hosts: Another host name of this server; repeatable.
         root_path: Path under which a reverse proxy serves this server, such as /search.
-        proxies: Reverse proxy whose X-Forwarded-For and -Proto are trusted: an address, or * for all; may be repeated.
-        origins: Origin allowed by CORS, such as https://app.example.org, or * for all; may be repeated.
+        proxies: Reverse proxy whose X-Forwarded-For and -Proto are trusted: an address, or * for all; repeatable.
+        origins: Origin allowed by CORS, such as https://app.example.org, or * for all; repeatable.
         any_pipeline: Accept expressions as pipelines of requests, with the models of --pipeline alone.
         writable: Let clients that have the token add and delete documents.
         token: Secret of clients that may change documents; it allows reading too.
         key: Secret of clients that may read; "" if everybody may.
-        query: Maximum number of characters of a query.
-        body: Maximum number of bytes of a request's body.
-        k: Maximum number of hits of a query.
-        batch: Maximum number of topics of a request, or of documents to delete.
+        query: Maximum characters of a query.
+        body: Maximum bytes of a request's body.
+        k: Maximum hits of a query.
+        batch: Maximum topics of a request, or of documents to delete.
         seconds: Time limit of a request, in seconds.
-        at_once: Maximum number of requests in progress.
-        rate: Maximum number of requests a second of each client; 0 for no limit.
-        conversations: Maximum number of stored conversations; the oldest is deleted.
+        at_once: Maximum requests in progress.
+        rate: Maximum requests a second of each client; 0 for no limit.
+        conversations: Maximum stored conversations; the oldest is deleted.
         conversation_seconds: Seconds for which a conversation is stored after its last turn.
         refresh: Seconds between checks for a newer state of the index; 0 for none.
         drain: Seconds in which running requests may finish when the server ends.

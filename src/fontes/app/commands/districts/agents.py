@@ -24,7 +24,7 @@ def mcp(
     settings: dict[str, Any],
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline of searches, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+        typer.Option(help="Pipeline of searches, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp, not over standard input and output.")] = False,
     key_file: Annotated[
@@ -86,7 +86,7 @@ def mcp(
 group = typer.Typer(name="agent", help="Logged calls of language models: topics, judgments, reports.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Measure")
 
-Log = Annotated[Path, typer.Argument(help="The folder of fontes mcp --log, or a file of it.", show_default=False)]
+Log = Annotated[Path, typer.Argument(help="Folder of fontes mcp --log, or a file of it.", show_default=False)]
 Answers = Annotated[
     Path | None,
     typer.Option(help="JSON lines with session and text, whose cited ids are evidence.", show_default="what was read"),
@@ -125,9 +125,9 @@ def replay(
     index: IndexPath,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline to compare, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+        typer.Option(help="Pipeline to compare, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
     ] = None,
-    tool: Annotated[list[str] | None, typer.Option(help="search or evidence; may be repeated.", show_default="search")] = None,
+    tool: Annotated[list[str] | None, typer.Option(help="search or evidence; repeatable.", show_default="search")] = None,
     tokens: Annotated[int | None, typer.Option(help="Budget of each answer.", min=200, show_default="as logged")] = None,
     measures: Measures = None,
     answers: Answers = None,
@@ -163,7 +163,7 @@ def replay(
 @group.command()
 def export(
     log: Log,
-    folder: Annotated[Path, typer.Argument(help="The folder to write.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="Folder to write.", show_default=False)],
     answers: Answers = None,
 ) -> None:
     """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
@@ -199,7 +199,7 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
 
 @commands.command(rich_help_panel="Reproduce")
 def skill(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write, such as .claude/skills/fontes.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write, such as .claude/skills/fontes.")],
 ) -> None:
     """Write a skill for coding agents: SKILL.md and the files it refers to."""
     from ...agents.skill import write_skill

@@ -24,7 +24,7 @@ def why(
     index: IndexPath,
     event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
     depth: Annotated[int, typer.Option(help="Length of a chain of causes.", min=1)] = 3,
-    breadth: Annotated[int, typer.Option(help="Maximum number of causes of an event.", min=1)] = 3,
+    breadth: Annotated[int, typer.Option(help="Maximum causes of an event.", min=1)] = 3,
     k: Annotated[int, typer.Option("-k", help="Documents read for each event.", min=1)] = 20,
     overlap: Annotated[float, typer.Option(help="Minimum share of the event's terms in an effect, 0 to 1.")] = 0.3,
     weak: Annotated[bool, typer.Option("--weak", help="Also read after, following, amid.")] = False,
@@ -63,7 +63,7 @@ def why(
 @commands.command(rich_help_panel="Models")
 def keyphrases(
     text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
-    top: Annotated[int, typer.Option(help="Number of keyphrases; 0: all.", min=0)] = 10,
+    top: Annotated[int, typer.Option(help="Keyphrases; 0: all.", min=0)] = 10,
     model: Annotated[
         str, typer.Option(help="A spaCy model, or stopwords: runs without stop words, no model needed.")
     ] = "en_core_web_sm",

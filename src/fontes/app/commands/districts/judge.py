@@ -24,7 +24,7 @@ commands = typer.Typer()
 @takes(ServerSettings, "port", "host", "hosts")
 def judge(
     settings: dict[str, Any],
-    index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,
+    index: Annotated[Path | None, typer.Argument(help="Index directory.", show_default=False)] = None,
     topics: Annotated[
         str | None,
         typer.Option(
@@ -33,23 +33,21 @@ def judge(
     ] = None,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline that fills the pools, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+        typer.Option(help="Pipeline that fills the pools, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
     ] = None,
     run: Annotated[
         list[Path] | None,
-        typer.Option(help="Run whose documents join the pools; may be repeated.", show_default=False),
+        typer.Option(help="Run whose documents join the pools; repeatable.", show_default=False),
     ] = None,
-    depth: Annotated[int, typer.Option(help="Number of documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
+    depth: Annotated[int, typer.Option(help="Documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
     judgments: Annotated[Path, typer.Option(help="File of judgments, which is created or continued.")] = Path(
         "judgments.sqlite"
     ),
     judge: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Name of a judge; new judges get a token; may be repeated.", show_default="those in the file, or 'judge'"
-        ),
+        typer.Option(help="Name of a judge; new judges get a token; repeatable.", show_default="those in the file, or 'judge'"),
     ] = None,
-    renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; may be repeated.")] = None,
+    renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; repeatable.")] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(help="File to create for new tokens, readable by you alone.", show_default="printed once"),

@@ -31,7 +31,7 @@ def ask(
             show_default=f"{MODEL} of the environment",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Number of documents that it reads.", min=1)] = 5,
+    k: Annotated[int, typer.Option("-k", help="Documents that it reads.", min=1)] = 5,
     pipeline: Pipeline = None,
     encoder: Encoder = None,
     where: Where = None,

@@ -86,7 +86,7 @@ def show(name: Name, json: Json = False) -> None:
 def run(
     context: typer.Context,
     name: Name,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write.", show_default=False)],
     sample: Annotated[bool, typer.Option("--sample", help="Documents, topics and judgments of this recipe's sample.")] = False,
     collection: Annotated[
         list[str] | None,
@@ -117,11 +117,11 @@ def run(
     ] = None,
     runs: Annotated[
         list[str] | None,
-        typer.Option("--run", help="Another run to measure; may be repeated.", show_default=False),
+        typer.Option("--run", help="Another run to measure; repeatable.", show_default=False),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
+        typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; repeatable.", show_default=False),
     ] = None,
     measures: Annotated[
         list[str] | None,

@@ -20,11 +20,11 @@ def serve(
     settings: dict[str, Any],
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline of requests, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
+        typer.Option(help="Pipeline of requests, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
     ] = None,
     rewriter: Annotated[
         list[str] | None,
-        typer.Option(help="Rewriter of turns, NAME=EXPR or EXPR; may be repeated.", show_default="as fontes chat"),
+        typer.Option(help="Rewriter of turns, NAME=EXPR or EXPR; repeatable.", show_default="as fontes chat"),
     ] = None,
     key_file: Annotated[
         Path | None,

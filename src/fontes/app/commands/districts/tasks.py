@@ -39,10 +39,10 @@ def list_(json: Json = False) -> None:
 @group.command()
 def new(
     name: Annotated[str, typer.Argument(help="The task, as fontes task list names it; beir:FOLDER.", show_default=False)],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="The organisers' data: a folder, a file or an archive; may be repeated.", show_default=False),
+        typer.Option(help="The organisers' data: a folder, a file or an archive; repeatable.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -67,7 +67,7 @@ def check(
     folder: Folder,
     submission: Annotated[
         list[Path] | None,
-        typer.Option(help="A file to hand in; more than once.", show_default="those in DIR/submission"),
+        typer.Option(help="A file to hand in; repeatable.", show_default="those in DIR/submission"),
     ] = None,
     json: Json = False,
 ) -> None:

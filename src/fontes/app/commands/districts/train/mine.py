@@ -21,7 +21,7 @@ def mine(
         str | None, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)
     ] = None,
     split: Split = None,
-    run: Annotated[str | None, typer.Option(help="The run to take negatives from, or -.", show_default=False)] = None,
+    run: Annotated[str | None, typer.Option(help="Run to take negatives from, or -.", show_default=False)] = None,
     pipeline: Pipeline = None,
     from_: Annotated[
         str | None,
@@ -30,7 +30,7 @@ def mine(
     preset: Annotated[
         str | None, typer.Option(help="air2025: the best 5, no guard; in place of the options below.", show_default="none")
     ] = None,
-    per_positive: Annotated[int, typer.Option(help="Maximum number of negatives per relevant document.")] = 4,
+    per_positive: Annotated[int, typer.Option(help="Maximum negatives per relevant document.")] = 4,
     ranks: Annotated[str, typer.Option(help="Ranks of the negatives.")] = "1-100",
     margin: Annotated[
         float | None, typer.Option(help="Minimum score difference from the relevant document.", show_default="any")
@@ -148,7 +148,7 @@ def split(
     ] = None,
     near: Annotated[float, typer.Option(help="Minimum similarity of near duplicates; 0: do not search for them.")] = 0.8,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    more: Annotated[list[str] | None, typer.Option("--with", help="More topics to merge; may be repeated.")] = None,
+    more: Annotated[list[str] | None, typer.Option("--with", help="More topics to merge; repeatable.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Split topics into training and test without duplicates, and report the overlap of the sides."""

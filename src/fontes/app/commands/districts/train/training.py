@@ -20,7 +20,7 @@ from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify,
 if TYPE_CHECKING:
     from .....train import TermTraining, Training
 
-Output = Annotated[Path, typer.Option("-o", "--output", help="The model folder to create.", show_default=False)]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Model folder to create.", show_default=False)]
 ValidationFile = Annotated[
     str | None, typer.Option("--validation", help="Examples to validate on.", show_default="queries that are held out")
 ]
@@ -42,7 +42,7 @@ def cross_encoder(
     preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
     validation: ValidationFile = None,
     run: Annotated[str | None, typer.Option(help="Candidates to rerank and to measure.", show_default="none")] = None,
-    index: Annotated[Path | None, typer.Option(help="The index that has their text.", show_default="none")] = None,
+    index: Annotated[Path | None, typer.Option(help="Index that has their text.", show_default="none")] = None,
     topics: Annotated[str | None, typer.Option(help="Their topics: a file, a BEIR folder, …", show_default="none")] = None,
     qrels: Annotated[str | None, typer.Option(help="Their judgments: a file, a BEIR folder, …", show_default="none")] = None,
     split: Split = None,
@@ -81,7 +81,7 @@ def _candidates(
 MINI_BATCH = "Texts that are computed at once; 0: all of a step."
 SearchedIndex = Annotated[
     Path | None,
-    typer.Option("--index", help="The index to search for validation.", show_default="the validated examples' documents"),
+    typer.Option("--index", help="Index to search for validation.", show_default="the validated examples' documents"),
 ]
 SearchedTopics = Annotated[
     str | None,
@@ -249,7 +249,7 @@ def causality(
     train: Annotated[
         str, typer.Argument(help="JSON lines with text and label (1: reports a cause, 0: not), or -.", show_default=False)
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file of the head to create.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File of the head to create.", show_default=False)],
     encoder: Annotated[str, typer.Option(help="The encoder of the sentences: a folder, or a name on the hub.")] = START,
     name: Annotated[
         str | None, typer.Option(help="Name of the encoder in the head.", show_default="the last part of its name")
