@@ -25,7 +25,7 @@ class LlmPart(Part):
     """A part that asks a language model by a prompt.
 
     Args:
-        model: Model; a string is the name of an `llm`.
+        model: Language model; a string is the name of an `llm`.
         prompt: A prompt of Fontes, or a file of one's own, FILE.md.
         max_tokens: Maximum tokens of an answer; more for a model that thinks first.
     """

@@ -41,7 +41,7 @@ class LlmJudge(LlmPart):
     An answer that names no grade gives no judgment.
 
     Args:
-        model: Model; a string is the name of an `llm`.
+        model: Language model; a string is the name of an `llm`.
         prompt: "umbrela_reasons", "umbrela" as published, without reasons, or the path of a file with guidelines. It has the
             places {passage}, {query}, {description} and {narrative}, and asks for a line "##final score: N".
         words: Words of a document that the model reads.

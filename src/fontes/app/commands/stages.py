@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,10 @@ INTRODUCTION = """# Stages
 
 The parts of [pipelines](../guides/pipelines.md), on the command line, in files and in Python. `fontes stages` lists them, and
 those of other installed packages; `fontes stages NAME` prints one. A parameter without a default must be given; what
-None stands for is in brackets.
+None stands for is in brackets. A string stands for a part: `dense("MODEL")` is `dense(sentence_encoder("MODEL"))`, and so with
+`colbert`, `llm`, `splade_encoder` and `topicrank`.
 """
+STRING = re.compile(r"; a string is (?:the|a) \w+ of an? `\w+`")
 SHARED = 3  # parts with the same parameter, from which on it is described once
 
 
@@ -75,6 +78,8 @@ def page() -> str:
     own = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
     for one in own:
         one["parameters"] = [p for p in one["parameters"] if p["description"] != "Not used."]
+        for parameter in one["parameters"]:
+            parameter["description"] = STRING.sub("", parameter["description"])
     kinds: dict[str, list[str]] = {}
     for one in own:
         kinds.setdefault(_arrow(one) or "arguments of other parts", []).append(f"[`{one['name']}`](#{one['name']})")
@@ -115,9 +120,9 @@ def _item(parameter: dict[str, Any]) -> str:
     """A parameter in a list; what None stands for is its default, in brackets."""
     text, none, usual = parameter["description"].rpartition("None: ")
     if none and parameter.get("default") == "None" and ". " not in usual:
-        text = text.rstrip(" ;") if text.rstrip().endswith(";") else text.rstrip()
+        text = text.rstrip(" ;").removesuffix(".")
         names = f"`{parameter['name']}: {parameter['type'].removesuffix(' | None')}` ({usual.rstrip('.')})"
-        return f"* {names}: {_plain(text)}".removesuffix(": ")
+        return f"* {names}: {_plain(text)}." if text else f"* {names}"
     return f"* `{_signature(parameter)}`: {_plain(parameter['description'])}"
 
 

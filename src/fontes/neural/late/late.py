@@ -40,7 +40,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     Args:
         index: The index with the token vectors.
-        colbert: Model; a string is a checkpoint of `ColBERT`.
+        colbert: The model; a string is a checkpoint of `ColBERT`.
         algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) is approximate, with its recall measured by
             `encode_late`; "exhaustive" scores every document.
         k: Maximum documents per topic.

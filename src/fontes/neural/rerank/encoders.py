@@ -85,7 +85,7 @@ class LateReranker(Reranker, name="late_reranker"):
     documents and topics only by rounding of texts encoded in batches.
 
     Args:
-        colbert: Model; a string is a checkpoint of `ColBERT`.
+        colbert: The model; a string is a checkpoint of `ColBERT`.
         nbits: None: stored token vectors with most bits, else texts are encoded. 0: encode texts. 1, 2, 4, 16, 32: these
             stored vectors only.
         cache: As in `Reranker`, for scores of encoded texts.
