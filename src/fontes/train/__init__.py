@@ -2,6 +2,7 @@
 
 from .bi_encoder import BiEncoderSettings, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
+from .colbert import ColBERTSettings, train_colbert
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .document_examples import document_examples
 from .duplicates import Duplicate
@@ -19,6 +20,7 @@ from .terms import TermSettings, TermTraining, train_terms
 __all__ = [
     "BiEncoderSettings",
     "CausalityMeasured",
+    "ColBERTSettings",
     "CrossEncoderSettings",
     "Duplicate",
     "Example",
@@ -49,6 +51,7 @@ __all__ = [
     "split",
     "train_bi_encoder",
     "train_causality",
+    "train_colbert",
     "train_cross_encoder",
     "train_ranker",
     "train_rewriter",

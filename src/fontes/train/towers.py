@@ -96,9 +96,10 @@ class Collator(SentenceTransformerDataCollator):
 def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
     """Divide the texts of a batch into parts of PART, without the padding common to each part."""
     mask, parts = features["attention_mask"], []
+    counted = mask.bool() | features.get("query_expansion_positions", mask).bool()
     for first in range(0, len(mask), PART):
         rows = slice(first, first + PART)
-        width = int(mask[rows].any(dim=0).nonzero().max()) + 1
+        width = int(counted[rows].any(dim=0).nonzero().max()) + 1
         inside = {name: value[rows, :width] for name, value in features.items() if getattr(value, "shape", None) == mask.shape}
         parts.append({**features, **inside})
     return parts

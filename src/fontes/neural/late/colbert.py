@@ -17,6 +17,8 @@ from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc, text_of
+from ..encoders.architectures import ENDLESS
+from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
 from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
 from ..models.hub import (
@@ -34,6 +36,7 @@ from ..models.hub import (
 
 CLASS = "HF_ColBERT"
 METADATA = "artifact.metadata"
+NATIVE, MASK = "sentence-transformers", "MultiVectorMask"
 SENTENCE_CONFIG = "config_sentence_transformers.json"
 
 
@@ -42,11 +45,13 @@ class TokenSettings:
     """Tokenization of queries and documents, and the tokens that get vectors.
 
     Args:
-        form: "colbert", "pylate" or "encoder" (a model not trained for late interaction).
+        form: "colbert", "pylate", "sentence-transformers" (its MultiVectorEncoder) or "encoder" (a model not trained for late
+            interaction).
         query_length: Tokens per query, special tokens included; longer queries are truncated.
         document_length: Maximum number of tokens of a document, special tokens included.
-        query_marker: Token inserted after the first one of a query; "" for none.
-        document_marker: Token inserted after the first one of a document; "" for none.
+        query_marker: Token inserted after the first one of a query, or with "sentence-transformers" text put before it; "" for
+            none.
+        document_marker: The same of a document.
         expand: Whether queries are padded with [MASK] to query_length; each [MASK] gets a vector.
         attend: Whether the other tokens attend to these [MASK] tokens.
         skip: Characters and words whose tokens get no vector in documents.
@@ -93,6 +98,8 @@ class ColBERTCheckpoint:
             if backbone is None:
                 raise InputError(f"{folder} has no transformer among its modules, which token vectors need")
             dense = tuple(path for kind, path in modules if kind == "Dense")
+            if any(kind == MASK for kind, _ in modules):
+                return cls(backbone, dense, _multi_vector(folder, backbone, modules))
             if dense:
                 return cls(backbone, dense, _pylate(folder))
         else:
@@ -102,11 +109,12 @@ class ColBERTCheckpoint:
             return cls(backbone, (), _colbert(backbone))
         return cls(backbone, (), _encoder(backbone))
 
-    def projections(self) -> list[Any]:
-        """Load the projections as torch modules, in order of application."""
+    def projections(self, hidden: int, dim: int | None) -> list[Any]:
+        """Load the projections as torch modules, in order of application; an orthonormal one to `dim` if there are none."""
         if self.settings.form == "colbert":
             return [_linear(tensors(self.backbone, ("linear.weight",), "the projection of ColBERT"), self.backbone)]
-        return [_dense(folder) for folder in self.dense]
+        layers = [_dense(folder) for folder in self.dense]
+        return layers or ([] if dim in (None, hidden) else [_orthonormal(hidden, dim)])
 
 
 def _colbert(folder: Path) -> TokenSettings:
@@ -136,6 +144,33 @@ def _pylate(folder: Path) -> TokenSettings:
         expand,
         expand and setting("attend_to_expansion_tokens", False),
         tuple(setting("skiplist_words", string.punctuation)),
+    )
+
+
+def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Path]]) -> TokenSettings:
+    """Settings of a MultiVectorEncoder of sentence-transformers."""
+    prompts = read_json(folder / SENTENCE_CONFIG, {}).get("prompts") or {}
+    transformer = read_json(backbone / "sentence_bert_config.json", {})
+    mask = read_json(next(path for kind, path in modules if kind == MASK) / "config.json", {})
+    expansion = transformer.get("query_expansion") or {}
+    unknown = [kind for kind, _ in modules if kind not in (MASK, "Transformer", "Dense", "Normalize")]
+    if expansion and (expansion.get("strategy") != "fixed" or expansion.get("token")):
+        unknown.append(f"query_expansion {expansion}")
+    if mask.get("keep_only_token_ids") or "query" in (mask.get("skiplist_tasks") or ()):
+        unknown.append(f"{MASK} for queries or for some tokens alone")
+    if unknown:
+        raise InputError(f"{folder}: late interaction without {unknown[0]} is supported; encode with sentence-transformers")
+    length = min(transformer.get("max_seq_length") or ENDLESS, tokenizer_limit(backbone))
+    length = min(length, read_json(backbone / "config.json").get("max_position_embeddings") or ENDLESS)
+    return TokenSettings(
+        NATIVE,
+        expansion.get("length") or transformer.get("query_length") or length,
+        transformer.get("document_length") or length,
+        prompts.get("query") or "",
+        prompts.get("document") or "",
+        bool(expansion),
+        bool(expansion.get("attend")),
+        tuple(mask.get("skiplist_words") or ()),
     )
 
 
@@ -356,15 +391,18 @@ class ColBERTModel:
 
     def query_ids(self, text: str) -> list[int]:
         """Token ids of a query before padding."""
-        return self._ids(text, self.settings.query_length, self.query_marker)
+        before = self.settings.query_marker if self.settings.form == NATIVE else ""
+        return self._ids(before + text, self.settings.query_length, self.query_marker)
 
     def document_ids(self, text: str) -> list[int]:
         """Token ids of a document, skipped tokens included."""
-        return self._ids(text, self.settings.document_length, self.document_marker)
+        before = self.settings.document_marker if self.settings.form == NATIVE else ""
+        return self._ids(before + text, self.settings.document_length, self.document_marker)
 
     def whole_length(self, text: str) -> int:
         """Number of tokens of an untruncated document."""
-        (ids,) = token_ids(self.tokenizer, [text])
+        before = self.settings.document_marker if self.settings.form == NATIVE else ""
+        (ids,) = token_ids(self.tokenizer, [before + text])
         return len(ids) + (self.document_marker is not None)
 
     def filled(self, ids: list[int]) -> list[int]:
@@ -395,13 +433,18 @@ class ColBERTModel:
 
     def _skipped(self) -> list[int]:
         words = self.settings.skip
+        if self.settings.form == NATIVE:
+            known = self.tokenizer.get_vocab()
+            return [known[word] for word in words if word in known]
         if self.settings.form == "pylate":
             return list(self.tokenizer.convert_tokens_to_ids(list(words))) if words else []
         encoded = (self.tokenizer(word, add_special_tokens=False)["input_ids"] for word in words)
-        return [ids[0] for ids in encoded if ids]
+        skipped = [ids[0] for ids in encoded if ids]
+        unknown = self.tokenizer.unk_token_id if self.settings.form == "encoder" else None
+        return [token for token in skipped if token != unknown]
 
     def _marker(self, token: str, checkpoint: ColBERTCheckpoint) -> int | None:
-        if not token:
+        if not token or self.settings.form == NATIVE:
             return None
         marker = self.tokenizer.get_vocab().get(token)
         if marker is None:
@@ -436,7 +479,7 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
         backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
     hidden = int(backbone.config.hidden_size)
-    projections = checkpoint.projections() or ([] if dim in (None, hidden) else [_orthonormal(hidden, dim)])
+    projections = checkpoint.projections(hidden, dim)
     with torch.inference_mode():
         width = int(torch.nn.Sequential(*projections)(torch.zeros(1, hidden)).shape[1]) if projections else hidden
     if dim not in (None, width):

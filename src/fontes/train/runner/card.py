@@ -25,12 +25,14 @@ LICENCE = re.compile(r"^license:\s*(\S.*?)\s*$", re.MULTILINE)
 USES = {
     "cross-encoder": 'run % 100 >> cross_encoder("{place}")',
     "bi-encoder": 'index.encode(sentence_encoder("{place}"))',
+    "ColBERT model": 'encode_late(index, colbert("{place}"))',
     "SPLADE model": 'index.encode(splade_encoder("{place}"))',
     "T5 rewriter": 'canard_t5("{place}") >> bm25()',
 }
 TASKS = {
     "cross-encoder": "text-ranking",
     "bi-encoder": "sentence-similarity",
+    "ColBERT model": "sentence-similarity",
     "SPLADE model": "feature-extraction",
     "T5 rewriter": "text2text-generation",
 }

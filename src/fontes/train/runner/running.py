@@ -100,7 +100,7 @@ class Training:
     """Record of a training; beside the model as training.json.
 
     Args:
-        kind: "cross-encoder", "bi-encoder", "SPLADE model" or "T5 rewriter".
+        kind: "cross-encoder", "bi-encoder", "ColBERT model", "SPLADE model" or "T5 rewriter".
         base: Start, as named by the caller.
         base_fingerprint: Fingerprint of the start.
         licence: Licence of the start, from its README.md or config.json, or "not stated".

@@ -9,6 +9,7 @@ import typer
 
 from .....train import (
     BiEncoderSettings,
+    ColBERTSettings,
     CrossEncoderSettings,
     RankerSettings,
     RewriterSettings,
@@ -78,6 +79,7 @@ def _candidates(
     return candidates, qrels_of(qrels, split=split)
 
 
+NO_MARKERS = "Give a start without markers of queries and documents none."
 MINI_BATCH = "Texts that are computed at once; 0: all of a step."
 SearchedIndex = Annotated[
     Path | None,
@@ -151,6 +153,34 @@ def sparse(
     with reporting(json) as progress:
         training = train_splade(examples, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'splade("{output}")', json)
+
+
+@group.command("late")
+@reads_files("id", "text", of="topics")
+@takes(ColBERTSettings, mini_batch=MINI_BATCH, flags={"markers": ("--no-markers",)}, markers=NO_MARKERS)
+def late(
+    settings: dict[str, Any],
+    examples: Examples,
+    output: Output,
+    encoder: Annotated[
+        str, typer.Option(help="The start: a folder, a name on the hub, or colbert(…) as an expression.")
+    ] = START,
+    validation: ValidationFile = None,
+    index: SearchedIndex = None,
+    topics: SearchedTopics = None,
+    qrels: SearchedQrels = None,
+    split: Split = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train a late-interaction model. After an interruption the same command resumes from the last checkpoint."""
+    from .....train import train_colbert
+    from ....progress import reporting
+
+    search, chosen = _searched(validation, index, topics, qrels, split), ColBERTSettings(**_whole(settings))
+    with reporting(json) as progress:
+        training = train_colbert(examples, output, _start(encoder), chosen, search, overwrite, progress)
+    report(output, training, f'late("{output}")', json)
 
 
 def _whole(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""Loss and search of a trainable late-interaction model.
+
+Imports torch and sentence-transformers: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..neural.late.maxsim import maxsim
+from .towers import TowersLoss
+
+if TYPE_CHECKING:
+    from .encoder_fit import Scores
+
+
+class ColBERTLoss(TowersLoss):
+    """Loss of the sums of best similarities (Khattab and Zaharia 2020, equation 3).
+
+    Texts are tensors (texts, tokens, dimensions); tokens that do not count are zero vectors.
+    """
+
+    def vectors(self, features: dict[str, Any]) -> Tensor:
+        computed = self.model(features, task=features["task"])
+        vectors: Tensor = computed["token_embeddings"] * computed["attention_mask"][..., None]
+        return vectors
+
+    def joined(self, parts: list[Tensor]) -> Tensor:
+        longest = max(part.shape[1] for part in parts)
+        return torch.cat([nn.functional.pad(part, (0, 0, 0, longest - part.shape[1])) for part in parts])
+
+    def scores(self, queries: Tensor, documents: Tensor) -> Tensor:
+        empty = ~documents.any(dim=2)[..., None]
+        # One query at a time: the similarities of all would be many times as large as anything else.
+        best = [(documents @ query.T).masked_fill(empty, -math.inf).amax(dim=1) for query in queries]
+        return torch.stack([one.sum(dim=1) for one in best])
+
+
+def maxsims(model: Any) -> Scores:
+    """Return a function that scores queries and documents by the sum of best similarities."""
+
+    def vectors(encode: Any, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        return [np.asarray(one, np.float32) for one in encode(list(texts), show_progress_bar=False, convert_to_numpy=True)]
+
+    def scores(queries: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+        documents = vectors(model.encode_document, texts)
+        bounds = np.array([0, *accumulate(map(len, documents))])
+        whole = np.concatenate(documents)
+        return np.stack([maxsim(query, whole, bounds) for query in vectors(model.encode_query, queries)])
+
+    return scores
