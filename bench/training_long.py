@@ -46,7 +46,7 @@ from fontes.train import BiEncoderSettings, Example, Examples, Passage, train_bi
 LEAST = 512  # tokens of an article that is learned from
 SHORT, WINDOW, STRIDE = 256, 150, 150  # tokens, and words of a window
 PARAGRAPH = 230  # tokens
-SETTINGS: dict[str, Any] = {"batch": 16, "mini_batch": 4, "lr": 1e-4, "epochs": 1, "dropout": 0.0, "evaluations": 1}
+SETTINGS: dict[str, Any] = {"batch": 16, "lr": 1e-4, "epochs": 1, "dropout": 0.0, "evaluations": 1}
 MEASURES = ["nDCG@10", "RR@10", "R@10"]
 
 
@@ -84,6 +84,7 @@ class Bench:
     examples: int
     articles: int
     layers: int
+    mini_batch: int
 
     @cached_property
     def all(self) -> list[Article]:
@@ -136,7 +137,7 @@ class Bench:
         system, folder = SYSTEMS[name], self.folder(name)
 
         def train() -> dict[str, Any]:
-            settings = BiEncoderSettings(**SETTINGS, precision=system.precision)
+            settings = BiEncoderSettings(**SETTINGS, mini_batch=self.mini_batch, precision=system.precision)
             training = train_bi_encoder(self.learned, folder, system.encoder(self.start(system.start)), settings, progress=show)
             return {"examples": training.rows, "steps": training.steps, "best": training.best, "seconds": training.seconds} | {
                 "figures": training.figures,
@@ -247,10 +248,13 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=480, help="that are learned from (default: %(default)s)")
     parser.add_argument("--articles", type=int, default=200, help="that are measured with (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=2, help="of MiniLM's six (default: %(default)s)")
+    parser.add_argument(
+        "--mini-batch", type=int, default=4, help="examples that fit into memory at once (default: %(default)s)"
+    )
     parser.add_argument("--late", action="store_true", help="measure late interaction over paragraphs as well")
     parser.add_argument("--system", action="append", default=[], help="what to train and measure")
     chosen = parser.parse_args()
-    bench = Bench(chosen.data, chosen.work, chosen.examples, chosen.articles, chosen.layers)
+    bench = Bench(chosen.data, chosen.work, chosen.examples, chosen.articles, chosen.layers, chosen.mini_batch)
     results, docs = Results(chosen.work / "long.jsonl"), bench.held_out[0]
     index = indexed(docs, chosen.work / "long.index")
     passages = list(ft.Passages().docs(docs))
