@@ -12,6 +12,7 @@ import fontes as ft
 from fontes.core import InputError, ParameterError
 from fontes.core.expression import part
 from fontes.tuning import Fitted, fit, fitting
+from fontes.tuning.memory import peak_memory
 
 POSTS = "sample:harbour/posts"
 
@@ -41,6 +42,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, float]]:
         return known(text)[0] + noise - noise.mean()
 
     monkeypatch.setattr(fitting.CandidatePool, "_measured", measured)
+    monkeypatch.setattr(fitting, "peak_memory", lambda path, text, texts: 1e6 * len(text))
     monkeypatch.setattr(fitting, "timed", lambda stage, *_: known(str(stage).replace('"', "'"))[1])
     return of
 
@@ -157,7 +159,34 @@ def test_candidates_are_rows_of_a_frame(index, judged, made_up):
     result = fit(index, *judged, "20ms")
     assert isinstance(result, Fitted)
     frame = result.to_pandas()
-    assert list(frame.columns) == ["pipeline", "round", "seconds", "topics", "mean", "fate"]
+    assert list(frame.columns) == ["pipeline", "round", "seconds", "topics", "mean", "memory", "fate"]
     assert len(frame) == len(result.candidates)
     front = result.front
     assert [one.mean for one in front] == sorted(one.mean for one in front)
+
+
+def test_memory_is_measured_of_the_chosen_pipeline_and_of_those_that_none_beats(index, judged, made_up):
+    made_up["tfidf"] = (0.5, 0.001)
+    result = fit(index, *judged, "20ms")
+    front = {one.pipeline for one in result.front} | {result.pipeline}
+    assert {one.pipeline for one in result.candidates if one.memory > 0} == front
+    assert result.best.memory == 1e6 * len(result.pipeline)
+    assert f"{1000 * result.best.seconds:9.2f}  {len(result.pipeline):6}  " in str(result)
+    assert (
+        next(one["memory"] for one in result.to_dict()["candidates"] if one["pipeline"] == result.pipeline)
+        == result.best.memory
+    )
+    without = fit(index, *judged, "20ms", memory=False)
+    assert all(np.isnan(one.memory) for one in without.candidates)
+    assert {one["memory"] for one in without.to_dict()["candidates"]} == {None}
+
+
+def test_peak_memory_is_of_the_new_process_alone(index):
+    held = np.ones(80_000_000)
+    lexical = peak_memory(index.path, "bm25()", ["fire"])
+    assert 2e7 < lexical < held.nbytes
+
+
+def test_memory_that_cannot_be_measured_is_nan_with_a_warning(index):
+    with pytest.warns(UserWarning, match="the memory of bm26.* cannot be measured: .*bm26"):
+        assert np.isnan(peak_memory(index.path, "bm26()", ["fire"]))

@@ -34,6 +34,7 @@ class Candidate:
         seconds: The 95th percentile of the time of a search; NaN if it cannot search.
         topics: The number of topics on which it was measured before it was dropped; 0 if it is too slow.
         mean: Its mean on these topics; NaN without any.
+        memory: Peak memory in bytes of a new process that searches; NaN where it was not measured.
         problem: Why it cannot search, or "".
     """
 
@@ -42,6 +43,7 @@ class Candidate:
     seconds: float
     topics: int
     mean: float
+    memory: float = math.nan
     problem: str = ""
 
 
@@ -118,9 +120,9 @@ class Fitted(HeldOut):
         )
 
     def to_columns(self) -> dict[str, Any]:
-        """Return the columns pipeline, round, seconds, topics, mean, fate: a row per candidate."""
+        """Return the columns pipeline, round, seconds, topics, mean, memory, fate: a row per candidate."""
         rows = [{**vars(one), "fate": self.fate(one)} for one in self.candidates]
-        names = ["pipeline", "round", "seconds", "topics", "mean", "fate"]
+        names = ["pipeline", "round", "seconds", "topics", "mean", "memory", "fate"]
         return columns_of([{name: row[name] for name in names} for row in rows], names)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,6 +134,7 @@ class Fitted(HeldOut):
                 "seconds": None if math.isnan(one.seconds) else one.seconds,
                 "topics": one.topics,
                 "mean": None if math.isnan(one.mean) else one.mean,
+                "memory": None if math.isnan(one.memory) else int(one.memory),
                 "fate": self.fate(one),
             }
             for one in self.candidates
@@ -156,7 +159,7 @@ class Fitted(HeldOut):
         }
 
     def plot(self) -> Plot:
-        """Plot the mean of each candidate against its time, with the front and the budget.
+        """Plot the mean of each candidate against its time, with the front and the budget, and against measured memory.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -164,7 +167,9 @@ class Fitted(HeldOut):
         return drawn(self._draw, 3.8)
 
     def _draw(self, figure: Figure) -> str:
-        axes: Any = figure.subplots()
+        measured = [one for one in self.candidates if not math.isnan(one.memory)]
+        panels: Any = figure.subplots(1, 2 if measured else 1, sharey=True, squeeze=False)[0]
+        axes = panels[0]
         for number, name in enumerate(("first round", "with feedback or fused", "reranked"), 1):
             own = [one for one in self.candidates if one.round == number and one.topics]
             for full in (True, False):  # those of fewer topics are paler
@@ -181,6 +186,11 @@ class Fitted(HeldOut):
         axes.set_xscale("log")
         axes.set_xlabel("ms a search, 95th percentile")
         axes.set_ylabel(str(self.measure))
+        for one in measured:
+            panels[1].plot(one.memory / 1e6, one.mean, "o", color=COLOURS[one.round - 1], markersize=4)
+        if measured:
+            panels[1].plot(self.best.memory / 1e6, self.best.mean, "*", **style)
+            panels[1].set_xlabel("MB of a process that searches, peak")
         figure.legend(loc="outside lower center", ncols=6, frameon=False, fontsize="small", columnspacing=1.2)
         return (
             f"{self.measure} of {len(self.candidates)} candidates on {len(self.topic_ids):,} topics, paler where it is of "
@@ -198,11 +208,12 @@ class Fitted(HeldOut):
             f"tuned BM25  {self.bm25_values.mean():.4f}  {between(interval(self.bm25_values, self.units))}",
             f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}",
             "",
-            f"{'ms':>9}  {'topics':>6}  {'mean':>6}  pipeline",
+            f"{'ms':>9}  {'MB':>6}  {'topics':>6}  {'mean':>6}  pipeline",
         ]
         ranked = sorted((one for one in self.candidates if one.topics), key=lambda one: (-one.topics, -one.mean))
         for one in ranked[:SHOWN]:
-            lines.append(f"{1000 * one.seconds:9.2f}  {one.topics:6}  {one.mean:.4f}  {one.pipeline}")
+            memory = "" if math.isnan(one.memory) else f"{one.memory / 1e6:,.0f}"
+            lines.append(f"{1000 * one.seconds:9.2f}  {memory:>6}  {one.topics:6}  {one.mean:.4f}  {one.pipeline}")
         if len(self.candidates) > SHOWN:
             lines.append(f"and {len(self.candidates) - min(SHOWN, len(ranked))} more")
         lines += [f"note: {one.pipeline}: {one.problem}" for one in self.candidates if one.problem]

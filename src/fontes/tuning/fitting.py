@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..measures.evaluation import check_agreement, measured
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
+from .memory import TOPICS, peak_memory
 from .search import RunMemory, judged_topics, mean_measure
 
 Floats = NDArray[np.float64]
@@ -49,6 +51,7 @@ def fit(
     candidates: Sequence[str] = (),
     groups: Groups = None,
     seed: int = 0,
+    memory: bool = True,
     progress: ProgressCallback = silent,
 ) -> Fitted:
     """Choose the pipeline with the best `measure` among those whose searches take no longer than a budget.
@@ -76,6 +79,8 @@ def fit(
         candidates: Texts of further pipelines for the first round.
         groups: Topics that stay in one fold, as for `tune`.
         seed: Seed of the folds, and of the order of the topics.
+        memory: Measure the peak memory of a new process that searches, for the chosen pipeline and those that no other beats
+            in time and mean.
         progress: Called as candidates are measured.
 
     Raises:
@@ -106,7 +111,7 @@ def fit(
         everything = np.ones(len(ids), dtype=bool)
         final = pool.winner(first, reranking, everything)
         pool.values(final, everything)
-    return Fitted(
+    fitted = Fitted(
         pipeline=final,
         stage=pool.stages[final],
         measure=parsed,
@@ -119,6 +124,19 @@ def fit(
         candidates=pool.candidates(),
         seconds=time.perf_counter() - start,
     )
+    return _with_memory(fitted, index.path, judged, progress) if memory else fitted
+
+
+def _with_memory(fitted: Fitted, path: Path, topics: Topics, progress: ProgressCallback) -> Fitted:
+    """Return the result with the memory of the chosen pipeline and of the front; its candidates are otherwise unchanged."""
+    start, texts = time.perf_counter(), [topic.text for topic in list(topics.values())[:TOPICS]]
+    measuring = list(dict.fromkeys(one.pipeline for one in (*fitted.front, fitted.best)))
+    peaks = {}
+    for number, text in enumerate(measuring):
+        progress(Progress("measuring memory", number, len(measuring), time.perf_counter() - start, "pipelines"))
+        peaks[text] = peak_memory(path, text, texts)
+    candidates = (replace(one, memory=peaks.get(one.pipeline, one.memory)) for one in fitted.candidates)
+    return replace(fitted, candidates=tuple(candidates), seconds=fitted.seconds + time.perf_counter() - start)
 
 
 def seconds_of(budget: str | float) -> float:
@@ -242,7 +260,7 @@ class CandidatePool:
             scored = known[~np.isnan(known)] if known is not None else np.zeros(0)
             mean = float(scored.mean()) if len(scored) else float("nan")
             seconds = self.seconds.get(text, float("nan"))
-            rows.append(Candidate(text, self.rounds[text], seconds, len(scored), mean, self.problems.get(text, "")))
+            rows.append(Candidate(text, self.rounds[text], seconds, len(scored), mean, problem=self.problems.get(text, "")))
         return tuple(rows)
 
     def _second(self, first: Sequence[str], lexical: str) -> list[str]:

@@ -15,7 +15,12 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@takes(fit_pipeline, "measure", "folds", "seed", flags={"measure": ("-m", "--measure")})
+@takes(
+    fit_pipeline,
+    *("measure", "folds", "seed", "memory"),
+    flags={"measure": ("-m", "--measure"), "memory": ("--no-memory",)},
+    memory="Do not measure the memory of the best pipelines.",
+)
 def fit(
     settings: dict[str, Any],
     index: IndexPath,
@@ -31,7 +36,9 @@ def fit(
         list[str] | None, typer.Option(help="A further pipeline to try; repeatable.", show_default="none")
     ] = None,
     group: Group = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw means against times: .png, .svg or .pdf.", show_default=False)] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw means against times and memory: .png, .svg or .pdf.", show_default=False)
+    ] = None,
     only: Annotated[bool, typer.Option("--only-pipeline", help="Print the text of the pipeline alone.")] = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
