@@ -106,7 +106,7 @@ def test_rewritten_topics_and_runs_with_metadata_name_their_answers(serve: Serve
     assert fontes("llm", "export", run, pack)[1].startswith("3 answers")
     assert fontes(*command, "-o", run, "--quiet")[0] == 0
     code, _, err = fontes("llm", "export", run, pack)
-    assert (code, "it names no llm answers; give results of an experiment" in err) == (1, True)
+    assert (code, "it names no llm answers; give results or lock of an experiment" in err) == (1, True)
 
 
 def test_a_budget_on_the_command_line_ends_in_one_sentence(serve: Serve, folder: Path, fontes: Fontes) -> None:
