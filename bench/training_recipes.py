@@ -5,6 +5,7 @@
 Trains each recipe, measures it on the topics to choose with (the 197 dev tweets of CheckThat! 2020; a quarter of SciFact's
 training claims), and keeps the result; what is there is not done again, and a training that was interrupted goes on. `--test`
 measures recipes on test, with the weights chosen before, and compares them with their candidates. `--list` names the recipes.
+Learned sparse encoders start from the folder splade-tiny of the work folder.
 """
 
 from __future__ import annotations
@@ -22,18 +23,28 @@ import fontes as ft
 from fontes.core.progress import Progress
 from fontes.train import (
     BiEncoderSettings,
+    ColBERTSettings,
     CrossEncoderSettings,
     Examples,
+    SpladeSettings,
     document_examples,
     mine_negatives,
     train_bi_encoder,
+    train_colbert,
     train_cross_encoder,
+    train_splade,
 )
 
 CLAIMS, SCIFACT, CZECH = "checkthat20_task2", "scifact", "ctkfacts_cs"
 DEPTHS = {CLAIMS: 20, SCIFACT: 100, CZECH: 20}  # of the candidates that are reranked
 QUICK: dict[str, Any] = {"dropout": 0.0, "precision": "bfloat16"}
-Settings = CrossEncoderSettings | BiEncoderSettings
+Settings = CrossEncoderSettings | BiEncoderSettings | SpladeSettings | ColBERTSettings
+TRAIN: dict[type, Callable[..., Any]] = {
+    BiEncoderSettings: train_bi_encoder,
+    ColBERTSettings: train_colbert,
+    CrossEncoderSettings: train_cross_encoder,
+    SpladeSettings: train_splade,
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class Recipe:
     of: str | tuple[str, ...] = CLAIMS
     on: str = CLAIMS  # where it is measured
     start: str = ""
+    base: str = ""  # a folder of the work folder, in place of the collection's start
     systems: tuple[str, ...] = ("bm25", "hybrid")  # the candidates: runs, or recipes, mixed with their first candidates
 
     @property
@@ -57,7 +69,7 @@ class Recipe:
 
     def scorer(self, folder: Path, scores: Path) -> Any:
         """What reranks with the trained model in a folder."""
-        if self.settings is None:
+        if self.settings is None or isinstance(self.settings, ColBERTSettings):
             return ft.neural.LateReranker(ft.ColBERT(str(folder), document_length=300, precision="bfloat16"), cache=scores)
         return ft.CrossEncoder(str(folder), cache=scores, precision="bfloat16")
 
@@ -83,6 +95,14 @@ def pairs(**changes: Any) -> CrossEncoderSettings:
 
 def towers(**changes: Any) -> BiEncoderSettings:
     return BiEncoderSettings(**{"mini_batch": None, "lr": 5e-5, **QUICK, **changes})
+
+
+def sparse(**changes: Any) -> SpladeSettings:
+    return SpladeSettings(**{"lr": 2e-4, **QUICK, **changes})
+
+
+def late(**changes: Any) -> ColBERTSettings:
+    return ColBERTSettings(**{"mini_batch": None, "lr": 5e-5, **QUICK, **changes})
 
 
 HARD = mined("hybrid", per_positive=4, ranks=(1, 30), sampling="random")
@@ -111,7 +131,19 @@ RECIPES = {
         systems=("hybrid", "scifact bi-encoder"),
     ),
     "both, listwise": Recipe(HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)),
-    "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("scifact bi-encoder",)),
+    "tokens": Recipe(None, None, systems=("bm25",)),
+    "late": Recipe(ONE_HARD, late(epochs=3), systems=("bm25",)),
+    "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("bm25", "scifact bi-encoder")),
+    "scifact late": Recipe(ONE_HARD, late(batch=16, max_length=256), SCIFACT, SCIFACT, systems=("bm25",)),
+    "splade": Recipe(None, sparse(), base="splade-tiny", systems=("bm25",)),
+    "splade, trained": Recipe(ONE_HARD, sparse(epochs=3), base="splade-tiny", systems=("bm25",)),
+    "scifact splade": Recipe(None, sparse(), SCIFACT, SCIFACT, base="splade-tiny", systems=("bm25",)),
+    "scifact splade, trained": Recipe(
+        ONE_HARD, sparse(batch=16, max_length=256), SCIFACT, SCIFACT, base="splade-tiny", systems=("bm25",)
+    ),
+    "scifact splade, static queries": Recipe(
+        ONE_HARD, sparse(batch=16, max_length=256, static_queries=True), SCIFACT, SCIFACT, base="splade-tiny", systems=("bm25",)
+    ),
     "scifact bi-encoder, tokens": Recipe(None, None, SCIFACT, SCIFACT, "scifact bi-encoder", ("scifact bi-encoder",)),
     "czech bi-encoder": Recipe(
         ONE_HARD, towers(batch=32, epochs=1, lr=2e-5, max_length=256, evaluations=1), CZECH, CZECH, systems=("bm25", "dense")
@@ -141,7 +173,8 @@ class Bench:
         """The folder of a recipe's model, which is trained where it is not there."""
         recipe, folder = RECIPES[name], self.work / "models" / name.replace(", ", "-").replace(" ", "-")
         folder.parent.mkdir(exist_ok=True)
-        start = self.trained(recipe.start) if recipe.start else Path(self.group[recipe.collections[0]].start)
+        start = self.work / recipe.base if recipe.base else Path(self.group[recipe.collections[0]].start)
+        start = self.trained(recipe.start) if recipe.start else start
         if recipe.examples is None:
             return start
         if not folder.exists():
@@ -151,8 +184,7 @@ class Bench:
     def _train(self, recipe: Recipe, start: Path, folder: Path) -> dict[str, Any]:
         assert recipe.examples is not None
         examples = Examples([one for name in recipe.collections for one in recipe.examples(self.group[name])])
-        train: Any = train_bi_encoder if isinstance(recipe.settings, BiEncoderSettings) else train_cross_encoder
-        training = train(examples, folder, start, recipe.settings, progress=show)
+        training = TRAIN[type(recipe.settings)](examples, folder, start, recipe.settings, progress=show)
         facts = {"examples": len(examples), "rows": training.rows, "steps": training.steps, "best": training.best}
         return {**facts, "seconds": training.seconds, "settings": training.settings, "figures": training.figures}
 
@@ -177,6 +209,10 @@ class Bench:
             encoder = ft.SentenceEncoder(str(folder), precision="bfloat16")
             one.index.encode(encoder)
             return candidates, one.index.dense(encoder)(one.topics(split)), 1.0
+        if isinstance(recipe.settings, SpladeSettings):
+            weights = ft.Splade(str(folder), max_length=256, precision="bfloat16")
+            one.index.encode(weights)
+            return candidates, one.index.splade(weights)(one.topics(split)), 1.0
         depth = DEPTHS[one.name]
         begun = candidates.top(depth)
         new = recipe.scorer(folder, self.work / "models" / "scores.sqlite")(begun)
