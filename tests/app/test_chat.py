@@ -294,6 +294,16 @@ def test_of_a_long_document_the_piece_with_the_words_of_the_question_is_remember
     assert "the bridge closed" in plain.turns[0].answer
 
 
+def test_a_reader_that_goes_away_is_no_error_message(index: ft.Index) -> None:
+    words = [sys.executable, "-m", "fontes", "chat", str(index.path)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(f"{FIRST}\n".encode(), timeout=60)
+    assert (process.returncode, err) == (0, b"")
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_what_is_piped_in_one_sentence(index: ft.Index) -> None:
     words = [sys.executable, "-m", "fontes", "chat", str(index.path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -115,6 +116,31 @@ def test_a_pause_that_a_service_asks_for_is_kept_by_all_calls(serve: Serve, monk
     serve(lambda request, before: Answer("", 429, {"retry-after": "3600"}))
     with pytest.raises(ft.FontesError, match="wants a pause of 3,600 seconds"):
         texts(Model("m"), "c")
+
+
+def test_a_service_that_is_not_there_is_named_with_its_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"http://127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setenv("VLLM_BASE_URL", f"{place}/v1?token=hidden")
+    message = rf"no connection to {place} \(.*refused\); see that it runs there, or set VLLM_BASE_URL; the answers"
+    with pytest.raises(ft.FontesError, match=message) as raised:
+        texts(Model("m", service="vllm", retries=0), "a")
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (401, "refuses: 401 no; set OPENAI_API_KEY in the environment to a key of this service"),
+        (404, r"refuses: 404 no; see that it has this model, and that OPENAI_BASE_URL is right \(http://127.0.0.1:\d+\)$"),
+    ],
+)
+def test_a_wrong_key_and_an_unknown_model_are_named_with_their_setting(serve: Serve, status: int, remedy: str) -> None:
+    serve(lambda request, before: Answer("no", status))
+    with pytest.raises(ft.FontesError, match=remedy):
+        texts(Model("m"), "a")
 
 
 def test_a_service_that_does_not_answer_in_time_is_an_error(serve: Serve) -> None:

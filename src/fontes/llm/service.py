@@ -111,6 +111,7 @@ class Service:
             )
         if not self._key and url == ADDRESSES["openai"]:
             raise InputError(f"the service {name} needs a key: set {key} in the environment")
+        self._place = f"{parts.scheme}://{parts.netloc}"
         self._client = openai.OpenAI(
             api_key=self._key or "none", base_url=url, timeout=timeout, max_retries=0, organization="", project=""
         )
@@ -135,7 +136,7 @@ class Service:
         if messages[-1]["role"] == "assistant":  # what a local model's answer begins with, which few services take
             messages.pop()
         body = {"model": self.model, "messages": messages, **parameters}
-        problem, unsettled = "", False
+        problem, unsettled, (address, _) = "", False, variables(self.name)
         for attempt in range(self._retries + 1):
             self._wait(attempt, stopped)
             try:
@@ -144,10 +145,14 @@ class Service:
             except self._openai.APIStatusError as error:
                 problem = f"{error.status_code} {self._hidden(_message(error))}"
                 if error.status_code not in PASSING and error.status_code < 500:
-                    raise FontesError(f"{self} refuses: {problem}") from None
+                    raise FontesError(f"{self} refuses: {problem}{self._remedy(error.status_code)}") from None
                 self._pause(error.response.headers)
             except self._openai.APITimeoutError:
-                problem, unsettled = "no answer in time", True
+                problem, unsettled = "no answer in time; a larger timeout may help", True
+            except self._openai.APIConnectionError as error:
+                problem = (
+                    f"no connection to {self._place} ({self._hidden(_cause(error))}); see that it runs there, or set {address}"
+                )
             except self._openai.OpenAIError as error:
                 problem = self._hidden(f"{type(error).__name__}: {error}")
             except (ValueError, KeyError, TypeError, IndexError, RecursionError):
@@ -187,8 +192,21 @@ class Service:
         with self._lock:
             self._resume = max(self._resume, time.monotonic() + seconds * random.uniform(1.0, 1.1))
 
+    def _remedy(self, status: int) -> str:
+        address, key = variables(self.name)
+        if status in (401, 403):
+            return f"; set {key} in the environment to a key of this service"
+        return f"; see that it has this model, and that {address} is right ({self._place})" if status == 404 else ""
+
     def _hidden(self, text: str) -> str:
         return text.replace(self._key, HIDDEN) if self._key else text
+
+
+def _cause(error: BaseException) -> str:
+    """The first cause of an error, short."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)[:200]
 
 
 def _message(error: Any) -> str:

@@ -156,6 +156,8 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
         raise InputError(f"{name}: the gzip file is cut off before its end; fetch it again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{name}: the gzip file is damaged ({error})") from None
+    except BrokenPipeError:
+        raise  # of what the caller writes meanwhile
     except OSError as error:
         shown = "standard input" if name == STANDARD else name
         raise InputError(f"{shown}: cannot be read ({error.strerror or error})") from None
