@@ -168,6 +168,26 @@ def test_a_cluster_replays_and_notes_the_same(ray: str, folder: Path, monkeypatc
     assert there.provenance["llm"]["answers"] == here.provenance["llm"]["answers"] == 10
 
 
+@pytest.mark.slow
+def test_the_command_line_searches_with_models_on_a_cluster(
+    ray: str, folder: Path, fontes: Fontes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fontes("index", folder / "corpus.jsonl", "-o", folder / "i", "--quiet")
+    pipeline = 'query2doc("cluster") >> bm25() >> llm_listwise("cluster")'
+    command = ["search", folder / "i", "--topics", folder / "queries.jsonl", "--quiet", "--pipeline"]
+    with model_server(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.address)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert fontes(*command, pipeline, "-o", folder / "here.run")[0] == 0
+        assert len(server.requests) > 0
+    assert fontes(*command, pipeline, "--replay", "--ray", ray, "-o", folder / "there.run") == (0, "", "")
+    assert (folder / "there.run").read_bytes() == (folder / "here.run").read_bytes()
+    other = pipeline.replace("cluster", "other")
+    code, _, err = fontes(*command, other, "--replay", "--ray", ray, "-o", folder / "no.run")
+    assert (code, 'answers of llm("other") are not kept' in err) == (1, True), err
+    assert not (folder / "no.run").exists()
+
+
 def test_files_of_prompts_and_examples_stand_beside_the_experiment(serve: Serve, folder: Path, fontes: Fontes) -> None:
     server = serve(answer)
     (folder / "own.md").write_text("## user\n\n{examples}\n\nAbout {query}:")

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from support.judging import judged
+from support.model_server import KEY, model_server
 from support.serving import springs
 
 import fontes as ft
+from fontes.app.judging.machine import judge_pool
+from fontes.core.progress import silent
 
 TOPICS = {"1": "hot spring water", "2": "oasis in the <b>desert</b>"}
 pages = pytest.importorskip("support.pages")
@@ -311,3 +314,32 @@ VIEWS = {
     "compare": ".differing li.one",
     "document/1/s1": "#document [aria-pressed=true]",
 }
+
+
+def test_a_language_model_is_one_more_judge_whose_agreement_is_shown(session: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("openai")
+    judges, store, _ = session
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    with model_server(lambda request, before: "It names a spring.\n##final score: 1") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.address)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        index = ft.Index.open(springs(tmp_path / "again"))
+        judge_pool(store, index, ft.llm.LlmJudge("m"), silent)
+    anna = judges.judge("anna")
+    anna.click("li[data-topic='1'] .title a")
+    graded_by_keys(anna, FIRST)
+    own = [one for one in store.judgments("anna") if one.topic == "1"]
+    same = sum(one.grade == 1 for one in own)
+    anna.keyboard.press("t")
+    anna.wait_for_selector(".topics li")
+    anna.click("nav >> text=Agreement")
+    anna.wait_for_selector(".differing li.one")
+    assert anna.locator(".pairs h2").all_text_contents() == ["anna and llm m"]
+    assert anna.locator(".pairs dd").first.text_content() == f"{len(own)} documents"
+    grades = anna.get_by_label("Grades of anna in rows, of llm m in columns").locator("td.same").all_text_contents()
+    assert grades == ["0", str(same), "0", "0"]
+    anna.click(".pairs summary")
+    by_topic = anna.get_by_label("Agreement of anna and llm m by topic").locator("tr").last
+    assert by_topic.locator("td").all_text_contents() == [str(len(own)), str(same)]
+    assert "llm m: 1" in anna.locator("li.one .beside li").all_text_contents()[-1]
+    assert "It names a spring." in anna.locator("li.one").first.text_content()

@@ -46,3 +46,19 @@ def test_a_request_may_use_the_models_of_the_server_and_no_others(tmp_path: Path
         assert running.get("/search", params={"q": query, "pipeline": own})
         for other in (own.replace("model", "other"), own.replace("float32", "bfloat16")):
             assert running.problem("GET", "/search", params={"q": query, "pipeline": other})[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        ('bm25() % 8 >> llm_listwise("m")', "llm_listwise"),
+        ('bm25() % 8 >> llm_pointwise(llm("m", service="vllm"))', "llm_pointwise"),
+        ('hyde("m") >> bm25()', "hyde"),
+        ('bm25() % 5 >> answer("m")', "answer"),
+    ],
+)
+def test_a_language_model_that_the_server_was_not_given_is_refused(tmp_path: Path, text: str, stage: str) -> None:
+    Index.build({"a": "warm springs", "b": "cold wells"}, tmp_path / "x.index", threads=1)
+    with serving(tmp_path / "x.index", any_pipeline=True) as running:
+        problem = running.problem("GET", "/search", params={"q": "springs", "pipeline": text})
+    assert problem == (403, f"{stage} with these parameters is not among what this server has loaded")
