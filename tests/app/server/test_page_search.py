@@ -161,9 +161,8 @@ def test_two_pipelines_stand_side_by_side_with_what_only_one_has(pages: Pages, c
     page.select_option("#against", label="rm3")
     page.wait_for_selector(".pair .hit")
     index = collections["harbour"]
-    runs = [
-        stage.search("who closed the port", 10).ids for stage in (index.bm25(), index.bm25() % 3 >> index.rm3() >> index.bm25())
-    ]
+    stages = index.bm25(), index.bm25() % 3 >> index.rm3() >> index.bm25()
+    runs = [stage.search("who closed the port", 10).ids for stage in stages]
     sides = [".side:nth-child(1)", ".side:nth-child(2)"]
     assert [ids(page, side) for side in sides] == runs
     alone = [[i for i in run if i not in other] for run, other in (runs, runs[::-1])]
@@ -182,6 +181,15 @@ def test_two_pipelines_stand_side_by_side_with_what_only_one_has(pages: Pages, c
     page.click("#content button:text-is('Swap')")
     page.wait_for_selector(".side:first-child h2 bdi:text-is('rm3')")
     assert [ids(page, side) for side in sides] == runs[::-1]
+    page.click("text=Next →")
+    expect(page.locator(".pair .rank").first).to_have_text("11")
+    further = (
+        index.bm25().search("who closed the port", 10, offset=10),
+        stages[1].search("who closed the port", 10, offset=10),
+    )
+    assert [ids(page, side) for side in sides[::-1]] == [ranking.ids for ranking in further]
+    page.click("text=← Previous")
+    expect(page.locator(".pair .rank").first).to_have_text("1")
 
 
 def test_a_long_document_is_shown_in_pieces_and_its_matches_are_reached(pages: Pages) -> None:
@@ -211,6 +219,19 @@ def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> N
     rank = page.locator(".hit").last.locator(".rank")
     assert rank.text_content() == "1000"
     assert rank.evaluate(LINES) == 1
+
+
+def test_where_nothing_is_counted_there_are_more_than_a_thousand_results(browser: Any, tmp_path: Path) -> None:
+    ft.Index.build({f"d{n}": "many" if n < 1001 else "few" for n in range(1003)}, tmp_path / "plain.index", threads=1)
+    with serving(tmp_path / "plain.index") as running:
+        pages = Pages(browser, running.address)
+        page = pages("/?q=many")
+        assert page.locator("#status").text_content() == "1–10 of more than 1,000 results"
+        page.click("text=Next →")
+        expect(page.locator("#status")).to_have_text("11–20 of more than 1,000 results")
+        page.goto(f"{running.address}/?q=few")
+        expect(page.locator("#status")).to_have_text("2 results")
+        pages.close()
 
 
 @pytest.mark.slow

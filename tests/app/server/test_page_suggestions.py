@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -49,6 +50,41 @@ def test_arrows_choose_a_completion_enter_searches_for_it_and_escape_closes(page
     shown(page)
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.closest('.hit') !== null")
+
+
+def test_the_focus_stays_on_a_hit_when_results_come_as_one_types(pages: Pages) -> None:
+    page = pages("/?q=harbour")
+    held: list[Any] = []
+    page.route(re.compile(r"/search\?.*closed"), lambda route: held.append(route))
+    page.focus("#q")
+    page.keyboard.press("End")
+    with page.expect_request(re.compile(r"/search\?.*closed")):
+        page.keyboard.type(" closed")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    before = page.locator(".hit").nth(1).get_attribute("data-id")
+    focused = "document.activeElement.closest('.hit')?.dataset.id"
+    assert page.evaluate(focused) == before
+    held[0].continue_()
+    shown(page)
+    ids = page.locator(".hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
+    assert page.evaluate(focused) == (before if before in ids else ids[1])
+
+
+def test_results_of_a_word_that_is_being_typed_are_those_of_its_completion(pages: Pages) -> None:
+    page = typed(pages, "harbo")
+    page.wait_for_selector(".hit")
+    assert page.locator(".meant").text_content() == "Results for harbour"
+    ids = page.locator(".hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
+    page.locator(".hit button.why").first.click()
+    page.wait_for_selector(".hit .tree")
+    page.focus("#q")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=No document has a word of the query")
+    page.click(".meant a")
+    page.wait_for_selector(".hit")
+    assert page.locator(".hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)") == ids
 
 
 def test_enter_without_a_choice_searches_for_what_was_typed(pages: Pages) -> None:

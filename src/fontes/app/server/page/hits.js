@@ -2,7 +2,7 @@
 
 import { app, go, href } from "./app.js";
 import { overtaken, sentence } from "./api.js";
-import { apart, button, filled, link, make, marked, short, units, value, weighed } from "./dom.js";
+import { apart, at, button, filled, link, make, marked, short, units, value, weighed } from "./dom.js";
 import { explained, termsOf, weigher } from "./tree.js";
 
 const TITLE = 300, FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
@@ -95,6 +95,17 @@ export function answered({ text, sentences }) {
     each.citations.flatMap(one => [" ", make("sup", { title: one.quote }, open(one, `[${number(one)}]`))]), " "));
   return make("section", { class: "answer", "aria-label": "Answer" }, make("p", {}, sentences.length ? said : sentence(text)),
     sources.length ? make("ol", { class: "sources", "aria-label": "Sources of the answer" }, sources.map(one => make("li", {}, open(one, apart(short(one.document, TITLE))), ": ", make("q", { dir: "auto" }, one.quote)))) : null);
+}
+
+/** Shows results in place of others. The focus stays on its hit, or moves to the one in its place. */
+export function redrawn(...nodes) {
+  const before = document.activeElement?.closest("#content .hit"), { id, side } = before?.dataset ?? {};
+  const place = before ? [...before.parentElement.children].indexOf(before) : -1;
+  at("content").replaceChildren(...nodes);
+  if (!before) return;
+  const hits = [...document.querySelectorAll(`#content .hit[data-side="${side}"]`)];
+  const hit = hits.find(each => each.dataset.id === id) ?? hits[Math.min(place, hits.length - 1)];
+  (hit?.querySelector(".title a") ?? at("results")).focus();
 }
 
 /** Marks the hits whose document is open. */

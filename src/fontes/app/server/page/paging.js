@@ -3,7 +3,7 @@
 import { app, go, href } from "./app.js";
 import { at, button, count, link, make } from "./dom.js";
 
-/** The number of all results; null where a pipeline has none and a page is full. */
+/** The number of all results; null where it is not known, or beyond what is counted at once, and a page is full. */
 function all(hits, total) {
   const { k, offset } = app.state;
   return total?.relation === "eq" ? total.value : hits.length < k ? offset + hits.length : null;
@@ -12,6 +12,7 @@ function all(hits, total) {
 /** Which results are shown, as "11–20 of 143 results". */
 export function place(hits, total) {
   const { offset } = app.state, number = all(hits, total), last = offset + hits.length, part = `${(offset + 1).toLocaleString("en")}–${last.toLocaleString("en")} of`;
+  if (number === null && total?.relation === "gt" && last <= total.value) return `${part} more than ${count(total.value, "result")}`;
   if (number === null) return `${part} ${last.toLocaleString("en")} or more results`;
   return offset || number > hits.length ? `${part} ${count(number, "result")}` : count(number, "result");
 }

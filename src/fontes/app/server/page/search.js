@@ -5,20 +5,20 @@ import { ask, giveUpAll, sentence } from "./api.js";
 import { drawChips } from "./chips.js";
 import { apart, at, button, count, link, make } from "./dom.js";
 import { drawFilter, facetColumns } from "./facets.js";
-import { answered, listed } from "./hits.js";
+import { answered, listed, redrawn } from "./hits.js";
 import { timed } from "./live.js";
 import { drawOrder } from "./order.js";
 import { beyond, pager, place } from "./paging.js";
-import { meant } from "./suggest.js";
+import { completed, meant } from "./suggest.js";
 import { welcome } from "./welcome.js";
 
-let shown = "", lists = [], words = "", counts = { of: "", total: null };  // what was counted last, for all pages of a search
+let shown = "", lists = [], asked = "", words = "", counts = { of: "", total: null };  // what was counted last, for all pages of a search
 
 /** Shows the results of the state, unless they are shown already. */
 export async function search(say) {
   const { q, syntax, against, k, offset, sort, descending, where, only } = app.state, of = { q, index: index().name, syntax, where };
   const names = [pipeline(), ...against && against !== pipeline() ? [against] : []], isSingle = names.length === 1;
-  const page = isSingle ? { k, offset: offset || "", sort, descending } : { k };
+  const page = { k, offset: offset || "", ...isSingle ? { sort, descending } : {} };
   const key = JSON.stringify([of, names, page]), counted = JSON.stringify([of, names[0]]);
   drawChips();
   if (shown === key && at("content").childElementCount) return differing(only);
@@ -32,12 +32,18 @@ export async function search(say) {
   }
   drawFilter(null, of);
   const isCounted = counts.of === counted, begun = performance.now();
-  const columns = isCounted ? {} : { ...facetColumns(), count: "true" }, typed = isTyped();
-  const [correction, ...answers] = await Promise.all([syntax || typed ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, ...page }, i ? {} : columns))]);
+  const columns = isCounted ? {} : facetColumns(), typed = isTyped();
+  let [correction, ...answers] = await Promise.all([syntax || typed ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, ...page }, i ? {} : columns))]);
   timed(performance.now() - begun);
+  const whole = typed && isSingle && !syntax && !offset && !answers[0].hits.length ? await completed(q) : null;
+  if (whole) {
+    of.q = whole;
+    answers = [await answer("list 0", { ...of, pipeline: names[0], ...page }, columns)];
+  }
   shown = key;
+  asked = of.q;
   lists = answers.map(({ hits }) => hits);
-  words = answers[0].understood ? answers[0].query : q;
+  words = answers[0].understood ? answers[0].query : asked;
   if (!isCounted) {
     counts = { of: counted, total: answers[0].total };
     drawFilter(answers[0], { ...of, pipeline: names[0] });
@@ -46,7 +52,8 @@ export async function search(say) {
   else beside(names, say);
   if (isSingle && answers[0].answer) at("content").prepend(answered(answers[0].answer));
   at("content").prepend(...reading(answers[0]));
-  const offer = correction ?? (typed && !syntax && !lists[0].length ? await meant(q, true) : null);
+  if (whole) return at("content").prepend(make("p", { class: "meant" }, "Results for ", link(href({ q: whole }), () => go({ q: whole }), {}, apart(whole))));
+  const offer = correction ?? (!syntax && !lists[0].length ? await meant(q, true) : null);
   if (offer && shown === key) at("content").prepend(offer);
 }
 
@@ -80,8 +87,8 @@ export const forget = () => {
 export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === id)?.rationales ?? []).map(({ text }) => text);
 
 const explainer = name => async hit => {
-  const { q, syntax } = app.state;
-  return ask(`why ${name} ${hit.id}`, "explain", { q, syntax, id: hit.id, pipeline: name, index: index().name });
+  const { syntax } = app.state;
+  return ask(`why ${name} ${hit.id}`, "explain", { q: asked, syntax, id: hit.id, pipeline: name, index: index().name });
 };
 
 function single(name, say) {
@@ -89,15 +96,16 @@ function single(name, say) {
   if (hits.length) {
     say(place(hits, total));
     const pages = pager(hits, total);
-    return at("content").replaceChildren(listed(hits, { explain: explainer(name), label: "Results" }), ...pages ? [pages] : []);
+    return redrawn(listed(hits, { explain: explainer(name), label: "Results" }), ...pages ? [pages] : []);
   }
   say(offset ? "No more results" : "No document matches");
   drawOrder(Boolean(offset));
-  at("content").replaceChildren(...offset ? beyond() : [make("p", { class: "notes" }, where ? "No document that passes the filter has a word of the query. " : "No document has a word of the query.",
+  redrawn(...offset ? beyond() : [make("p", { class: "notes" }, where ? "No document that passes the filter has a word of the query. " : "No document has a word of the query.",
     where ? button("Search without the filter", () => go({ where: "" })) : "")]);
 }
 
 function beside(names, say) {
+  const { offset } = app.state, longer = lists[lists[0].length < lists[1].length ? 1 : 0], pages = pager(longer, null);
   const ranks = lists.map(hits => new Map(hits.map(({ id, rank }) => [id, rank])));
   const both = lists[0].filter(({ id }) => ranks[1].has(id)).length, alone = lists.map(hits => hits.length - both);
   say(`${count(both, "document")} in both, ${alone[0].toLocaleString("en")} only in ${names[0]}, ${alone[1].toLocaleString("en")} only in ${names[1]}`);
@@ -106,16 +114,16 @@ function beside(names, say) {
     const edge = hit => {
       const there = ranks[1 - side].get(hit.id), gap = there - hit.rank, other = names[1 - side];
       const where = `rank ${there} in ${other}, ${gap > 0 ? `${gap} further down` : gap < 0 ? `${-gap} further up` : "as here"}`;
-      if (there === undefined) return make("span", { class: "other alone", title: `not among the first ${lists[1 - side].length} of ${other}` }, "only here");
+      if (there === undefined) return make("span", { class: "other alone", title: offset ? `not at ranks ${offset + 1} to ${offset + lists[1 - side].length} of ${other}` : `not among the first ${lists[1 - side].length} of ${other}` }, "only here");
       return button(`${there} ${gap > 0 ? `▲${gap}` : gap < 0 ? `▼${-gap}` : "="}`, () => reach(1 - side, hit.id), { class: "plain other", title: where, "aria-label": where });
     };
-    const list = hits.length ? listed(hits, { side, explain: explainer(names[side]), edge, level: 3, label: `Results of ${names[side]}` }) : make("p", { class: "notes" }, "No document matches.");
+    const list = hits.length ? listed(hits, { side, explain: explainer(names[side]), edge, level: 3, label: `Results of ${names[side]}` }) : make("p", { class: "notes" }, offset ? "No more results." : "No document matches.");
     const text = index().pipelines.find(({ name }) => name === names[side])?.text ?? "";
     return make("section", { "aria-label": names[side], class: "side" }, make("h2", { tabindex: "-1" }, apart(names[side])), ...text && text !== names[side] ? [make("p", { class: "notes" }, make("code", {}, text))] : [], list);
   });
-  at("content").replaceChildren(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Differences only"), make("span", { class: "kind" }, "Rank in the other list: ▲ higher here, ▼ lower here"),
+  redrawn(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Differences only"), make("span", { class: "kind" }, "Rank in the other list: ▲ higher here, ▼ lower here"),
     button(`Go to ${names[1]}`, () => columns[1].querySelector("h2").focus(), { class: "plain stacked" }), button("Swap", () => go({ pipeline: names[1], against: names[0] }), { class: "plain" })),
-    make("div", { class: "pair", onmouseover: together, onfocusin: together, onmouseleave: together }, columns));
+    make("div", { class: "pair", onmouseover: together, onfocusin: together, onmouseleave: together }, columns), ...pages ? [pages] : []);
   for (const [side, column] of columns.entries()) column.ranks = ranks[1 - side];
   differing(app.state.only);
 }

@@ -73,12 +73,19 @@ function pressed(event) {
   event.stopPropagation();
 }
 
-/** The line that offers the corrected query, or a completed one of what is being typed; null if there is none or the server takes long. */
-export async function meant(q, isTyped = false) {
-  const none = () => null, waiting = new Promise(done => setTimeout(done, PATIENCE, null));
-  const better = ({ correction, completions }) => correction ?? (isTyped ? completions[0] : null);
-  const correction = await Promise.race([ask("correction", "suggest", { q, k: 1, index: index().name }).then(better, none), waiting]);
-  return correction && make("p", { class: "meant" }, "Did you mean ", link(href({ q: correction, doc: "" }), () => go({ q: correction, doc: "" }), {}, apart(correction)), "?");
+/** What the server suggests for a text; null if it fails or takes long. */
+function suggested(q) {
+  const waiting = new Promise(done => setTimeout(done, PATIENCE, null));
+  return Promise.race([ask("correction", "suggest", { q, k: 1, index: index().name }).catch(() => null), waiting]);
+}
+
+/** What is being typed with its last word completed; null if there is none. */
+export const completed = async q => (await suggested(q))?.completions[0] ?? null;
+
+/** The line that offers the corrected query, or for one without results its completion; null if there is none. */
+export async function meant(q, isEmpty = false) {
+  const { correction, completions } = await suggested(q) ?? {}, better = correction ?? (isEmpty ? completions?.[0] : null);
+  return better && make("p", { class: "meant" }, "Did you mean ", link(href({ q: better, doc: "" }), () => go({ q: better, doc: "" }), {}, apart(better)), "?");
 }
 
 export function listen() {
