@@ -187,3 +187,26 @@ def test_the_server_takes_the_stage_in_a_pipeline(index: Index, models: Path) ->
         answer = server.get("/search", params={"q": "spring water", "pipeline": "learned", "k": 3})
     expected = pipeline(whole, index).search("spring water", 3)
     assert [hit["id"] for hit in answer["hits"]] == expected.ids
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_server_ranks_and_explains_with_its_model_and_takes_no_other(index: Index, models: Path, learner: str) -> None:
+    pytest.importorskip("fastapi")
+    from support.serving import serving
+
+    text = f'bm25() % 40 >> ltr("{models / learner}")'
+    stage, topic = pipeline(text, index), asked()["n0"]
+    with serving(Path(index.path), pipelines={"learned": text}, any_pipeline=True) as running:
+        answer = running.get("/search", params={"q": topic.text, "k": 5})
+        assert [(hit["id"], hit["score"]) for hit in answer["hits"]] == [(hit.id, hit.score) for hit in stage.search(topic, 5)]
+        first = answer["hits"][0]
+        account = running.get("/explain", params={"q": topic.text, "id": first["id"]})
+        assert account["value"] == first["score"]
+        other = text.replace(learner, "other")
+        refused = running.problem("GET", "/search", params={"q": topic.text, "pipeline": other})
+        assert refused == (403, "ltr with these parameters is not among what this server has loaded")
+
+
+def test_a_server_whose_model_is_missing_does_not_start(index: Index, models: Path, fontes: Fontes) -> None:
+    code, _, err = fontes("serve", index.path, "--pipeline", f'learned=bm25() >> ltr("{models / "none"}")', "--port", "0")
+    assert (code, "none" in err, len(err.splitlines())) == (1, True, 1), err
