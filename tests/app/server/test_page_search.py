@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,7 @@ def test_two_pipelines_stand_side_by_side_with_what_only_one_has(pages: Pages, c
         stages[1].search("who closed the port", 10, offset=10),
     )
     assert [ids(page, side) for side in sides[::-1]] == [ranking.ids for ranking in further]
+    expect(page.locator("#status")).to_have_text(re.compile("^Ranks 11–20: "))
     page.click("text=← Previous")
     expect(page.locator(".pair .rank").first).to_have_text("1")
 

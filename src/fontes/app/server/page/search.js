@@ -108,7 +108,8 @@ function beside(names, say) {
   const { offset } = app.state, longer = lists[lists[0].length < lists[1].length ? 1 : 0], pages = pager(longer, null);
   const ranks = lists.map(hits => new Map(hits.map(({ id, rank }) => [id, rank])));
   const both = lists[0].filter(({ id }) => ranks[1].has(id)).length, alone = lists.map(hits => hits.length - both);
-  say(`${count(both, "document")} in both, ${alone[0].toLocaleString("en")} only in ${names[0]}, ${alone[1].toLocaleString("en")} only in ${names[1]}`);
+  const part = offset ? `Ranks ${offset + 1}–${offset + longer.length}: ` : "";
+  say(`${part}${count(both, "document")} in both, ${alone[0].toLocaleString("en")} only in ${names[0]}, ${alone[1].toLocaleString("en")} only in ${names[1]}`);
   const box = make("input", { type: "checkbox", id: "only", onchange: () => go({ only: box.checked ? "1" : "" }, { replace: true }) });
   const columns = lists.map((hits, side) => {
     const edge = hit => {
