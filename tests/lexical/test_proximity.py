@@ -127,3 +127,25 @@ def test_one_segment_counts_phrases_as_several_do(tmp_path):
         assert (counts.docs.tolist(), counts.tf.tolist()) == (others.docs.tolist(), others.tf.tolist())
         found += counts.df
     assert found
+
+
+def test_phrases_of_long_and_many_documents_are_those_of_a_scan(tmp_path):
+    draw = random.Random(5)
+    texts = [  # distances of one, two and three bytes, and rows that begin in every block
+        " ".join(
+            draw.choice(["a", "b", "c", "a b", "b a a c", "x " * draw.choice((1, 70, 9_000 if n % 40 == 0 else 5))])
+            for _ in range(9)
+        )
+        for n in range(400)
+    ]
+    index = Index.build(
+        ((f"d{n}", text) for n, text in enumerate(texts)), tmp_path / "x", analyzer="whitespace", positions=True
+    )
+    places = [{term: {at for at, word in enumerate(text.split()) if word == term} for term in "abc"} for text in texts]
+    for _ in range(80):
+        terms = tuple(draw.choices("abc", k=draw.randint(1, 4)))
+        offsets = tuple(itertools.accumulate((draw.randint(1, 2) for _ in terms[1:]), initial=0))
+        words = list(zip(terms, offsets, strict=True))
+        scan = [sum(all(at + o in own[t] for t, o in words) for at in own[terms[0]]) for own in places]
+        counts = counts_of(index.state, Phrase(terms, offsets))
+        assert dict(zip(counts.docs.tolist(), counts.tf.tolist(), strict=True)) == {n: tf for n, tf in enumerate(scan) if tf}

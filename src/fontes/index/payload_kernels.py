@@ -15,7 +15,7 @@ from . import kernels
 
 MAX_BYTES = 6  # of a number
 LARGEST = 0x7FFFFFFF  # of a position or frequency
-ONES = np.uint64(0x0101010101010101)
+ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 @kernel()
@@ -303,98 +303,123 @@ def count_phrase(
     Returns:
         Number of documents with the phrase; -1 if the bytes are no such rows.
     """
-    count, words = len(terms), words.reshape(2, len(words) // 2)
-    rows, ats = np.zeros(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    for term in range(count):
-        ats[term] = bounds[terms[term]]
-    positions, sizes = np.empty((count, 64), dtype=np.int32), np.empty(count, dtype=np.int64)
-    cursors = np.empty(words.shape[1], dtype=np.int64)
-    kept = 0
+    words = words.reshape(2, len(words) // 2)
+    readers, streams = row_readers(bounds, firsts, terms), np.empty((3, words.shape[1]), dtype=np.int64)
+    words, kept = rarest_first(words, readers), 0
     for i in range(len(docs)):
-        for term in range(count):
-            begin, end, first = np.int64(bounds[terms[term]]), np.int64(bounds[terms[term] + 1]), np.int64(firsts[terms[term]])
-            positions = unpack_row(data, offsets, begin, end, first, block, places[term, i], term, rows, ats, sizes, positions)
-            if ats[term] < 0:
-                return -1
         low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, LARGEST)
-        frequency = phrase_frequency(positions, sizes, words, low, high, cursors)
+        frequency = phrase_frequency(data, offsets, block, readers, places, i, words, low, high, streams)
+        if frequency < 0:
+            return -1
         docs[kept], tf[kept] = docs[i], frequency
         kept += frequency > 0
     return kept
 
 
 @inner()
-def unpack_row(
-    data: Any, offsets: Any, begin: Any, end: Any, first: Any, block: int, place: int, term: int, rows: Any, ats: Any,
-    sizes: Any, positions: Any,
-) -> Any:  # fmt: skip
-    """Read the positions of one posting.
+def row_readers(bounds: Any, firsts: Any, terms: Any) -> Any:
+    """Readers of the rows of terms: number and place of the row where each stands, the rows' bounds, their first offset."""
+    readers = np.empty((len(terms), 5), dtype=np.int64)
+    for i in range(len(terms)):
+        begin, end = np.int64(bounds[terms[i]]), np.int64(bounds[terms[i] + 1])
+        readers[i, 0], readers[i, 1], readers[i, 2], readers[i, 3], readers[i, 4] = 0, begin, begin, end, firsts[terms[i]]
+    return readers
+
+
+@inner()
+def rarest_first(words: Any, readers: Any) -> Any:
+    """The words of a phrase, as of `count_phrase` in two rows, those with the fewest bytes of rows first."""
+    ordered = words.copy()
+    for i in range(1, words.shape[1]):
+        term, offset, at = words[0, i], words[1, i], i
+        size = readers[term, 3] - readers[term, 2]
+        while at > 0 and readers[ordered[0, at - 1], 3] - readers[ordered[0, at - 1], 2] > size:
+            ordered[0, at], ordered[1, at] = ordered[0, at - 1], ordered[1, at - 1]
+            at -= 1
+        ordered[0, at], ordered[1, at] = term, offset
+    return ordered
+
+
+@inner()
+def phrase_frequency(
+    data: Any, offsets: Any, block: int, readers: Any, places: Any, match: int, words: Any, low: int, high: int, streams: Any
+) -> Any:
+    """Count an exact phrase in one document.
+
+    The positions of the first word lead, and those of another word are read only once all words before it stand in place.
 
     Args:
         data: As of `count_phrase`.
         offsets: As of `count_phrase`.
-        begin: Where the rows of its term begin in `data`.
-        end: Where they end.
-        first: The first offset of its term.
         block: As of `count_phrase`.
-        place: Number of the posting among those of its term, above those read before.
-        term: Index of the term in the following arrays.
-        rows: int64; number of the row at which the reader of each term stands, which advances.
-        ats: int64; where that row begins; -1 after bytes that are no such rows.
-        sizes: Output: number of positions.
-        positions: Output: the positions, a row for each term.
+        readers: As `row_readers` makes them; they advance.
+        places: As of `count_phrase`.
+        match: The document's column in `places`, after those of earlier calls.
+        words: As `rarest_first` returns them.
+        low: Least position.
+        high: The position after the greatest.
+        streams: Scratch of three rows, a column for each word.
 
     Returns:
-        `positions`, or a larger copy where they need more room.
+        The frequency; -1 if the bytes are no such rows.
     """
-    row, at = rows[term], ats[term]
-    if place < row:
-        at = np.int64(-1)
-    elif place // block > row // block:
-        row = place // block * block
-        at = begin + np.int64(offsets[first + row // block - 1])
-    if at >= 0:
-        at = _after(data, at, end, place - row)
-    position, value, size = np.int64(0), np.int64(0), 0
-    while at >= 0 and not value & 1:
-        if at < end and data[at] < 128:  # faster than a call
-            value, at = np.int64(data[at]), at + 1
-        else:
-            value, at = _number(data, at, end)
-        position += value >> 1
-        if (value < 2 and size > 0) or position > LARGEST:
-            at = np.int64(-1)
-        if size == positions.shape[1]:
-            more = np.empty((positions.shape[0], 2 * size), dtype=np.int32)
-            more[:, :size] = positions
-            positions = more
-        positions[term, size] = position
-        size += 1
-    rows[term], ats[term], sizes[term] = place + 1, at, size
-    return positions
+    size, opened, count = words.shape[1], 1, np.int64(0)
+    at = _seek(data, offsets, block, readers, words[0, 0], places[words[0, 0], match])
+    end, value, position, target = readers[words[0, 0], 3], np.int64(0), np.int64(0), np.int64(-LARGEST)
+    while True:
+        while True:  # the next position of the first word that can be that of a phrase
+            if value & 1:
+                return count
+            before = position
+            if 0 <= at < end and data[at] < 128:  # faster than a call
+                value, at = np.int64(data[at]), at + 1
+            else:
+                value, at = _number(data, at, end)
+            position += value >> 1
+            if at < 0 or position > LARGEST or (position == before and before > 0):
+                return -1
+            if position - words[1, 0] >= target:
+                break
+        target, matches = position - words[1, 0], np.int64(low <= position < high)
+        for word in range(1, size):
+            term, sought = words[0, word], target + words[1, word]
+            if word == opened:
+                streams[0, word] = _seek(data, offsets, block, readers, term, places[term, match])
+                streams[1, word], streams[2, word] = -1, 0
+                opened += 1
+            own_at, own, own_value, own_end = streams[0, word], streams[1, word], streams[2, word], readers[term, 3]
+            while own < sought:
+                if own_value & 1:
+                    return count
+                if 0 <= own_at < own_end and data[own_at] < 128:
+                    own_value, own_at = np.int64(data[own_at]), own_at + 1
+                else:
+                    own_value, own_at = _number(data, own_at, own_end)
+                if own_at < 0 or (own >= 0 and own_value < 2):
+                    return -1
+                own = max(own, 0) + (own_value >> 1)
+                if own > LARGEST:
+                    return -1
+            streams[0, word], streams[1, word], streams[2, word] = own_at, own, own_value
+            if own > sought:
+                target, matches = own - words[1, word], np.int64(0)
+                break
+            matches &= np.int64(low <= own < high)
+        count += matches
 
 
 @inner()
-def phrase_frequency(positions: Any, sizes: Any, words: Any, low: int, high: int, cursors: Any) -> int:
-    """Count an exact phrase in one document; `words` as of `count_phrase`, in two rows."""
-    rarest, count = 0, 0
-    for word in range(words.shape[1]):
-        cursors[word] = 0
-        if sizes[words[0, word]] < sizes[words[0, rarest]]:
-            rarest = word
-    for at in range(sizes[words[0, rarest]]):
-        start, matches = positions[words[0, rarest], at] - words[1, rarest], True
-        for word in range(words.shape[1]):
-            term, target = words[0, word], start + words[1, word]
-            place = cursors[word]
-            while place < sizes[term] and positions[term, place] < target:
-                place += 1
-            cursors[word] = place
-            if place == sizes[term] or positions[term, place] != target or target < low or target >= high:
-                matches = False
-                break
-        count += matches
-    return count
+def _seek(data: Any, offsets: Any, block: int, readers: Any, term: int, place: int) -> Any:
+    """Move the reader of a term to a row, not before the one where it stands; return where that begins, -1 if nowhere."""
+    row, at = readers[term, 0], readers[term, 1]
+    if place < row:
+        return np.int64(-1)
+    if place // block > row // block:
+        row = place // block * block
+        at = readers[term, 2] + np.int64(offsets[readers[term, 4] + row // block - 1])
+    at = _after(data, at, readers[term, 3], place - row)
+    readers[term, 0], readers[term, 1] = place, at
+    return at
 
 
 def _rows(df: Any, indices: Any, whole: bool, block: int) -> int:
@@ -449,12 +474,20 @@ def _after(data: Any, at: Any, end: Any, rows: Any) -> Any:
                 word |= np.uint64(data[np.uint64(at) + np.uint64(i)]) << np.uint64(8 * i)
             more = word >> np.uint64(7) & ONES  # bytes that are not the last of their number
             lasts, size = word & ONES & ~(more << np.uint64(8)), 8
+            seen = lasts * ONES  # in each byte the rows that have ended before the next
+            if np.int64(seen >> np.uint64(56)) >= rows:
+                before = ~((seen | TOPS) - np.uint64(rows) * ONES) >> np.uint64(7) & ONES
+                at += np.int64(before * ONES >> np.uint64(56)) + 1
+                while data[at - 1] >= 128:
+                    if at == end:
+                        return np.int64(-1)
+                    at += 1
+                return at
             if more >> np.uint64(56):
                 lasts &= np.uint64(0x00FFFFFFFFFFFFFF)
                 size = 7 if more >> np.uint64(48) == np.uint64(256) else 0
-            ended = np.int64(lasts * ONES >> np.uint64(56))
-            if size and ended < rows:
-                rows -= ended
+            if size:
+                rows -= np.int64(lasts * ONES >> np.uint64(56))
                 at += size
                 continue
         at = _skipped(data, at, end)

@@ -89,7 +89,7 @@ class PositionLists(RowLists):
 
     @property
     def row_arrays(self) -> tuple[NDArray[Any], ...]:
-        """The rows, their offsets, bounds and first offsets, for `payload_kernels.unpack_row`."""
+        """The rows, their offsets, bounds and first offsets, for `payload_kernels.phrase_frequency`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
     def of(self, term: int, indices: Integers | None = None) -> Rowed:

@@ -241,6 +241,12 @@ def key_of(score: Any, rank: Any) -> Any:
 
 
 @inner()
+def reaches(score: Any, best: Any) -> bool:
+    """Whether a score is at least the last of the `best` keys; that of a document's id is read for these alone."""
+    return key_of(score, 0) >> np.uint64(32) >= best[-1] >> np.uint64(32)  # type: ignore[no-any-return]
+
+
+@inner()
 def collect(key: Any, match: int, k: int, best: Any, keys: Any) -> None:
     """Insert the key of a match among the `best`, which descend, if k is at most SORTED; else write it to `keys`."""
     if k > SORTED:

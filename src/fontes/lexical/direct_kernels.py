@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..index.payload_kernels import phrase_frequency, unpack_row
+from ..index.payload_kernels import LARGEST, phrase_frequency, rarest_first, row_readers
 from ..index.positions import BLOCK as ROWS_BLOCK
 from ..index.tables import position
 from ..storage.compiled import compiled
@@ -17,7 +17,7 @@ from ..storage.pinned import view
 from ..text.folding import fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
-from .conjunctions import collect, decode, intersect_from, key_of
+from .conjunctions import collect, decode, intersect_from, key_of, reaches
 from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, pruned
 
 CHUNK = 512  # documents of the shortest list that are looked up at a time
@@ -162,7 +162,8 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
                 for i in range(words):
                     sum_ += query_weight * weights[bounds[terms[i]] + places[i, match]]
                 score[0] = sum_
-                collect(key_of(score, rank[room[match]]), total + match, k, best, keys)
+                if total + match < k or reaches(score, best):
+                    collect(key_of(score, rank[room[match]]), total + match, k, best, keys)
         total += size
     decode(best, min(total, k), view(table, ORDER, np.uint32), (docs, scores))
     return total
@@ -206,12 +207,9 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     if length > FREQUENT:
         return UNABLE
     places, room = np.empty((count + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
-    scratch = np.zeros((4, words), dtype=np.int64)
-    cursors, at_rows, ats, sizes = scratch[0], scratch[1], scratch[2], scratch[3]
-    word_cursors = np.empty(words, dtype=np.int64)
-    for i in range(count):
-        ats[i] = row_bounds[terms[i]]
-    positions = np.empty((count, 64), dtype=np.int32)
+    cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
+    readers = row_readers(row_bounds, firsts, terms)
+    of_words = rarest_first(of_words, readers)
     matched, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
     for first in range(0, length, CHUNK):
         size = _met(terms, order, bounds, of_docs, first, cursors, room, places, places[count])
@@ -220,16 +218,11 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
             more[:total], more_tf[:total] = matched[:total], tf[:total]
             matched, tf = more, more_tf
         for match in range(size):
-            for i in range(count):
-                term, place = terms[i], places[i, match]
-                begin, end, start = np.int64(row_bounds[term]), np.int64(row_bounds[term + 1]), np.int64(firsts[term])
-                positions = unpack_row(
-                    rows, row_offsets, begin, end, start, ROWS_BLOCK, place, i, at_rows, ats, sizes, positions
-                )
-                if ats[i] < 0:
-                    return UNABLE
-            matched[total], tf[total] = room[match], phrase_frequency(positions, sizes, of_words, 0, 0x7FFFFFFF, word_cursors)
-            total += tf[total] > 0
+            frequency = phrase_frequency(rows, row_offsets, ROWS_BLOCK, readers, places, match, of_words, 0, LARGEST, streams)
+            if frequency < 0:
+                return UNABLE
+            matched[total], tf[total] = room[match], frequency
+            total += frequency > 0
     if k == 0:
         return total
     matches: int = _weighed(table, matched[:total], tf[:total], query_weight, k, docs, scores)
@@ -251,7 +244,8 @@ def _weighed(table: Any, matched: Any, tf: Any, query_weight: float, k: int, doc
         weight = np.float32(idf * (factor * tf[i] / (tf[i] + k1 * length) + delta))
         is_finite &= np.isfinite(weight)
         score[0] = query_weight * weight
-        collect(key_of(score, rank[matched[i]]), i, k, best, keys)
+        if i < k or reaches(score, best):
+            collect(key_of(score, rank[matched[i]]), i, k, best, keys)
     decode(best, min(len(matched), k), view(table, ORDER, np.uint32), (docs, scores))
     return len(matched) if is_finite else UNABLE
 
