@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from conftest import Fontes
 from support.tiny_training import base, candidates, examples, no_curves, one_thread
 
 from fontes.formats import write_run
+from fontes.index import Index
+from fontes.train import Examples
 
 pytest.importorskip("torch")
 for library in ("sentence_transformers", "accelerate", "datasets"):
@@ -89,6 +92,22 @@ def test_the_command_trains_resumes_nothing_and_prints_json(base: Path, tmp_path
     assert (made["settings"]["seed"], made["rows"], made["validated"]) == (3, 56, 24)
 
 
+def test_a_pipeline_teaches_a_reranker(base: Path, tmp_path: Path, fontes: Fontes) -> None:
+    docs = {p.id: p.text for one in DATA for p in (one.positive, *one.negatives)}
+    Index.build(docs, tmp_path / "i", threads=1)
+    Examples(replace(one, negatives=tuple(replace(p, score=None) for p in one.negatives)) for one in DATA).write(tmp_path / "e")
+    command = ("train", "cross-encoder", tmp_path / "e", "-o", tmp_path / "m", "--base", base, *TINY)
+    taught = ("--teacher", "bm25()", "--teacher-index", tmp_path / "i")
+    code, _, err = fontes(*command, *taught)
+    assert (code, "--teacher goes with --loss teacher or --loss kl" in re.sub(r"[\s│]+", " ", err)) == (2, True)
+    code, _, err = fontes(*command, "--loss", "kl", *taught[2:])
+    assert (code, "--teacher-index goes with --teacher" in re.sub(r"[\s│]+", " ", err)) == (2, True)
+    code, out, err = fontes(*command, "--loss", "kl", "--json", *taught)
+    assert code == 0, err
+    assert json.loads(out)["settings"]["loss"] == "kl"
+    assert fontes("mine", tmp_path / "i", "--from", "title", "-o", "-", "--teacher", "last_turns(1)")[0] == 1
+
+
 def test_candidates_to_validate_on_need_all_that_belongs_to_them(base: Path, collection: Path, fontes: Fontes) -> None:
     DATA.write("e.jsonl")
     write_run(candidates(DATA)[0], "dev.run")
@@ -106,7 +125,10 @@ def test_candidates_to_validate_on_need_all_that_belongs_to_them(base: Path, col
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--loss", "mse"), "loss must be 'bce', 'margin', 'lambda' or 'teacher', not 'mse'"),
+        (("--loss", "mse"), "loss must be 'bce', 'margin', 'lambda', 'teacher' or 'kl', not 'mse'"),
+        (("--loss", "kl"), "has no score of a teacher"),
+        (("--loss", "kl", "--teacher", "bm25()"), "bm25"),
+        (("--loss", "kl", "--teacher", "last_turns(1)"), "--teacher is a reranker, or a pipeline from topics to a run"),
         (("--preset", "air2024"), "there is no preset 'air2024'; there are air2025"),
         (("--best", "RR@5"), "best='RR@5' is measured on a reranked run"),
         (("--base", "nowhere/at/all"), "there is no cross-encoder at 'nowhere/at/all'"),

@@ -90,6 +90,21 @@ def test_the_losses_of_distances_are_their_formulas(loss: str, base: Path) -> No
     assert float(value.detach()) == pytest.approx(np.mean(terms), rel=1e-4)
 
 
+def test_the_softmax_of_a_teachers_scores_is_learned_over_each_group(base: Path) -> None:
+    data = examples(4, scored=True)
+    model = PairModel(base, SETTINGS.with_(loss="kl", teacher_scale=0.5))
+    rows = model.rows(data).rows
+    labels = [torch.tensor(row["labels"]) for row in rows]
+    value = model.loss()([[row["query"] for row in rows], [row["documents"] for row in rows]], labels)
+    terms = []
+    for one in data:
+        passages = (one.positive, *one.negatives)
+        own = scores_in_numpy(model.network, [(one.query, p.text) for p in passages])
+        taught = np.exp([0.5 * (p.score or 0.0) for p in passages])
+        terms.append(-(taught / taught.sum() * (own - np.log(np.exp(own).sum()))).sum())
+    assert float(value.detach()) == pytest.approx(np.mean(terms), rel=1e-4)
+
+
 def test_lambda_loss_is_that_of_the_paper(base: Path) -> None:
     """NDCG-Loss2++ of Wang et al. 2018 with mu 10, in plain loops: a mean over the pairs of a better and a worse document."""
     data = examples(3)
@@ -192,7 +207,7 @@ def test_a_base_that_classifies_is_refused(tmp_path: Path) -> None:
         train_cross_encoder(DATA, tmp_path / "m", tmp_path / "base", SETTINGS)
 
 
-@pytest.mark.parametrize(("loss", "rows"), [("lambda", 16), ("teacher", 16), ("bce", 64)])
+@pytest.mark.parametrize(("loss", "rows"), [("lambda", 16), ("teacher", 16), ("kl", 16), ("bce", 64)])
 def test_each_loss_trains_a_model(loss: str, rows: int, base: Path, tmp_path: Path) -> None:
     made = train_cross_encoder(examples(scored=True), tmp_path / "m", base, SETTINGS.with_(loss=loss, epochs=1))
     assert (made.rows, made.validated) == (rows, 4 if loss != "bce" else 16)
@@ -353,7 +368,7 @@ def test_examples_of_one_label_are_refused_with_file_and_line(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss": "mse"}, "loss must be 'bce', 'margin', 'lambda' or 'teacher', not 'mse'"),
+        ({"loss": "mse"}, "loss must be 'bce', 'margin', 'lambda', 'teacher' or 'kl', not 'mse'"),
         ({"evaluations": 0}, "evaluations must be above 0, not 0"),
         ({"held_out": 1.0}, "held_out must be below 1, not 1.0"),
         ({"warm_up": -0.1}, "warm_up must be 0 or more, not -0.1"),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fontes.core import InputError, ParameterError
 from fontes.core.progress import silent
+from fontes.index import Index
 from fontes.neural.rerank import Reranker
 from fontes.train import Example, Examples, LabelledPair, LabelledPairs, Passage
 
@@ -161,6 +162,25 @@ def test_a_teachers_scores_take_the_place_of_those_of_the_run(tmp_path: Path) ->
     assert Examples.read(tmp_path / "scored.jsonl") == scored
     with pytest.raises(ParameterError, match="a teacher must be a reranker"):
         examples.scored("MODEL")  # type: ignore[arg-type]
+
+
+def test_a_pipeline_teaches_its_scores_of_the_documents_by_their_ids(tmp_path: Path) -> None:
+    index = Index.build({"d1": "salt river", "d2": "river", "d3": "desert", "d4": "river delta mud"}, tmp_path / "i", threads=1)
+    one = Example("q1", "salt river", Passage("d1", "x"), (Passage("d2", "y", 7.0, 2), Passage("d3", "z")))
+    two = Example("q2", "desert", Passage("d3", "z"), (Passage("d1", "x"),))
+    scored = Examples([one, two]).scored(index.bm25())
+    first, second = index.bm25().search("salt river"), index.bm25().search("desert")
+    of = dict(zip(first.ids, first.scores.tolist(), strict=True))
+    assert set(of) == {"d1", "d2", "d4"}
+    assert [p.score for p in (scored[0].positive, *scored[0].negatives)] == [
+        pytest.approx(score, abs=1e-6) for score in (of["d1"], of["d2"], min(of.values()))
+    ]
+    assert scored[0].negatives[0].rank == 2
+    assert scored[1].positive.score == scored[1].negatives[0].score == pytest.approx(second.scores[0], abs=1e-6)
+    with pytest.raises(InputError, match="returns none of the examples' documents: it searches another collection"):
+        Examples([Example("q1", "salt", Passage("p1", "x"), (Passage("p2", "y"),))]).scored(index.bm25())
+    with pytest.raises(ParameterError, match="a teacher must be a reranker"):
+        Examples([one]).scored(index.rm3())  # type: ignore[arg-type]
 
 
 def test_a_teacher_that_gives_no_number_is_refused() -> None:

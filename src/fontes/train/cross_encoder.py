@@ -13,7 +13,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
-from .examples import Examples, check_teacher, queries, training_split, unlearned
+from .examples import DISTILLED, Examples, check_teacher, queries, training_split, unlearned
 from .runner.checkpoint_folder import check_place
 from .runner.running import Fit, Training, check_training, run
 from .runner.settings import LAST, LOSS, FitSettings
@@ -72,7 +72,7 @@ def train_cross_encoder(
     data.check_labels()
     validated = validation if isinstance(validation, Validation) else Validation(validation)
     sides = training_split(data, None if validated.examples is None else Examples.of(validated.examples), settings)
-    if settings.loss == "teacher":
+    if settings.loss in DISTILLED:
         check_teacher(settings.loss, sides.learned, sides.validation)
     candidates = _candidates(validated, sides.learned, settings)
     from .pair_model import PairModel
@@ -121,15 +121,18 @@ class CrossEncoderSettings(FitSettings):
     """Training settings of a cross-encoder; the defaults are the preset "air2025" (see `PRESETS`).
 
     Attributes:
-        loss: "bce", "margin", "lambda" or "teacher". Binary cross-entropy ("bce") of each query-document pair; a hinge
+        loss: "bce", "margin", "lambda", "teacher" or "kl". Binary cross-entropy ("bce") of each query-document pair; a hinge
             ("margin") on the score difference between the relevant document and each other; LambdaLoss ("lambda") over each
-            group; squared error of these differences against a teacher's ("teacher"), stored in the examples (MarginMSE).
+            group; squared error of these differences against a teacher's ("teacher"), stored in the examples (MarginMSE); or
+            cross-entropy of the softmax of a group's scores against that of a teacher's ("kl"; ListNet: Cao et al. 2007).
         batch: Rows per step: pairs with "bce", else examples with all their documents.
         margin: Required score difference, with "margin".
+        teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
     """
 
-    loss: Literal["bce", "margin", "lambda", "teacher"] = "bce"
+    loss: Literal["bce", "margin", "lambda", "teacher", "kl"] = "bce"
     margin: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    teacher_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
 PRESETS = {

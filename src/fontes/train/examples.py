@@ -21,6 +21,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.tabular import Tabular, columns_of
+from ..core.values import Topic, Topics
 from ..formats.records import json_line, json_rows
 from ..passages.reranker import Reranker
 from ..storage.files import reading, write
@@ -247,24 +248,52 @@ class Examples(TrainingSet[Example]):
             problem = "no example has negatives, so there is only one label; mine some with `fontes mine`"
             raise InputError(f"{first} to {last}: {problem}")
 
-    def scored(self, reranker: Stage[Run, Run], progress: ProgressCallback = silent) -> Examples:
+    def scored(self, teacher: Stage[Any, Run], progress: ProgressCallback = silent) -> Examples:
         """Return the examples with a teacher's scores of positives and negatives.
 
         Args:
-            reranker: Any reranker, such as a cross-encoder; with its `cache`, scoring resumes.
+            teacher: A reranker, such as a cross-encoder, which scores the texts; with its `cache`, scoring resumes. Or a stage
+                from topics to a run, such as a fusion of several systems, whose scores of the examples' documents are taken by
+                their ids; one that it does not return for a query gets the least score of those that it does.
             progress: Called with the number of pairs done.
+
+        Raises:
+            InputError: The stage returns none of the documents.
+            ParameterError: The teacher is neither.
         """
-        teacher = reranker_of(reranker)
-        pairs = dict.fromkeys((one.query, p.text) for one in self for p in (one.positive, *one.negatives))
-        scores = dict(zip(pairs, map(short, teacher.pair_scores(list(pairs), progress)), strict=True))
+        if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
+            scores = self._ranked(teacher, progress)
+        else:
+            pairs = dict.fromkeys((one.query, p.text) for one in self for p in _passages(one))
+            of_pairs = reranker_of(teacher).pair_scores(list(pairs), progress)
+            of_texts = dict(zip(pairs, map(short, of_pairs), strict=True))
+            scores = {(one.query, p.id): of_texts[one.query, p.text] for one in self for p in _passages(one)}
 
         def with_score(one: Example, passage: Passage) -> Passage:
-            return replace(passage, score=scores[one.query, passage.text])
+            return replace(passage, score=scores[one.query, passage.id])
 
         return Examples(
             replace(one, positive=with_score(one, one.positive), negatives=tuple(with_score(one, p) for p in one.negatives))
             for one in self
         )
+
+    def _ranked(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> dict[tuple[str, str], float]:
+        """The scores that a stage from topics to a run gives, by query and document."""
+        queries = list(dict.fromkeys(one.query for one in self))
+        run = teacher(Topics(Topic(str(number), query) for number, query in enumerate(queries)), progress=progress)
+        scores, is_known = {}, False
+        of_queries: dict[str, dict[str, float]] = {query: {} for query in queries}
+        for topic_id, ranking in run.items():
+            of_queries[queries[int(topic_id)]] = dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
+        for one in self:
+            known = of_queries[one.query]
+            least = min(known.values(), default=0.0)
+            for passage in _passages(one):
+                is_known |= passage.id in known
+                scores[one.query, passage.id] = short(known.get(passage.id, least))
+        if not is_known:
+            raise InputError(f"the teacher {teacher!r} returns none of the examples' documents: it searches another collection")
+        return scores
 
     @classmethod
     def _parsed(cls, row: Mapping[str, Any], where: str) -> Example:
@@ -308,6 +337,10 @@ class Examples(TrainingSet[Example]):
     @staticmethod
     def _query(item: Example) -> str:
         return item.query
+
+
+def _passages(example: Example) -> tuple[Passage, ...]:
+    return (example.positive, *example.negatives)
 
 
 def short(score: float) -> float:
@@ -511,8 +544,8 @@ def check_teacher(loss: str, *sides: Iterable[Example] | None) -> None:
                 raise InputError(f"{where}: {problem}; the loss '{loss}' needs one for each, see Examples.scored")
 
 
-def reranker_of(teacher: Stage[Run, Run]) -> Reranker:
+def reranker_of(teacher: Stage[Any, Run]) -> Reranker:
     """Return the teacher if it is a reranker; raise ParameterError otherwise."""
     if not isinstance(teacher, Reranker):
-        raise ParameterError(f"a teacher must be a reranker, such as CrossEncoder('MODEL'), not {teacher!r}")
+        raise ParameterError(f"a teacher must be a reranker here, such as CrossEncoder('MODEL'), not {teacher!r}")
     return teacher

@@ -104,7 +104,7 @@ def mine_negatives(
     gold_last: bool = False,
     seed: int = 0,
     preset: str | None = None,
-    teacher: Stage[Run, Run] | None = None,
+    teacher: Stage[Any, Run] | None = None,
     relative_margin: float | None = None,
     progress: ProgressCallback = silent,
 ) -> Mined:
@@ -132,7 +132,7 @@ def mine_negatives(
         seed: Seed of the random sampling.
         preset: "air2025": the first five hits, the relevant document in the last place if it is not among them, the other four
             negatives; no guard. Replaces all parameters from `per_positive` to `gold_last`.
-        teacher: A reranker whose scores the examples get, as by `Mined.scored`.
+        teacher: The teacher whose scores the examples get, as by `Mined.scored`; for a relative margin a reranker.
         relative_margin: Leave out candidates that the teacher scores above this share of the relevant document's score, which
             are often relevant themselves: positive-aware mining (Moreira et al. 2024, NV-Retriever, who use 0.95). A relevant
             document of score 0 or less has no share, and its group no negatives.
@@ -270,7 +270,7 @@ class Miner:
         documents: Documents,
         tally: Tally,
         read: Callable[[Doc], str] = text_of,
-        teacher: Stage[Run, Run] | None = None,
+        teacher: Stage[Any, Run] | None = None,
         progress: ProgressCallback = silent,
     ) -> None:
         self._progress = progress
@@ -393,9 +393,9 @@ class Mined:
         """Write the examples, as `Examples.write`."""
         self.examples.write(path)
 
-    def scored(self, reranker: Stage[Run, Run], progress: ProgressCallback = silent) -> Mined:
+    def scored(self, teacher: Stage[Any, Run], progress: ProgressCallback = silent) -> Mined:
         """Return a copy with a teacher's scores, as `Examples.scored`."""
-        return replace(self, examples=self.examples.scored(reranker, progress))
+        return replace(self, examples=self.examples.scored(teacher, progress))
 
     @property
     def sizes(self) -> dict[int, int]:

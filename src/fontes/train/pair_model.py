@@ -16,7 +16,7 @@ import sentence_transformers
 import torch
 import transformers
 from numpy.typing import NDArray
-from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss
+from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss, ListNetLoss
 
 from ..core.errors import InputError
 from ..core.progress import ProgressCallback, silent
@@ -27,7 +27,7 @@ from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of
 from ..passages.reranker import Reranker
-from .examples import Example
+from .examples import DISTILLED, Example
 from .runner.running import Rows
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class PairModel:
             ]
             rows = [{"query": query, "document": text, "label": label} for query, text, label in labelled]
             return Rows(rows, self._lengths([(query, text) for query, text, _ in labelled]))
-        groups = [_group(example, teacher=self._settings.loss == "teacher") for example in examples if example.negatives]
+        scale = self._settings.teacher_scale if self._settings.loss in DISTILLED else None
+        groups = [_group(example, scale) for example in examples if example.negatives]
         lengths = self._lengths([(group["query"], text) for group in groups for text in group["documents"]])
         ends = np.cumsum([len(group["documents"]) for group in groups]).tolist()
         return Rows(groups, [max(lengths[start:end]) for start, end in zip([0, *ends], ends, strict=False)])
@@ -95,6 +96,8 @@ class PairModel:
             return BinaryCrossEntropyLoss(self.network)
         if settings.loss == "lambda":
             return LambdaLoss(self.network, mini_batch_size=-1)
+        if settings.loss == "kl":
+            return ListNetLoss(self.network, mini_batch_size=-1)
         return _DistanceLoss(self.network, settings.margin if settings.loss == "margin" else None)
 
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
@@ -151,9 +154,10 @@ def _set_cuts(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
     backend.no_padding() if padding is None else backend.enable_padding(**padding)
 
 
-def _group(example: Example, teacher: bool) -> dict[str, Any]:
+def _group(example: Example, scale: float | None) -> dict[str, Any]:
+    """A row: with labels of 1 and 0, or a teacher's scores times a scale."""
     passages = (example.positive, *example.negatives)
-    labels = [float(p.score or 0.0) if teacher else float(p is example.positive) for p in passages]
+    labels = [float(p is example.positive) if scale is None else scale * (p.score or 0.0) for p in passages]
     return {"query": example.query, "documents": [passage.text for passage in passages], "labels": labels}
 
 

@@ -266,6 +266,7 @@ def test_what_is_clicked_in_the_filter_stays_under_the_mouse(pages: Pages) -> No
     page.wait_for_selector(".facet [aria-pressed=true]")
     for _ in range(2):
         shown(page)
+        page.wait_for_load_state("networkidle")  # the counts come after the results and replace the list
         after = page.locator(".facet [aria-pressed=true]")
         assert after.locator("bdi").text_content() == name
         assert after.bounding_box() == before

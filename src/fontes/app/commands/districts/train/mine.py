@@ -53,7 +53,8 @@ def mine(
     limit: Annotated[int | None, typer.Option(help="--from: maximum number of documents.", show_default="all")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     teacher: Annotated[
-        str | None, typer.Option(help="A reranker that scores the examples: 'cross_encoder(\"MODEL\")'.", show_default="none")
+        str | None,
+        typer.Option(help="What scores the examples: 'cross_encoder(\"MODEL\")', or a whole pipeline.", show_default="none"),
     ] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -65,7 +66,7 @@ def mine(
     from .....train import Mining, document_examples, mine_negatives
     from .....train.mining import chosen
     from ....output import print_json
-    from ....pipelines import open_index, reranker, retriever
+    from ....pipelines import open_index, retriever
     from ....progress import reporting
 
     parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
@@ -78,7 +79,7 @@ def mine(
     settings = chosen(parameters, preset)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
-    teaching = None if teacher is None else reranker(teacher, opened, "--teacher")
+    teaching = None if teacher is None else teacher_of(teacher, opened)
     with reporting(json) as report:
         if from_ is not None:
             mined = document_examples(opened, from_, stage, settings, **own, seed=seed, teacher=teaching, progress=report)
@@ -105,6 +106,16 @@ def mine(
         print_json(mined.to_dict())
     else:
         typer.echo(str(mined), err=output == "-")
+
+
+def teacher_of(text: str, index: Any) -> Any:
+    """The stage of a teacher: a reranker, or from topics to a run."""
+    from .....core import ParameterError, Run, Topics, expression
+
+    stage = expression.pipeline(text, index)
+    if stage.gives is not Run or stage.takes not in (Run, Topics):
+        raise ParameterError(f"--teacher is a reranker, or a pipeline from topics to a run, not '{text}'")
+    return stage
 
 
 def _check_sources(from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], own: list[str]) -> None:

@@ -19,11 +19,23 @@ from .....train import (
 from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, reads_files, takes
 
 if TYPE_CHECKING:
+    from .....core.progress import ProgressCallback
     from .....train import TermTraining, Training
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="Model folder to create.", show_default=False)]
 ValidationFile = Annotated[
     str | None, typer.Option("--validation", help="Examples to validate on.", show_default="queries that are held out")
+]
+Teacher = Annotated[
+    str | None,
+    typer.Option(
+        "--teacher",
+        help="What scores the examples, for --loss teacher or kl: a reranker, or a pipeline over --teacher-index.",
+        show_default="the scores in the examples",
+    ),
+]
+TeacherIndex = Annotated[
+    Path | None, typer.Option("--teacher-index", help="Index that the teacher searches.", show_default="none")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 
@@ -48,6 +60,8 @@ def cross_encoder(
     qrels: Annotated[str | None, typer.Option(help="Their judgments: a file, a BEIR folder, …", show_default="none")] = None,
     split: Split = None,
     k: Annotated[int, typer.Option("-k", help="The best candidates of each topic.", min=1)] = 100,
+    teacher: Teacher = None,
+    teacher_index: TeacherIndex = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -59,7 +73,8 @@ def cross_encoder(
     candidates = _candidates(run, index, topics, qrels, split, k)
     validated = Validation(validation, *candidates)
     with reporting(json) as progress:
-        training = train_cross_encoder(examples, output, base, settings_of(preset, **settings), validated, overwrite, progress)
+        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        training = train_cross_encoder(taught, output, base, settings_of(preset, **settings), validated, overwrite, progress)
     report(output, training, f'cross_encoder("{output}")', json)
 
 
@@ -114,6 +129,8 @@ def bi_encoder(
     topics: SearchedTopics = None,
     qrels: SearchedQrels = None,
     split: Split = None,
+    teacher: Teacher = None,
+    teacher_index: TeacherIndex = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -123,7 +140,8 @@ def bi_encoder(
 
     search, chosen = _searched(validation, index, topics, qrels, split), BiEncoderSettings(**_whole(settings))
     with reporting(json) as progress:
-        training = train_bi_encoder(examples, output, _start(encoder), chosen, search, overwrite, progress)
+        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        training = train_bi_encoder(taught, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'sentence_encoder("{output}")', json)
 
 
@@ -142,6 +160,8 @@ def sparse(
     topics: SearchedTopics = None,
     qrels: SearchedQrels = None,
     split: Split = None,
+    teacher: Teacher = None,
+    teacher_index: TeacherIndex = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -151,7 +171,8 @@ def sparse(
 
     search, chosen = _searched(validation, index, topics, qrels, split), SpladeSettings(**_whole(settings))
     with reporting(json) as progress:
-        training = train_splade(examples, output, _start(encoder), chosen, search, overwrite, progress)
+        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        training = train_splade(taught, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'splade("{output}")', json)
 
 
@@ -170,6 +191,8 @@ def late(
     topics: SearchedTopics = None,
     qrels: SearchedQrels = None,
     split: Split = None,
+    teacher: Teacher = None,
+    teacher_index: TeacherIndex = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -179,8 +202,27 @@ def late(
 
     search, chosen = _searched(validation, index, topics, qrels, split), ColBERTSettings(**_whole(settings))
     with reporting(json) as progress:
-        training = train_colbert(examples, output, _start(encoder), chosen, search, overwrite, progress)
+        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        training = train_colbert(taught, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'late("{output}")', json)
+
+
+def _taught(
+    examples: str, teacher: str | None, index: Path | None, settings: dict[str, Any], progress: ProgressCallback
+) -> Any:
+    """The examples, with a teacher's scores if one is given."""
+    from .....train import Examples
+    from ....pipelines import open_index
+    from .mine import teacher_of
+
+    if teacher is None:
+        if index is not None:
+            raise typer.BadParameter("--teacher-index goes with --teacher")
+        return examples
+    if settings.get("loss") not in ("teacher", "kl"):
+        raise typer.BadParameter("--teacher goes with --loss teacher or --loss kl, which learn its scores")
+    stage = teacher_of(teacher, None if index is None else open_index(index))
+    return Examples.read(examples).scored(stage, progress)
 
 
 def _whole(settings: dict[str, Any]) -> dict[str, Any]:
