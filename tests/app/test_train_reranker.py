@@ -108,6 +108,22 @@ def test_a_pipeline_teaches_a_reranker(base: Path, tmp_path: Path, fontes: Fonte
     assert fontes("mine", tmp_path / "i", "--from", "title", "-o", "-", "--teacher", "last_turns(1)")[0] == 1
 
 
+def test_a_teacher_scores_the_examples_to_validate_on_and_nothing_for_a_folder_that_exists(
+    base: Path, tmp_path: Path, fontes: Fontes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Index.build({p.id: p.text for one in DATA for p in (one.positive, *one.negatives)}, tmp_path / "i", threads=1)
+    Examples(DATA[:14]).write(tmp_path / "e")
+    Examples(DATA[14:]).write(tmp_path / "v")
+    command = ("train", "cross-encoder", tmp_path / "e", "-o", tmp_path / "m", "--base", base, *TINY, "--loss", "kl", "--json")
+    taught = ("--validation", tmp_path / "v", "--teacher", "bm25()", "--teacher-index", tmp_path / "i")
+    code, out, err = fontes(*command, *taught)
+    assert code == 0, err
+    assert json.loads(out)["validated"] == 6
+    monkeypatch.setattr(Examples, "scored", lambda *_: pytest.fail("scored"))
+    code, _, err = fontes(*command, *taught)
+    assert (code, "exists already" in err) == (1, True)
+
+
 def test_candidates_to_validate_on_need_all_that_belongs_to_them(base: Path, collection: Path, fontes: Fontes) -> None:
     DATA.write("e.jsonl")
     write_run(candidates(DATA)[0], "dev.run")

@@ -183,6 +183,15 @@ def test_a_pipeline_teaches_its_scores_of_the_documents_by_their_ids(tmp_path: P
         Examples([one]).scored(index.rm3())  # type: ignore[arg-type]
 
 
+def test_a_reranker_scores_each_text_that_stands_under_an_id() -> None:
+    one = Example("q", "salt", Passage("d1", "aa"), (Passage("d2", "b"),))
+    two = Example("q", "salt", Passage("d3", "ccc"), (Passage("d1", "dddd"),))
+    scored = Examples([one, two]).scored(Lengths())
+    assert scored[0].positive.score != scored[1].negatives[0].score
+    alone = [Examples([example]).scored(Lengths())[0] for example in (one, two)]
+    assert list(scored) == alone
+
+
 def test_a_teacher_that_gives_no_number_is_refused() -> None:
     @dataclass(frozen=True)
     class Broken(Lengths):

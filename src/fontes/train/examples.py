@@ -262,15 +262,14 @@ class Examples(TrainingSet[Example]):
             ParameterError: The teacher is neither.
         """
         if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
-            scores = self._ranked(teacher, progress)
+            scores, key = self._ranked(teacher, progress), "id"
         else:
             pairs = dict.fromkeys((one.query, p.text) for one in self for p in _passages(one))
             of_pairs = reranker_of(teacher).pair_scores(list(pairs), progress)
-            of_texts = dict(zip(pairs, map(short, of_pairs), strict=True))
-            scores = {(one.query, p.id): of_texts[one.query, p.text] for one in self for p in _passages(one)}
+            scores, key = dict(zip(pairs, map(short, of_pairs), strict=True)), "text"
 
         def with_score(one: Example, passage: Passage) -> Passage:
-            return replace(passage, score=scores[one.query, passage.id])
+            return replace(passage, score=scores[one.query, getattr(passage, key)])
 
         return Examples(
             replace(one, positive=with_score(one, one.positive), negatives=tuple(with_score(one, p) for p in one.negatives))

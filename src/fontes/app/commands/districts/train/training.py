@@ -71,9 +71,9 @@ def cross_encoder(
     from ....progress import reporting
 
     candidates = _candidates(run, index, topics, qrels, split, k)
-    validated = Validation(validation, *candidates)
     with reporting(json) as progress:
-        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        validated = Validation(held_out, *candidates)
         training = train_cross_encoder(taught, output, base, settings_of(preset, **settings), validated, overwrite, progress)
     report(output, training, f'cross_encoder("{output}")', json)
 
@@ -138,9 +138,10 @@ def bi_encoder(
     from .....train import train_bi_encoder
     from ....progress import reporting
 
-    search, chosen = _searched(validation, index, topics, qrels, split), BiEncoderSettings(**_whole(settings))
+    chosen = BiEncoderSettings(**_whole(settings))
     with reporting(json) as progress:
-        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        search = _searched(held_out, index, topics, qrels, split)
         training = train_bi_encoder(taught, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'sentence_encoder("{output}")', json)
 
@@ -169,9 +170,10 @@ def sparse(
     from .....train import train_splade
     from ....progress import reporting
 
-    search, chosen = _searched(validation, index, topics, qrels, split), SpladeSettings(**_whole(settings))
+    chosen = SpladeSettings(**_whole(settings))
     with reporting(json) as progress:
-        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        search = _searched(held_out, index, topics, qrels, split)
         training = train_splade(taught, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'splade("{output}")', json)
 
@@ -200,29 +202,39 @@ def late(
     from .....train import train_colbert
     from ....progress import reporting
 
-    search, chosen = _searched(validation, index, topics, qrels, split), ColBERTSettings(**_whole(settings))
+    chosen = ColBERTSettings(**_whole(settings))
     with reporting(json) as progress:
-        taught = _taught(examples, teacher, teacher_index, settings, progress)
+        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        search = _searched(held_out, index, topics, qrels, split)
         training = train_colbert(taught, output, _start(encoder), chosen, search, overwrite, progress)
     report(output, training, f'late("{output}")', json)
 
 
 def _taught(
-    examples: str, teacher: str | None, index: Path | None, settings: dict[str, Any], progress: ProgressCallback
-) -> Any:
-    """The examples, with a teacher's scores if one is given."""
+    files: tuple[str, str | None],
+    teacher: str | None,
+    index: Path | None,
+    settings: dict[str, Any],
+    output: Path,
+    overwrite: bool,
+    progress: ProgressCallback,
+) -> tuple[Any, Any]:
+    """The examples to learn from and to validate on, with a teacher's scores if one is given."""
     from .....train import Examples
+    from .....train.runner.checkpoint_folder import check_place
     from ....pipelines import open_index
     from .mine import teacher_of
 
     if teacher is None:
         if index is not None:
             raise typer.BadParameter("--teacher-index goes with --teacher")
-        return examples
+        return files
     if settings.get("loss") not in ("teacher", "kl"):
         raise typer.BadParameter("--teacher goes with --loss teacher or --loss kl, which learn its scores")
+    check_place(output, overwrite)  # scoring takes long
     stage = teacher_of(teacher, None if index is None else open_index(index))
-    return Examples.read(examples).scored(stage, progress)
+    learned, validated = (None if file is None else Examples.read(file).scored(stage, progress) for file in files)
+    return learned, validated
 
 
 def _whole(settings: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +242,7 @@ def _whole(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | ({"mini_batch": None} if settings.get("mini_batch") == 0 else {})
 
 
-def _searched(validation: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
+def _searched(validation: Any, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
     """The validation of an encoder by a search."""
     from .....datasets import qrels_of, topics_of
     from .....train import SearchValidation
