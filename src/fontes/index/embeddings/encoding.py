@@ -25,7 +25,8 @@ from ..component import components
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob
 from .journal import JOURNAL, ColumnFile, Encoding
-from .vectors import DTYPES, KIND, Embeddings, JoinedEmbeddings, SegmentEmbeddings, latest
+from .rabitq import BITS, check_dim, encoded
+from .vectors import DTYPE_NAMES, DTYPES, KIND, SCALED, Embeddings, JoinedEmbeddings, SegmentEmbeddings, latest, width_of
 
 if TYPE_CHECKING:
     from ..state import State
@@ -47,7 +48,7 @@ class Job:
         encoder: Text of the encoder, for messages.
         settings: Text that makes the encoder again, or None.
         dim: Number of dimensions.
-        dtype: "float32", "float16" or "int8".
+        dtype: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1".
         ids: Document ids.
         vectors: Returns the vectors of the documents from one position up to another, and the offset of each document's first
             (int64, one entry more). It may report progress.
@@ -85,9 +86,9 @@ class VectorEncoding(Encoding[Embeddings]):
         }
         self.settings = {"version": KIND.version, **self._facts}
         self.columns = (
-            ColumnFile("vectors.npy", np.dtype(DTYPES[job.dtype]).itemsize * job.dim, offset=HEADER),
+            ColumnFile("vectors.npy", np.dtype(DTYPES[job.dtype]).itemsize * width_of(job.dtype, job.dim), offset=HEADER),
             ColumnFile("norms", 4),
-            ColumnFile("scales", 4 if job.dtype == "int8" else 0),
+            ColumnFile("scales", 4 if job.dtype in SCALED else 0),
             ColumnFile("counts", 4, of_documents=True),
         )
 
@@ -107,7 +108,7 @@ class VectorEncoding(Encoding[Embeddings]):
         counts = np.fromfile(draft / "counts", "<u4")
         if np.any(counts != 1):
             write_array(draft, "bounds", offsets_of(counts))
-        for name in ("norms", "scales") if self._job.dtype == "int8" else ("norms",):
+        for name in ("norms", "scales") if self._job.dtype in SCALED else ("norms",):
             write_array(draft, name, np.fromfile(draft / name, "<f4"))
         seal(draft, KIND, self._facts, "*.npy")
         newest = latest(segment).get(self._job.name)
@@ -160,7 +161,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
 
     def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
         if form not in (None, *DTYPES):
-            raise ParameterError(f"dtype must be float32, float16 or int8, not {form!r}")
+            raise ParameterError(f"dtype must be {DTYPE_NAMES}, not {form!r}")
         return (form,) if form else stored or ("float32",)
 
     def source(self, parts: dict[str, Embeddings], fingerprint: str, form: Any) -> Embeddings | None:
@@ -169,6 +170,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
     def encoding(
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: Embeddings | None
     ) -> Callable[[Segment], VectorEncoding]:
+        check_dim(form, encoder.dim, repr(encoder))
         job_of = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
         if source is None:
             return partial(vector_encoding, job_of, job.vectors)
@@ -185,7 +187,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
                     file.write(np.ascontiguousarray(share.embeddings.vectors[rows]).tobytes())
             sync(file)
         write_array(folder, "norms", joined.norms)
-        if first.dtype == "int8":
+        if first.dtype in SCALED:
             write_array(folder, "scales", np.concatenate([share.embeddings.scales[share.chosen] for share in joined.shares]))
         if not joined.single:
             write_array(folder, "bounds", joined.bounds)
@@ -229,6 +231,7 @@ def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.
 
 def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
     """Write the header of a .npy file of vectors, HEADER bytes; `shape` is (rows, dim)."""
+    shape = shape[0], width_of(dtype, shape[1])
     npy.write_array_header_1_0(file, {"descr": DTYPES[dtype], "fortran_order": False, "shape": shape})
 
 
@@ -237,7 +240,7 @@ def quantized(
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
     """Quantize the vectors of the documents from `first` up to `last` for storage.
 
-    int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale.
+    int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.
 
     Args:
         vectors: (rows, dim).
@@ -247,8 +250,8 @@ def quantized(
         last: Position after the last one.
 
     Returns:
-        Vectors of the job's dtype, (rows, dim); norms, (rows,); scales, (rows,), empty unless the dtype is int8; and the number
-        of vectors of each document.
+        Vectors of the job's dtype, (rows, dim), or packed codes, (rows, bytes); norms, (rows,); scales, (rows,), empty unless the
+        dtype has them; and the number of vectors of each document.
 
     Raises:
         InputError: A vector is not finite, or too long.
@@ -270,13 +273,16 @@ def quantized(
             f"document '{doc_id}': {job.encoder} returned a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
-    small: NDArray[Any] = vectors.astype(DTYPES[job.dtype]) if job.dtype != "int8" else vectors
-    exact = small.astype(np.float64)
-    if job.dtype == "int8":
+    small: NDArray[Any] = vectors
+    if job.dtype in BITS:
+        small, scales, norms = encoded(vectors, BITS[job.dtype])
+    elif job.dtype == "int8":
         scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
         small = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
         small = np.clip(small, -127, 127).astype(np.int8)
-        exact = small * scales[:, None].astype(np.float64)
-    norms = np.linalg.norm(exact, axis=1)
+        norms = np.linalg.norm(small * scales[:, None].astype(np.float64), axis=1)
+    else:
+        small = vectors.astype(DTYPES[job.dtype])
+        norms = np.linalg.norm(small.astype(np.float64), axis=1)
     above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
     return small, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)

@@ -21,12 +21,21 @@ from ...storage.artifact import Artifact, ArtifactKind
 from ...storage.caches import Cached, cache_folder
 from ...storage.hashes import hash_json
 from ..segment import Leaf, located
+from . import rabitq
+from .rabitq import BITS
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
-FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
+FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8|rabitq[124]))-(\d+)")
 ROWS = 1 << 14  # rows checked at a time
-DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
+DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", **dict.fromkeys(BITS, "|u1")}  # the most exact one first
+DTYPE_NAMES = "float32, float16, int8, rabitq4, rabitq2 or rabitq1"
+SCALED = ("int8", *BITS)  # dtypes with a factor for each vector
+
+
+def width_of(dtype: str, dim: int) -> int:
+    """Numbers stored for each vector of `dim` dimensions."""
+    return rabitq.padded(dim) * BITS[dtype] // 8 if dtype in BITS else dim
 
 
 class Embeddings:
@@ -37,10 +46,12 @@ class Embeddings:
         meta: Metadata: encoder, settings, fingerprint, dtype, dim, documents, files, digest.
         fingerprint: Fingerprint of the encoder.
         encoder: Text of the encoder.
-        dtype: "float32", "float16" or "int8".
+        dtype: "float32", "float16", "int8", or "rabitq4", "rabitq2" or "rabitq1".
         documents: Number of documents.
-        vectors: (rows, dim), of the dtype, by memory map.
-        scales: float32, (rows,): factors of int8 vectors; empty for other dtypes.
+        dim: Number of dimensions.
+        bits: Bits a dimension of RaBitQ codes; 0 for other dtypes.
+        vectors: (rows, dim), of the dtype, by memory map; of RaBitQ packed codes, uint8 (rows, bytes).
+        scales: float32, (rows,): factors of int8 vectors and RaBitQ codes; empty for other dtypes.
         norms: float32, (rows,): lengths, rounded up; 0 for a vector of zeros.
         bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one row.
 
@@ -58,12 +69,13 @@ class Embeddings:
         self.documents = stored.fact("documents", int)
         if self.dtype not in DTYPES:
             raise stored.damaged(f"{folder} has vectors of the unknown type {self.dtype!r}")
-        arrays, dim = stored.arrays, stored.fact("dim", int)
-        self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, dim))
+        self.bits = BITS.get(self.dtype, 0)
+        arrays, self.dim = stored.arrays, stored.fact("dim", int)
+        self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, width_of(self.dtype, self.dim)))
         rows = len(self.vectors)
         self.norms: NDArray[np.float32] = fixed(arrays.array("norms", "<f4", rows))
         self.scales: NDArray[np.float32] = fixed(
-            arrays.array("scales", "<f4", rows) if self.dtype == "int8" else np.zeros(0, np.float32)
+            arrays.array("scales", "<f4", rows) if self.dtype in SCALED else np.zeros(0, np.float32)
         )
         self.bounds: NDArray[np.int64] = fixed(
             arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in stored else np.zeros(0, np.int64)
@@ -80,11 +92,6 @@ class Embeddings:
         return np.flatnonzero(self.norms == 0)
 
     @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return int(self.vectors.shape[1])
-
-    @property
     def single(self) -> bool:
         """Whether each document has one vector."""
         return not len(self.bounds)
@@ -93,8 +100,14 @@ class Embeddings:
         """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
+    def numbers(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """These rows before their scales; RaBitQ codes as int8, rotated."""
+        return rabitq.unpacked(self.vectors[rows], self.bits) if self.bits else self.vectors[rows]
+
     def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """These rows as float32."""
+        if self.bits:
+            return rabitq.rotated_back(self.numbers(rows) * self.scales[rows, None].astype(np.float64), self.dim)
         vectors = np.asarray(self.vectors[rows], dtype=np.float32)
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
@@ -103,8 +116,8 @@ class Embeddings:
         self._artifact.check()
         for first in range(0, len(self) if deep else 0, ROWS):
             rows = slice(first, first + ROWS)
-            exact = self.vectors[rows].astype(np.float64)
-            if self.dtype == "int8":
+            exact = self.numbers(rows).astype(np.float64)
+            if len(self.scales):
                 exact *= self.scales[rows, None]
             norms = np.linalg.norm(exact, axis=1)
             if not np.allclose(self.norms[rows], norms, rtol=1e-6, atol=1e-40):
@@ -181,7 +194,7 @@ class JoinedEmbeddings:
 
     Attributes:
         documents: Number of documents.
-        dtype: "float32", "float16" or "int8".
+        dtype: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1".
         dim: Number of dimensions.
         searchers: Open approximate indexes, by the name of the search.
 
@@ -274,6 +287,10 @@ class JoinedEmbeddings:
                 vectors[here] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
             first += len(share)
         return vectors
+
+    def coordinates(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Queries, (queries, dim), in the coordinates of the stored numbers: rotated for RaBitQ codes, else as they are."""
+        return rabitq.rotated(queries).astype(np.float32) if self.dtype in BITS else queries
 
     def split(
         self, docs: NDArray[np.integer[Any]]

@@ -233,7 +233,9 @@ class Annoy(Searcher):
         """Grow the trees in one thread, since each thread would use a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
-            raise ParameterError("Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True)")
+            raise ParameterError(
+                "Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True), not as rabitq1 or rabitq2"
+            )
         self.index = _annoy()(embeddings.dim, "angular")
         self.index.set_seed(SEED)
         for first in range(0, len(embeddings), BLOCK):

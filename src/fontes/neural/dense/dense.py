@@ -82,7 +82,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
         k: Maximum documents per topic.
         ef_search: HNSW's efSearch; more is slower and finds more.
-        dtype: Stored vectors to use: "float32", "float16" or "int8". None: the most exact ones.
+        dtype: Stored vectors to use: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1". None: the most exact ones.
         threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
             per processor.
         where: Filter on document metadata. An approximate search is repeated until it has k documents; the run's provenance
@@ -102,7 +102,9 @@ class Dense(Stage[Topics, Run], name="dense"):
     algorithm: str = "flat"
     k: int = field(default=1000, metadata={"least": 1})
     ef_search: int | None = field(default=None, metadata={"least": 1})
-    dtype: str | None = field(default=None, metadata={"choices": ("float32", "float16", "int8")})
+    dtype: str | None = field(
+        default=None, metadata={"choices": ("float32", "float16", "int8", "rabitq4", "rabitq2", "rabitq1")}
+    )
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
     nprobe: int | None = field(default=None, kw_only=True, metadata={"least": 1})
@@ -215,7 +217,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         if not topic.text.strip():
             return Explanation(0.0, "the topic has no text")
         vector = self._queries([topic], embeddings)[0]
-        score = float(exact(embeddings, vector, np.array([doc], dtype=np.int32))[0])
+        score = float(exact(embeddings, embeddings.coordinates(vector[None])[0], np.array([doc], dtype=np.int32))[0])
         if not np.isfinite(score):
             return Explanation(0.0, "the document's vector is zeros, so it is never retrieved")
         first, last = embeddings.rows(doc, doc + 1)
@@ -239,7 +241,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings, docs = self._embeddings(), self.index.ordinals_in(run, self._label).astype(np.int32)
         topics, scores = list(run.topics.values()), np.full(run.rows, np.nan, dtype=np.float32)
         numbers = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
-        vectors = self._queries([topics[i] for i in numbers], embeddings, progress)
+        vectors = embeddings.coordinates(self._queries([topics[i] for i in numbers], embeddings, progress))
         for i, vector in zip(numbers, vectors, strict=True):
             if vector.any():
                 rows = slice(run.bounds[i], run.bounds[i + 1])
@@ -362,6 +364,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         from .vectors import rescored
 
         embeddings, searcher, passed, _ = ready
+        query = embeddings.coordinates(query[None])[0]
         if rows[-1] < 0:
             rows = rows[rows >= 0]
         if passed is None and searcher is not None and searcher.precise and embeddings.single and not embeddings.with_zeros:

@@ -21,19 +21,21 @@ from numpy.typing import NDArray
 from ...core.strings import Strings
 from ...core.threads import in_threads
 from ...core.work import thread_count
-from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings, rows_of
 from ...storage.compiled import compiled
 from ..llvm import intrinsic, ir, types
+from .codes import multiply_codes
 
 STREAMS = 4  # memory streams that a thread reads at a time; a single one leaves a third of the bandwidth unused
 
 
 def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
-    """Rows `first` to `last` as float32; rows stored as float32 are not copied."""
+    """Rows `first` to `last` as float32, RaBitQ codes rotated; rows stored as float32 are not copied."""
     if embeddings.dtype == "float32":
         return embeddings.vectors[first:last]
-    out = np.empty((last - first, embeddings.dim), dtype=np.float32)
-    _decode(readable(embeddings.vectors)[first:last], embeddings.scales[first:last], out)
+    numbers = readable(embeddings.numbers(slice(first, last)))
+    out = np.empty(numbers.shape, dtype=np.float32)
+    _decode(numbers, embeddings.scales[first:last], out)
     return out
 
 
@@ -145,6 +147,7 @@ FEW = 4  # up to so many queries, loading the vectors takes longer than multiply
 PIECE = 1 << 13  # vectors per block for a few queries
 SHARE = 1 << 22  # multiplications per thread that are worth starting it
 UNIT = 2.0**-24  # unit roundoff of float32
+UNPACKED = 1 << 14  # documents whose codes are unpacked together
 LOOK = 64  # products compared with the threshold at once
 RARE = 16  # where at most one document in 16 is allowed, all allowed documents are scored
 
@@ -171,6 +174,7 @@ def nearest(
         ids: The documents' ids.
         allowed: bool (documents,): the documents to search; None searches all.
     """
+    queries = embeddings.coordinates(queries)
     chosen = None if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     if chosen is not None and len(chosen) * RARE <= embeddings.documents:
         return in_threads(lambda i: rescored(embeddings, queries[i], chosen, k, ids), range(len(queries)))
@@ -193,7 +197,7 @@ def rescored(
 
     Args:
         embeddings: The documents' vectors.
-        query: The query vector.
+        query: The query vector, in the coordinates of `embeddings`.
         docs: Ordinals of documents.
         k: Maximum number of documents to return.
         ids: The documents' ids.
@@ -201,7 +205,7 @@ def rescored(
             among the best `k` by these are not scored.
     """
     best: Best
-    if (whole := embeddings.whole) is None:
+    if (whole := embeddings.whole) is None or whole.bits:
         docs = docs[: worth_rescoring(query, products, k, embeddings.longest)] if len(products) else docs
         best = _best_first(docs, exact(embeddings, query, docs), ids.rank, k)
     else:
@@ -211,14 +215,29 @@ def rescored(
 
 
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Exact scores: float64 products summed in one order and rounded once; -inf for a document whose vectors are zeros."""
+    """Exact scores: float64 products summed in one order and rounded once; -inf for a document whose vectors are zeros.
+
+    `query` is in the coordinates of `embeddings`. RaBitQ codes are scored as they are stored: the paper's estimator, of a query
+    that is not quantized.
+    """
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, leaf_docs in embeddings.split(docs):
         own = share.embeddings
         scores = np.empty(len(leaf_docs), dtype=np.float32)
-        scored(wide, readable(own.vectors), own.scales, own.norms, own.bounds, leaf_docs.astype(np.int64), scores)
+        if own.bits:
+            for first in range(0, len(leaf_docs), UNPACKED):
+                part = slice(first, first + UNPACKED)
+                _score_codes(wide, own, leaf_docs[part].astype(np.int64), scores[part])
+        else:
+            scored(wide, readable(own.vectors), own.scales, own.norms, own.bounds, leaf_docs.astype(np.int64), scores)
         out[here] = scores
     return out
+
+
+def _score_codes(query: NDArray[np.float64], own: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+    """`scored` for RaBitQ codes, of which only those of `docs` are unpacked."""
+    rows, starts = (docs, own.bounds) if own.single else rows_of(own.bounds, docs)
+    scored(query, own.numbers(rows), own.scales[rows], own.norms[rows], starts, np.arange(len(docs)), out)
 
 
 @dataclass(frozen=True)
@@ -294,7 +313,10 @@ class Search:
         a, b = embeddings.rows(block.first, block.last)
         if self._few:
             scores = np.empty((len(self._queries), b - a), dtype=np.float32)
-            _multiply(self._queries, readable(embeddings.vectors)[a:b], embeddings.scales[a:b], scores)
+            if embeddings.bits:
+                multiply_codes(self._queries, embeddings.vectors[a:b], embeddings.scales[a:b], embeddings.bits, scores)
+            else:
+                _multiply(self._queries, readable(embeddings.vectors)[a:b], embeddings.scales[a:b], scores)
         else:
             scores = np.matmul(self._queries, decoded(embeddings, a, b).T)
         zeros = embeddings.zeros
@@ -437,9 +459,10 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
 def error_bound(query: Any, longest: float) -> float:
     """Upper bound of the difference between a document's score and its float32 product, summed in any order.
 
-    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1) for n dimensions, plus a few units for scaling and rounding.
+    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1) for n dimensions, plus a few units for scaling, rounding
+    and the rotation of queries and decoded vectors.
     """
-    n, squares = len(query) + 4, 0.0
+    n, squares = len(query) + 8, 0.0
     for x in query:
         squares += np.float64(x) * np.float64(x)
     return n * UNIT / (1 - n * UNIT) * 1.0001 * math.sqrt(squares) * longest + n * 1e-37

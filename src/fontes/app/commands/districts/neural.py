@@ -27,7 +27,8 @@ def encode(
         ),
     ],
     dtype: Annotated[
-        str | None, typer.Option(help="float32, float16 or int8.", show_default="as the stored ones, float32")
+        str | None,
+        typer.Option(help="float32, float16, int8, rabitq4, rabitq2 or rabitq1.", show_default="as the stored ones, float32"),
     ] = None,
     algorithm: Annotated[
         str | None,

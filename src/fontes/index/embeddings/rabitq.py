@@ -1,0 +1,199 @@
+"""RaBitQ: vectors as codes of 1, 2 or 4 bits a dimension, with an unbiased estimator of inner products.
+
+A vector is rotated by a fixed random rotation; its code is the vector of a grid that has the greatest cosine with it. Of the
+rotated vector r and its grid vector u, with odd coordinates, |r|² / <u, r> · <u, q> estimates the inner product with a rotated
+query q without bias over rotations (Gao and Long, SIGMOD 2024; more bits: Gao et al., SIGMOD 2025). No centroid is subtracted.
+
+The rotation is that of the authors' library: four rounds of random signs, a Walsh-Hadamard transform of the first or the last
+2ᵖ coordinates, and a Kac step between the halves. It depends on the number of dimensions alone, so that all segments share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import ParameterError
+from ...storage.compiled import compiled
+
+BITS = {"rabitq4": 4, "rabitq2": 2, "rabitq1": 1}
+MULTIPLE = 64  # rotated vectors have a multiple of so many dimensions
+LEAST = 8  # dimensions: the estimator's error falls with their square root
+ROUNDS = 4
+
+
+def padded(dim: int) -> int:
+    """Number of dimensions of a rotated vector: the next multiple of 64."""
+    return -(-dim // MULTIPLE) * MULTIPLE
+
+
+def check_dim(dtype: str, dim: int, encoder: str) -> None:
+    """Raise ParameterError for vectors with too few dimensions for `dtype`."""
+    if dtype in BITS and dim < LEAST:
+        raise ParameterError(
+            f"{dtype} needs vectors of at least {LEAST} dimensions; {encoder} has {dim}: store them as float32, float16 or int8"
+        )
+
+
+@lru_cache(8)
+def signs_of(size: int) -> NDArray[np.float64]:
+    """Random signs of each round: float64 (4, size), bits of SHAKE-256 of the size."""
+    raw = hashlib.shake_256(f"fontes rabitq {size}".encode()).digest(ROUNDS * size // 8)
+    bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(ROUNDS, size)
+    return 1.0 - 2.0 * bits
+
+
+def rotated(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Rotate vectors, padded with zeros: float64 (rows, dim) to (rows, padded(dim))."""
+    size = padded(vectors.shape[1])
+    out = np.zeros((len(vectors), size), dtype=np.float64)
+    out[:, : vectors.shape[1]] = vectors
+    _rotate(out, signs_of(size), False)
+    return out
+
+
+def rotated_back(vectors: NDArray[np.floating[Any]], dim: int) -> NDArray[np.float32]:
+    """Undo `rotated`: (rows, padded(dim)) to float32 (rows, dim)."""
+    out = vectors.astype(np.float64)
+    _rotate(out, signs_of(out.shape[1]), True)
+    return out[:, :dim].astype(np.float32)
+
+
+def encoded(vectors: NDArray[np.float32], bits: int) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float64]]:
+    """Encode finite vectors.
+
+    Args:
+        vectors: (rows, dim).
+        bits: 1, 2 or 4.
+
+    Returns:
+        Packed codes, uint8 (rows, padded(dim) · bits / 8); factors, float32 (rows,); lengths of the decoded vectors, float64.
+    """
+    rows = rotated(vectors)
+    codes = np.empty((len(rows), rows.shape[1] * bits // 8), dtype=np.uint8)
+    factors, lengths = np.empty(len(rows), dtype=np.float32), np.empty(len(rows), dtype=np.float64)
+    _encode(rows, bits, codes, factors, lengths)
+    return codes, factors, lengths
+
+
+def unpacked(codes: NDArray[np.uint8], bits: int) -> NDArray[np.int8]:
+    """Grid vectors of packed codes: int8 (rows, dimensions), odd numbers from 1 - 2ᵇ to 2ᵇ - 1."""
+    out = np.empty((len(codes), codes.shape[1] * 8 // bits), dtype=np.int8)
+    _unpack(codes, bits, out)
+    return out
+
+
+@compiled()
+def _rotate(rows: Any, signs: Any, back: bool) -> None:
+    size, part = rows.shape[1], 1
+    while 2 * part <= size:
+        part *= 2
+    for row in range(len(rows)):
+        vector = rows[row]
+        for step in range(ROUNDS):
+            turn = ROUNDS - 1 - step if back else step
+            start = 0 if turn % 2 == 0 else size - part
+            if back:
+                if part < size:
+                    _kac(vector)
+                _hadamard(vector[start : start + part])
+            for i in range(size):
+                vector[i] *= signs[turn, i]
+            if not back:
+                _hadamard(vector[start : start + part])
+                if part < size:
+                    _kac(vector)
+
+
+@compiled()
+def _hadamard(vector: Any) -> None:
+    """Walsh-Hadamard transform of 2ᵖ numbers, orthonormal, in place; its own inverse."""
+    width = 1
+    while width < len(vector):
+        for start in range(0, len(vector), 2 * width):
+            for i in range(start, start + width):
+                a, b = vector[i], vector[i + width]
+                vector[i], vector[i + width] = a + b, a - b
+        width *= 2
+    factor = 1.0 / np.sqrt(np.float64(len(vector)))
+    for i in range(len(vector)):
+        vector[i] *= factor
+
+
+@compiled()
+def _kac(vector: Any) -> None:
+    """Orthonormal sums and differences of the two halves, in place; its own inverse."""
+    half, factor = len(vector) // 2, np.sqrt(0.5)
+    for i in range(half):
+        a, b = vector[i], vector[i + half]
+        vector[i], vector[i + half] = (a + b) * factor, (a - b) * factor
+
+
+@compiled()
+def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> None:
+    size, width = rows.shape[1], codes.shape[1]
+    levels = np.empty(size, np.int64)
+    for row in range(len(rows)):
+        vector, longest, squares = rows[row], 0.0, 0.0
+        for i in range(size):
+            longest = max(longest, abs(vector[i]))
+        codes[row], factors[row], lengths[row] = 0, 0, 0
+        if longest == 0:
+            continue
+        vector /= longest  # squares of tiny numbers would vanish
+        levels[:] = 0
+        if bits > 1:
+            _nearest_levels(vector, (1 << (bits - 1)) - 1, levels)
+        product, length = 0.0, 0.0
+        for i in range(size):
+            level = 2 * levels[i] + 1
+            squares += vector[i] * vector[i]
+            product += level * abs(vector[i])
+            length += level * level
+            code = (1 << (bits - 1)) + (levels[i] if vector[i] >= 0 else -1 - levels[i])
+            codes[row, i % width] |= np.uint8(code << (bits * (i // width)))
+        factors[row] = squares / product * longest
+        lengths[row] = np.float64(factors[row]) * np.sqrt(length)
+
+
+@compiled()
+def _nearest_levels(vector: Any, most: int, levels: Any) -> None:
+    """Set the levels, 0 to `most`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
+
+    Each such vector is that of floor(t · magnitude) for a t: all are tried, in the order of the t at which a level rises.
+    """
+    size, count, product, squares = len(vector), 0, 0.0, np.float64(len(vector))
+    rises = np.empty(size * most, np.float64)
+    places = np.empty(size * most, np.int64)
+    for i in range(size):
+        product += abs(vector[i])
+        if vector[i] != 0:
+            for level in range(1, most + 1):
+                rises[count], places[count] = level / abs(vector[i]), i
+                count += 1
+    order = np.argsort(rises[:count], kind="mergesort")
+    best, best_at = product * product / squares, 0
+    for at in range(count):
+        i = places[order[at]]
+        levels[i] += 1
+        product += 2 * abs(vector[i])
+        squares += 8.0 * levels[i]  # (2 l + 1)² - (2 l - 1)²
+        cosine = product * product / squares
+        if cosine > best:
+            best, best_at = cosine, at + 1
+    levels[:] = 0
+    for at in range(best_at):
+        levels[places[order[at]]] += 1
+
+
+@compiled()
+def _unpack(codes: Any, bits: int, out: Any) -> None:
+    width, mask = codes.shape[1], (1 << bits) - 1
+    for row in range(len(codes)):
+        for part in range(8 // bits):
+            for j in range(width):
+                out[row, part * width + j] = 2 * ((codes[row, j] >> (bits * part)) & mask) - mask
