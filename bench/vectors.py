@@ -29,7 +29,9 @@ from harness import Worker, data_option, machine, table
 
 HERE = Path(__file__).parent
 HNSW = 50_000  # of the dense vectors
+CODES = ("rabitq4", "rabitq2", "rabitq1")
 EFFORTS: dict[str, list[Any]] = {  # of the systems whose recall depends on it
+    "dense faiss binary": [100, 1000],  # candidates that float32 rescores
     "hnsw": [16, 32, 64, 128, 256],
     "late fontes centroids": [
         None,
@@ -40,8 +42,8 @@ EFFORTS: dict[str, list[Any]] = {  # of the systems whose recall depends on it
     "sparse seismic": [(3, 0.9), (8, 0.9), (10, 0.7), (20, 0.5)],  # terms of the query that are looked at; heap factor
 }
 SYSTEMS = {
-    "dense": [f"{engine} {dtype}" for dtype in ("float32", "float16", "int8") for engine in ("fontes", "faiss")]
-    + ["usearch float32", "usearch float16", "numpy float32"],
+    "dense": [f"{engine} {dtype}" for dtype in ("float32", "float16", "int8", *CODES) for engine in ("fontes", "faiss")]
+    + ["faiss binary", "usearch float32", "usearch float16", "numpy float32"],
     "hnsw": ["fontes", "faiss", "hnswlib", "usearch"],
     "late": ["fontes centroids", "plaid", "fontes exhaustive", "numpy"],
     "sparse": ["fontes", "scipy", "seismic"],

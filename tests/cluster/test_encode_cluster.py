@@ -32,7 +32,8 @@ def digests(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("encoder", "dtype"), [(Several(), "int8"), pytest.param(Counting(), "float32", marks=pytest.mark.slow)]
+    ("encoder", "dtype"),
+    [(Several(), "int8"), (Several(), "rabitq2"), pytest.param(Counting(), "float32", marks=pytest.mark.slow)],
 )
 def test_a_cluster_gives_the_bytes_of_one_machine(plain: Path, tmp_path: Path, ray: str, encoder: Counting, dtype: str) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()

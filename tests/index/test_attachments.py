@@ -48,7 +48,7 @@ def lived(path: Path, *encoders: Any, dtype: str | None = None, every: bool = Tr
 
 
 @pytest.mark.parametrize("encoder", [Hashed(), Parts(), Hashed(length=None)])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "rabitq1", "rabitq2", "rabitq4"])
 def test_dense_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, encoder: Hashed, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ def test_the_best_documents_are_those_with_the_greatest_inner_products_in_the_on
 
 
 @pytest.mark.parametrize("encoder", [Hashed(), Hashed(dim=37), Hashed(length=None), Parts(dim=24)], ids=repr)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "rabitq1", "rabitq4"])
 def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder, dtype, monkeypatch):
     index.encode(encoder, dtype=dtype)
     dense = index.dense(encoder, k=1000, dtype=dtype)

@@ -67,7 +67,7 @@ def test_vectors_that_cannot_be_are_an_error_and_are_not_kept(tmp_path, plain, w
 
 
 def test_an_unknown_dtype_is_an_error(tmp_path, plain):
-    with pytest.raises(ParameterError, match="dtype must be float32, float16 or int8, not 'int4'"):
+    with pytest.raises(ParameterError, match="dtype must be float32, float16, int8, rabitq4, rabitq2 or rabitq1, not 'int4'"):
         Index.open(copied(plain, tmp_path)).encode(Counting(), dtype="int4")
 
 

@@ -67,7 +67,7 @@ def full_disk() -> None:
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", pytest.param("rabitq4", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [Counting, Several])
 @pytest.mark.parametrize(("what", "status"), [(kill, -signal.SIGKILL), (full_disk, 3)])
 def test_an_encoding_stopped_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(

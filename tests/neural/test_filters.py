@@ -50,7 +50,7 @@ def living(path: Path, docs: list[Doc], encode: Callable[[Index], None]) -> Inde
 def index(tmp_path_factory) -> Index:
     def encode(index: Index) -> None:
         for encoder in (Hashed(), Parts(dim=24)):
-            for dtype in ("float32", "int8"):
+            for dtype in ("float32", "int8", "rabitq2"):
                 index.encode(encoder, dtype=dtype)
         index.encode(CountingTerms())
 
@@ -58,7 +58,7 @@ def index(tmp_path_factory) -> Index:
 
 
 @pytest.mark.parametrize("encoder", [Hashed(), Parts(dim=24)], ids=repr)
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "rabitq2"])
 def test_exact_dense_search_gives_the_best_k_that_pass(index, encoder, dtype):
     every = index.dense(encoder, dtype=dtype, k=ALL)(TOPICS)
     for where in WHERES:

@@ -43,7 +43,8 @@ def encode(
         encoder: Computes the vectors; a string is the model of a `SentenceEncoder`. A precision of "auto" becomes that of
             the vectors already stored.
         dtype: "float32", "float16", "int8": integers with a scale for each vector, or "rabitq4", "rabitq2" or "rabitq1":
-            RaBitQ codes of so many bits a dimension. None: that of the stored vectors, or float32. The weights of a learned sparse encoder are always stored to four decimals.
+            RaBitQ codes of so many bits a dimension. None: that of the stored vectors, or float32. The weights of a learned
+            sparse encoder are always stored to four decimals.
         overwrite: Encode documents with stored vectors again.
         progress: Called as documents are encoded.
         ray: Encode on a cluster, in the precision in which the models run here: True for Ray on this machine or at

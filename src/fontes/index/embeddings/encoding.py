@@ -250,8 +250,8 @@ def quantized(
         last: Position after the last one.
 
     Returns:
-        Vectors of the job's dtype, (rows, dim), or packed codes, (rows, bytes); norms, (rows,); scales, (rows,), empty unless the
-        dtype has them; and the number of vectors of each document.
+        Vectors of the job's dtype, (rows, dim), or packed codes, (rows, bytes); norms, (rows,); scales, (rows,), empty for a
+        dtype without them; and the number of vectors of each document.
 
     Raises:
         InputError: A vector is not finite, or too long.

@@ -234,7 +234,8 @@ class Annoy(Searcher):
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
             raise ParameterError(
-                "Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True), not as rabitq1 or rabitq2"
+                "Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True), "
+                "and another dtype than rabitq1 and rabitq2"
             )
         self.index = _annoy()(embeddings.dim, "angular")
         self.index.set_seed(SEED)

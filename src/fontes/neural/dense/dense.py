@@ -62,6 +62,7 @@ class Ready(NamedTuple):
 _QUERY_VECTORS = Attached("query_vectors", _vector_cache)  # by encoder and text
 
 
+DTYPES = ("float32", "float16", "int8", "rabitq4", "rabitq2", "rabitq1")
 VISITS = ("ef_search", "nprobe", "search_k")
 
 
@@ -82,7 +83,8 @@ class Dense(Stage[Topics, Run], name="dense"):
             FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
         k: Maximum documents per topic.
         ef_search: HNSW's efSearch; more is slower and finds more.
-        dtype: Stored vectors to use: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1". None: the most exact ones.
+        dtype: Stored vectors to use: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1". None: the most
+            exact ones.
         threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
             per processor.
         where: Filter on document metadata. An approximate search is repeated until it has k documents; the run's provenance
@@ -102,9 +104,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     algorithm: str = "flat"
     k: int = field(default=1000, metadata={"least": 1})
     ef_search: int | None = field(default=None, metadata={"least": 1})
-    dtype: str | None = field(
-        default=None, metadata={"choices": ("float32", "float16", "int8", "rabitq4", "rabitq2", "rabitq1")}
-    )
+    dtype: str | None = field(default=None, metadata={"choices": DTYPES})
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
     nprobe: int | None = field(default=None, kw_only=True, metadata={"least": 1})
