@@ -133,6 +133,15 @@ def dense_faiss(folder: Path, dtype: str) -> Search:
     def build() -> None:
         if dtype == "float32":
             index = faiss.IndexFlatIP(base.shape[1])
+        elif dtype == "binary":
+            index = faiss.IndexBinaryFlat(base.shape[1])
+            index.add(np.packbits(np.array(base) > 0, axis=1))
+            faiss.write_index_binary(index, str(path))
+            return
+        elif dtype.startswith("rabitq"):
+            rotation = faiss.RandomRotationMatrix(base.shape[1], base.shape[1])
+            codes = faiss.IndexRaBitQ(base.shape[1], faiss.METRIC_INNER_PRODUCT, int(dtype[-1]))
+            index = faiss.IndexPreTransform(rotation, codes)
         else:
             index = faiss.IndexScalarQuantizer(base.shape[1], kinds[dtype], faiss.METRIC_INNER_PRODUCT)
         index.train(np.array(base))
@@ -140,7 +149,27 @@ def dense_faiss(folder: Path, dtype: str) -> Search:
         faiss.write_index(index, str(path))
 
     built(folder, f"faiss-{dtype}", build)
-    return _faiss(path, folder)
+    return _faiss(path, folder) if dtype != "binary" else _faiss_binary(path, folder)
+
+
+def _faiss_binary(path: Path, folder: Path) -> Search:
+    """The nearest sign vectors by Hamming distance, as many as the effort says, rescored by the float32 vectors."""
+    import faiss
+
+    index, base, queries = (
+        faiss.read_index_binary(str(path)),
+        np.array(array(folder, "base")),
+        np.array(array(folder, "queries")),
+    )
+    signs = np.packbits(queries > 0, axis=1)
+
+    def search(rows: Any, k: int, effort: Any, threads: int) -> Any:
+        faiss.omp_set_num_threads(threads)
+        near = index.search(signs[rows[0] : rows[-1] + 1], effort)[1]
+        products = [base[found] @ queries[row] for row, found in zip(rows, near, strict=True)]
+        return [found[np.argsort(-one)[:k]] for one, found in zip(products, near, strict=True)]
+
+    return search
 
 
 def _faiss(path: Path, folder: Path, effort_of: Callable[[Any, int], None] | None = None) -> Search:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...storage.compiled import compiled
+from ...storage.compiled import inner, kernel
 
 BITS = {"rabitq4": 4, "rabitq2": 2, "rabitq1": 1}
 MULTIPLE = 64  # rotated vectors have a multiple of so many dimensions
@@ -43,8 +43,8 @@ def check_dim(dtype: str, dim: int, encoder: str) -> None:
 def signs_of(size: int) -> NDArray[np.float64]:
     """Random signs of each round: float64 (4, size), bits of SHAKE-256 of the size."""
     raw = hashlib.shake_256(f"fontes rabitq {size}".encode()).digest(ROUNDS * size // 8)
-    bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(ROUNDS, size)
-    return 1.0 - 2.0 * bits
+    bits: NDArray[np.uint8] = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(ROUNDS, size)
+    return np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
 
 def rotated(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def unpacked(codes: NDArray[np.uint8], bits: int) -> NDArray[np.int8]:
     return out
 
 
-@compiled()
+@kernel()
 def _rotate(rows: Any, signs: Any, back: bool) -> None:
     size, part = rows.shape[1], 1
     while 2 * part <= size:
@@ -109,7 +109,7 @@ def _rotate(rows: Any, signs: Any, back: bool) -> None:
                     _kac(vector)
 
 
-@compiled()
+@inner()
 def _hadamard(vector: Any) -> None:
     """Walsh-Hadamard transform of 2ᵖ numbers, orthonormal, in place; its own inverse."""
     width = 1
@@ -124,7 +124,7 @@ def _hadamard(vector: Any) -> None:
         vector[i] *= factor
 
 
-@compiled()
+@inner()
 def _kac(vector: Any) -> None:
     """Orthonormal sums and differences of the two halves, in place; its own inverse."""
     half, factor = len(vector) // 2, np.sqrt(0.5)
@@ -133,7 +133,7 @@ def _kac(vector: Any) -> None:
         vector[i], vector[i + half] = (a + b) * factor, (a - b) * factor
 
 
-@compiled()
+@kernel()
 def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> None:
     size, width = rows.shape[1], codes.shape[1]
     levels = np.empty(size, np.int64)
@@ -160,7 +160,7 @@ def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> Non
         lengths[row] = np.float64(factors[row]) * np.sqrt(length)
 
 
-@compiled()
+@inner()
 def _nearest_levels(vector: Any, most: int, levels: Any) -> None:
     """Set the levels, 0 to `most`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
 
@@ -190,7 +190,7 @@ def _nearest_levels(vector: Any, most: int, levels: Any) -> None:
         levels[places[order[at]]] += 1
 
 
-@compiled()
+@kernel()
 def _unpack(codes: Any, bits: int, out: Any) -> None:
     width, mask = codes.shape[1], (1 << bits) - 1
     for row in range(len(codes)):

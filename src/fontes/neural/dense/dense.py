@@ -23,6 +23,7 @@ from ...core.stage import Stage, check_depth, check_offset, topic_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
+from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Attached, Cached
 from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..encoders.sentence import SentenceEncoder
@@ -62,7 +63,6 @@ class Ready(NamedTuple):
 _QUERY_VECTORS = Attached("query_vectors", _vector_cache)  # by encoder and text
 
 
-DTYPES = ("float32", "float16", "int8", "rabitq4", "rabitq2", "rabitq1")
 VISITS = ("ef_search", "nprobe", "search_k")
 
 
@@ -104,7 +104,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     algorithm: str = "flat"
     k: int = field(default=1000, metadata={"least": 1})
     ef_search: int | None = field(default=None, metadata={"least": 1})
-    dtype: str | None = field(default=None, metadata={"choices": DTYPES})
+    dtype: str | None = field(default=None, metadata={"choices": tuple(DTYPES)})
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
     nprobe: int | None = field(default=None, kw_only=True, metadata={"least": 1})
