@@ -105,6 +105,12 @@ def test_a_pipeline_teaches_a_reranker(base: Path, tmp_path: Path, fontes: Fonte
     code, out, err = fontes(*command, "--loss", "kl", "--json", *taught)
     assert code == 0, err
     assert json.loads(out)["settings"]["loss"] == "kl"
+    assert "left out" not in err
+    odd = replace(DATA[0], query="nowhere", negatives=DATA[1].negatives)
+    Examples([odd, *Examples.read(tmp_path / "e")]).write(tmp_path / "e")
+    code, again, err = fontes(*command, "--loss", "kl", "--json", "--overwrite", *taught)
+    assert (code, json.loads(again)["rows"]) == (0, json.loads(out)["rows"])
+    assert err.count(f"{tmp_path / 'e'}: 1 of 21 examples left out, whose relevant document the teacher does not return\n") == 1
     assert fontes("mine", tmp_path / "i", "--from", "title", "-o", "-", "--teacher", "last_turns(1)")[0] == 1
 
 

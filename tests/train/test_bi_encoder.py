@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.paired_words import ASKED, FILLED, KINDS, SETTINGS, examples, one_thread, start  # noqa: F401
+from support.graded import WordGrades, agreement
+from support.paired_words import ASKED, FILLED, KINDS, MEANT, SETTINGS, examples, one_thread, start  # noqa: F401
 
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder
@@ -137,6 +138,28 @@ def test_a_teachers_softmax_is_learned_over_a_querys_own_documents() -> None:
     assert value(loss) == pytest.approx(np.sum(np.exp(right) * (right - log)) / 2, rel=1e-4)
     loss.backward()
     assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("loss", ["teacher", "kl"])
+def test_a_student_comes_to_rank_other_queries_documents_as_its_teacher_does(loss: str, tmp_path: Path) -> None:
+    texts = examples(360, longest=4, negatives=0)
+    data = Examples(
+        Example(one.topic, one.query, one.positive, tuple(other.positive for other in texts[60 + 5 * n : 65 + 5 * n]))
+        for n, one in enumerate(texts[:60])
+    ).scored(WordGrades((*MEANT, *FILLED)))
+    learned, others = Examples(data[:40]), Examples(data[40:])
+
+    def tau(encoder: Any) -> float:
+        def scores(query: str, documents: list[str]) -> Any:
+            return encoder.encode_documents([Doc(text, text) for text in documents]) @ encoder.encode_queries([query])[0]
+
+        return agreement(scores, others)
+
+    before = tau(start("bert"))
+    settings = SETTINGS.with_(loss=loss, held_out=0.0, epochs=8)
+    train_bi_encoder(learned, tmp_path / "m", start("bert"), settings)
+    after = tau(SentenceEncoder(str(tmp_path / "m"), precision="float32"))
+    assert after > before + 0.3
 
 
 def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.graded import WordGrades, agreement
 from support.tiny_cross_encoder import SIZES, save_cross_encoder
-from support.tiny_training import SETTINGS, base, candidates, examples, no_curves, one_thread
+from support.tiny_training import SETTINGS, WORDS, base, candidates, examples, no_curves, one_thread
 
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress
@@ -103,6 +104,19 @@ def test_the_softmax_of_a_teachers_scores_is_learned_over_each_group(base: Path)
         taught = np.exp([0.5 * (p.score or 0.0) for p in passages])
         terms.append(-(taught / taught.sum() * (own - np.log(np.exp(own).sum()))).sum())
     assert float(value.detach()) == pytest.approx(np.mean(terms), rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["teacher", "kl"])
+def test_a_student_comes_to_rank_other_queries_documents_as_its_teacher_does(loss: str, base: Path, tmp_path: Path) -> None:
+    data = examples(60, negatives=7).scored(WordGrades(tuple(WORDS)))
+    learned, others = Examples(data[:40]), Examples(data[40:])
+    settings = SETTINGS.with_(loss=loss, held_out=0.0, epochs=8, batch=4)
+    untaught = PairModel(base, settings).network
+    before = agreement(lambda query, texts: scores_in_numpy(untaught, [(query, text) for text in texts]), others)
+    train_cross_encoder(learned, tmp_path / "m", base, settings)
+    student = CrossEncoder(str(tmp_path / "m"), precision="float32")
+    after = agreement(lambda query, texts: student.pair_scores([(query, text) for text in texts]), others)
+    assert after > before + 0.2
 
 
 def test_lambda_loss_is_that_of_the_paper(base: Path) -> None:

@@ -177,8 +177,10 @@ def test_a_pipeline_teaches_its_scores_of_the_documents_by_their_ids(tmp_path: P
     ]
     assert scored[0].negatives[0].rank == 2
     assert scored[1].positive.score == scored[1].negatives[0].score == pytest.approx(second.scores[0], abs=1e-6)
-    with pytest.raises(InputError, match="returns none of the examples' documents: it searches another collection"):
-        Examples([Example("q1", "salt", Passage("p1", "x"), (Passage("p2", "y"),))]).scored(index.bm25())
+    missed = Example("q1", "salt river", Passage("d3", "z"), (Passage("d1", "x"),))
+    assert Examples([missed, one, two]).scored(index.bm25()) == scored
+    with pytest.raises(InputError, match="returns no relevant document of the examples; give it their collection"):
+        Examples([missed]).scored(index.bm25())
     with pytest.raises(ParameterError, match="a teacher must be a reranker"):
         Examples([one]).scored(index.rm3())  # type: ignore[arg-type]
 

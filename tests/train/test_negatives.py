@@ -140,6 +140,22 @@ def test_the_teacher_scores_no_more_candidates_than_groups_need() -> None:
     assert len(set(ASKED)) == 3
 
 
+def test_groups_whose_relevant_document_the_teacher_does_not_return_are_left_out_and_counted() -> None:
+    one, gold = run({"q1": ids(8), "q2": ids(9)}), {"q1": {"d05": 1}, "q2": {"d09": 1, "d01": 1}}
+    result = mine_negatives(one, one.topics, gold, per_positive=2, teacher=Returns())
+    assert [(e.topic, e.positive.id, e.positive.score) for e in result.examples] == [("q1", "d05", 0.5), ("q2", "d01", 1.5)]
+    assert (result.left_out, result.positive_ranks, result.negative_ranks) == ({"untaught": 1}, (5, 1), (1, 2, 2, 3))
+    assert "left out: 1 group whose relevant document the teacher does not return" in str(result)
+
+
+@dataclass(frozen=True)
+class Returns(Stage[Topics, Run]):
+    """Returns d01 and d05 for each topic."""
+
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+        return Run.of({topic: {"d01": 1.5, "d05": 0.5} for topic in topics}, topics)
+
+
 def test_a_relative_margin_needs_a_teacher_that_reranks() -> None:
     with pytest.raises(ParameterError, match="a relative margin needs a teacher"):
         mined(ids(8), {"d01": 1}, relative_margin=0.95)

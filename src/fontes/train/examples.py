@@ -254,45 +254,39 @@ class Examples(TrainingSet[Example]):
         Args:
             teacher: A reranker, such as a cross-encoder, which scores the texts; with its `cache`, scoring resumes. Or a stage
                 from topics to a run, such as a fusion of several systems, whose scores of the examples' documents are taken by
-                their ids; one that it does not return for a query gets the least score of those that it does.
+                their ids. Examples whose relevant document it does not return are left out; another document that it does not
+                return gets the least score of the query's ranking.
             progress: Called with the number of pairs done.
 
         Raises:
-            InputError: The stage returns none of the documents.
+            InputError: The stage returns no relevant document.
             ParameterError: The teacher is neither.
         """
         if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
-            scores, key = self._ranked(teacher, progress), "id"
-        else:
-            pairs = dict.fromkeys((one.query, p.text) for one in self for p in _passages(one))
-            of_pairs = reranker_of(teacher).pair_scores(list(pairs), progress)
-            scores, key = dict(zip(pairs, map(short, of_pairs), strict=True)), "text"
+            return self._ranked(teacher, progress)
+        pairs = list(dict.fromkeys((one.query, p.text) for one in self for p in _passages(one)))
+        of_pairs = map(short, reranker_of(teacher).pair_scores(pairs, progress))
+        scores = dict(zip(pairs, of_pairs, strict=True))
+        return Examples(_with_scores(one, [scores[one.query, p.text] for p in _passages(one)]) for one in self)
 
-        def with_score(one: Example, passage: Passage) -> Passage:
-            return replace(passage, score=scores[one.query, getattr(passage, key)])
-
-        return Examples(
-            replace(one, positive=with_score(one, one.positive), negatives=tuple(with_score(one, p) for p in one.negatives))
-            for one in self
-        )
-
-    def _ranked(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> dict[tuple[str, str], float]:
-        """The scores that a stage from topics to a run gives, by query and document."""
+    def _ranked(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> Examples:
+        """The examples whose relevant documents a stage returns, with its scores."""
         queries = list(dict.fromkeys(one.query for one in self))
         run = teacher(Topics(Topic(str(number), query) for number, query in enumerate(queries)), progress=progress)
-        scores, is_known = {}, False
         of_queries: dict[str, dict[str, float]] = {query: {} for query in queries}
         for topic_id, ranking in run.items():
-            of_queries[queries[int(topic_id)]] = dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
+            of_queries[queries[int(topic_id)]] = dict(zip(ranking.ids, map(short, ranking.scores.tolist()), strict=True))
+        scored = []
         for one in self:
-            known = of_queries[one.query]
-            least = min(known.values(), default=0.0)
-            for passage in _passages(one):
-                is_known |= passage.id in known
-                scores[one.query, passage.id] = short(known.get(passage.id, least))
-        if not is_known:
-            raise InputError(f"the teacher {teacher!r} returns none of the examples' documents: it searches another collection")
-        return scores
+            scores = of_queries[one.query]
+            if one.positive.id in scores:
+                least = min(scores.values())
+                scored.append(_with_scores(one, [scores.get(p.id, least) for p in _passages(one)]))
+        if not scored:
+            raise InputError(
+                f"the teacher {teacher!r} returns no relevant document of the examples; give it their collection, or more hits"
+            )
+        return Examples(scored)
 
     @classmethod
     def _parsed(cls, row: Mapping[str, Any], where: str) -> Example:
@@ -340,6 +334,12 @@ class Examples(TrainingSet[Example]):
 
 def _passages(example: Example) -> tuple[Passage, ...]:
     return (example.positive, *example.negatives)
+
+
+def _with_scores(example: Example, scores: Sequence[float]) -> Example:
+    """The example with scores of its positive and its negatives, in order."""
+    positive, *negatives = (replace(p, score=score) for p, score in zip(_passages(example), scores, strict=True))
+    return replace(example, positive=positive, negatives=tuple(negatives))
 
 
 def short(score: float) -> float:

@@ -35,6 +35,10 @@ REASONS = {  # singular and plural
     "empty": ("candidate without text", "candidates without text"),
     "low_gold": ("relevant document that the teacher scores 0 or less", "relevant documents that the teacher scores 0 or less"),
     "near_gold": ("candidate that the teacher scores too high", "candidates that the teacher scores too high"),
+    "untaught": (
+        "group whose relevant document the teacher does not return",
+        "groups whose relevant document the teacher does not return",
+    ),
     "repeated": ("candidate with the text of another negative", "candidates with the text of another negative"),
     "no_title": ("document without title or text", "documents without title or text"),
     "too_short": ("document that is too short", "documents that are too short"),
@@ -394,8 +398,19 @@ class Mined:
         self.examples.write(path)
 
     def scored(self, teacher: Stage[Any, Run], progress: ProgressCallback = silent) -> Mined:
-        """Return a copy with a teacher's scores, as `Examples.scored`."""
-        return replace(self, examples=self.examples.scored(teacher, progress))
+        """Return a copy with a teacher's scores, as `Examples.scored`, without the groups that it leaves out."""
+        scored = self.examples.scored(teacher, progress)
+        if len(scored) == len(self.examples):
+            return replace(self, examples=scored)
+        kept = {(one.query, one.positive.id) for one in scored}
+        stays = [(one.query, one.positive.id) in kept for one in self.examples]
+        return replace(
+            self,
+            examples=scored,
+            left_out={**self.left_out, "untaught": stays.count(False)},
+            negative_ranks=tuple(passage.rank or 0 for one in scored for passage in one.negatives),
+            positive_ranks=tuple(rank for rank, stay in zip(self.positive_ranks, stays, strict=True) if stay),
+        )
 
     @property
     def sizes(self) -> dict[int, int]:

@@ -222,7 +222,9 @@ def _taught(
     """The examples to learn from and to validate on, with a teacher's scores if one is given."""
     from .....train import Examples
     from .....train.runner.checkpoint_folder import check_place
+    from ....output import counted
     from ....pipelines import open_index
+    from ....progress import note
     from .mine import teacher_of
 
     if teacher is None:
@@ -233,8 +235,18 @@ def _taught(
         raise typer.BadParameter("--teacher goes with --loss teacher or --loss kl, which learn its scores")
     check_place(output, overwrite)  # scoring takes long
     stage = teacher_of(teacher, None if index is None else open_index(index))
-    learned, validated = (None if file is None else Examples.read(file).scored(stage, progress) for file in files)
-    return learned, validated
+
+    def scored(file: str | None) -> Examples | None:
+        if file is None:
+            return None
+        given = Examples.read(file)
+        taught = given.scored(stage, progress)
+        if left_out := len(given) - len(taught):
+            of = f"{left_out:,} of {counted(len(given), 'example')}"
+            note(f"{file}: {of} left out, whose relevant document the teacher does not return")
+        return taught
+
+    return scored(files[0]), scored(files[1])
 
 
 def _whole(settings: dict[str, Any]) -> dict[str, Any]:
