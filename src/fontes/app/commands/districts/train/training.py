@@ -239,10 +239,10 @@ def _taught(
     def scored(file: str | None) -> Examples | None:
         if file is None:
             return None
-        given = Examples.read(file)
-        taught = given.scored(stage, progress)
-        if left_out := len(given) - len(taught):
-            of = f"{left_out:,} of {counted(len(given), 'example')}"
+        examples = Examples.read(file)
+        taught = examples.scored(stage, progress)
+        if left_out := len(examples) - len(taught):
+            of = f"{left_out:,} of {counted(len(examples), 'example')}"
             note(f"{file}: {of} left out, whose relevant document the teacher does not return")
         return taught
 
