@@ -36,8 +36,8 @@ ELSEWHERE = {  # whose texts the tests of their own make again
     *("boost", "collapse", "mmr", "sort"),
     *("column", "coverage", "length", "ltr", "query_length", "score"),
     "synonyms",  # test_synonyms
-    *("answer", "hyde", "llm", "llm_keywords", "llm_listwise", "llm_pointwise", "llm_rewrite", "llm_setwise"),
-    *("query2doc", "subquestions"),
+    *("answer", "hyde", "llm", "llm_keywords", "llm_listwise", "llm_pointwise", "llm_questions", "llm_rewrite"),
+    *("llm_setwise", "query2doc", "subquestions"),
 }
 
 

@@ -107,6 +107,28 @@ def test_examples_are_made_of_the_documents(place: Path, fontes: Fontes) -> None
     assert wanted.items() <= facts["settings"].items()
 
 
+def test_queries_that_do_not_return_their_document_are_left_out(place: Path, fontes: Fontes) -> None:
+    index, options = place / "c.index", ["--from", "first", "--keep", 0, "--json"]
+    code, printed, _ = fontes("mine", index, *options, "-o", place / "all.jsonl")
+    assert (code, json.loads(printed)["groups"]) == (0, 12)
+    # Several documents have equal first sentences, and one of them is the first hit.
+    trip = ["--round-trip", "bm25()"]
+    code, printed, _ = fontes("mine", index, *options, *trip, "-o", place / "one.jsonl", "--judged", place / "own")
+    facts = json.loads(printed)
+    kept = Examples.read(place / "one.jsonl")
+    opened = ft.Index.open(index)
+    best = {one.topic: opened.bm25().search(one.query, 1)[0].id for one in Examples.read(place / "all.jsonl")}
+    assert [one.topic for one in kept] == [topic for topic, doc in best.items() if topic == f"{doc}#1"]
+    assert 0 < len(kept) < 12
+    assert facts["left_out"] == {"not_returned": 12 - len(kept)}
+    assert (facts["settings"]["round_trip"], facts["settings"]["round_trip_rank"]) == ("bm25(k1=0.9, b=0.4)", 1)
+    topics, qrels = ft.read_topics(place / "own" / "topics.jsonl"), ft.read_qrels(place / "own" / "topics.qrels")
+    assert {topic.id: topic.text for topic in topics.values()} == {one.topic: one.query for one in kept}
+    assert list(qrels.rows()) == [(one.topic, "0", one.positive.id, 1) for one in kept]
+    assert fontes("mine", index, *options, *trip, "--round-trip-rank", 12, "-o", place / "most.jsonl")[0] == 0
+    assert len(Examples.read(place / "most.jsonl")) == 12
+
+
 def test_a_teacher_scores_what_was_mined(place: Path, fontes: Fontes) -> None:
     from support.tiny_cross_encoder import save_cross_encoder
 
@@ -141,6 +163,8 @@ def test_options_that_do_not_go_together_are_refused(place: Path, fontes: Fontes
         ([index, "--pipeline", "bm25()", *out], "--topics and --qrels missing"),
         ([*both, "--from", "title", *out], "leave --topics and --qrels out"),
         ([*both, "--keep", "0.5", *out], "--keep goes with --from"),
+        ([*both, "--round-trip", "bm25()", *out], "--round-trip goes with --from"),
+        ([index, "--from", "title", "--round-trip-rank", "2", *out], "--round-trip-rank goes with --round-trip"),
         ([*both, "--json", "-o", "-"], "--json goes with -o FILE"),
         ([*both, "--ranks", "5", *out], "--ranks is the first and the last rank, such as 1-100, not '5'"),
         ([index, "--topics", "-", "--qrels", "-", "--pipeline", "bm25()", *out], "only one of topics, qrels and run can be -"),
@@ -153,6 +177,8 @@ def test_options_that_do_not_go_together_are_refused(place: Path, fontes: Fontes
         ([*both, "--preset", "air2026", *out], "there is no preset 'air2026'"),
         ([*judged(place), "--pipeline", "cut(3)", *out], "--pipeline needs a stage from Topics to Run"),
         ([index, "--from", "abstract", *out], "there is no form 'abstract'"),
+        ([index, "--from", "bm25()", *out], "queries are made by title, first, cloze, section, or llm_questions("),
+        ([index, "--from", "title", "--round-trip", "cut(3)", *out], "a round trip needs a stage from Topics to Run"),
     ):
         code, _, errors = fontes("mine", *arguments)
         assert code == 1

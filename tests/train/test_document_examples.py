@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import fontes as ft
-from fontes.core import Doc, InputError, ParameterError
+from fontes.core import Doc, InputError, ParameterError, PipelineError, ProgressCallback
+from fontes.core.values import text_of
 from fontes.train import Mining, document_examples
 
 SENTENCES = ["The sea is deep and salty.", "Rivers carry the salt there.", "Rain falls upon the hills.", "So it goes."]
@@ -52,6 +54,56 @@ def test_a_sentence_asks_and_the_document_without_it_answers() -> None:
     for n, example in enumerate(result.examples):
         rest = [sentence for m, sentence in enumerate(SENTENCES) if m != n]
         assert example.positive.text == " ".join([SEA.title, *rest])
+
+
+def test_the_first_sentence_asks_and_the_rest_answers() -> None:
+    result = document_examples([SEA, Doc("short", "One sentence only is here.")], "first", keep=0, per_document=9)
+    (example,) = result.examples
+    assert (example.topic, example.query) == ("sea#1", SENTENCES[0])
+    assert example.positive.text == " ".join([SEA.title, *SENTENCES[1:]])
+    # A first sentence of fewer than four words asks nothing.
+    (example,) = document_examples([Doc("sea", " ".join(["Oh no.", *SENTENCES]))], "first", keep=0).examples
+    assert example.query == SENTENCES[0]
+
+
+class Writer:
+    """Asks for the last word of a document, and for its first; nothing about a document without a title."""
+
+    def questions(self, docs: Sequence[Doc], count: int, progress: ProgressCallback) -> list[list[str]]:
+        words = [doc.text.strip(".").split() for doc in docs]
+        return [[f"{some[-1]}?", f"{some[0]}?"][:count] if doc.title else [] for doc, some in zip(docs, words, strict=True)]
+
+
+def test_written_questions_ask_and_title_and_text_answer() -> None:
+    result = document_examples([SEA, Doc("untitled", "Some text."), TOWN], Writer(), per_document=2)
+    assert [(one.topic, one.query) for one in result.examples] == [
+        ("sea#1", "goes?"),
+        ("sea#2", "The?"),
+        ("town#1", "see?"),
+        ("town#2", "The?"),
+    ]
+    assert {one.positive.text for one in result.examples} == {text_of(SEA), text_of(TOWN)}
+    assert str(result).splitlines()[1] == "left out: 1 document without a question"
+
+
+def test_a_query_that_does_not_return_its_document_is_left_out(index: ft.Index) -> None:
+    every = document_examples(index, "title").examples
+    result = document_examples(index, "title", round_trip=index.bm25())
+    # Twins have one title: the first hit of them stays.
+    assert [one for one in every if one not in list(result.examples)] == [one for one in every if one.topic == "d07"]
+    assert result.left_out == {"not_returned": 1}
+    assert len(document_examples(index, "title", round_trip=index.bm25(), round_trip_rank=2).examples) == 61
+    with pytest.raises(InputError, match="no example could be made of 1 document: 1 query whose document the round trip"):
+        document_examples([SEA], "title", round_trip=index.bm25())
+    with pytest.raises(PipelineError, match="a round trip needs a stage from Topics to Run"):
+        document_examples(index, "title", round_trip=ft.pipeline("cut(3)"))
+
+
+def test_examples_are_a_test_collection_of_their_documents(index: ft.Index) -> None:
+    examples = document_examples(index, "title", limit=9).examples
+    topics, qrels = examples.judged()
+    assert {topic.id: topic.text for topic in topics.values()} == {one.topic: one.query for one in examples}
+    assert ft.evaluate(index.bm25()(topics), qrels, ["RR@2"])["RR@2"] >= 0.5
 
 
 def test_the_sentence_stays_in_one_text_of_ten() -> None:
@@ -147,6 +199,8 @@ def test_a_corpus_file_and_an_index_of_it_give_the_same(tmp_path: Path, index: f
 def test_wrong_parameters_and_documents_that_give_nothing_are_errors() -> None:
     for settings, problem in (
         ({"form": "abstract"}, "there is no form 'abstract'"),
+        ({"form": 3}, "queries are made by title, first, cloze, section, or llm_questions"),
+        ({"round_trip_rank": 0}, "round_trip_rank must be a whole number from 1"),
         ({"keep": 1.5}, "keep must be a probability"),
         ({"per_document": 0}, "per_document must be a whole number from 1"),
         ({"limit": 0}, "limit must be a whole number from 1"),

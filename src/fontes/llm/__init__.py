@@ -8,6 +8,7 @@ from .judging import Label, LlmJudge
 from .model import Model, model_of
 from .prompts import Prompt
 from .queries import Hyde, LlmKeywords, LlmRewrite, Query2Doc, Subquestions
+from .questions import LlmQuestions
 from .rerank import LlmListwise, LlmPointwise, LlmSetwise
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "LlmListwise",
     "LlmPart",
     "LlmPointwise",
+    "LlmQuestions",
     "LlmRewrite",
     "LlmSetwise",
     "Model",

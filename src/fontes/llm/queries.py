@@ -95,7 +95,7 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
         return [self.request(self._prompt.messages(query=utterance(topic), context=self._context(topic)))]
 
     def query(self, topic: Topic, texts: Sequence[str]) -> str:
-        return _one_line(texts[0])
+        return one_line(texts[0])
 
     def _unchanged(self, topic: Topic) -> str:
         return utterance(topic)
@@ -185,20 +185,25 @@ class Query2Doc(LlmTopics, name="query2doc"):
         """The examples, as they stand in the prompt."""
         if not self.examples:
             return ""
-        path = Path(self.examples).expanduser()
-        state = path.stat() if path.is_file() else None
-        return _examples_in(path, None if state is None else (state.st_mtime_ns, state.st_size))
+        return "\n\n".join(f"Query: {query}\nPassage: {passage}" for query, passage in example_pairs(self.examples))
+
+
+def example_pairs(file: str) -> tuple[tuple[str, str], ...]:
+    """Return queries and passages of a file of JSON lines with "query" and "passage"; raise InputError for another."""
+    path = Path(file).expanduser()
+    state = path.stat() if path.is_file() else None
+    return _pairs_in(path, None if state is None else (state.st_mtime_ns, state.st_size))
 
 
 @lru_cache(8)
-def _examples_in(file: Path, stamp: tuple[int, int] | None) -> str:
+def _pairs_in(file: Path, stamp: tuple[int, int] | None) -> tuple[tuple[str, str], ...]:
     with reading(file) as source:
         pairs = [
             (_example(row, "query", source.name, n), _example(row, "passage", source.name, n)) for n, row in json_rows(source)
         ]
     if not pairs:
         raise InputError(f'{file}: there are no examples; write lines such as {{"query": …, "passage": …}}')
-    return "\n\n".join(f"Query: {query}\nPassage: {passage}" for query, passage in pairs)
+    return tuple(pairs)
 
 
 def _example(row: dict[str, Any], name: str, file: str, number: int) -> str:
@@ -231,7 +236,7 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
         return [self.request(self._prompt.messages(query=topic.text, narrative=topic.narrative.strip(), count=self.n))]
 
     def query(self, topic: Topic, texts: Sequence[str]) -> str:
-        keywords = _lines(texts[0].replace(",", "\n"), self.n)
+        keywords = lines_of(texts[0].replace(",", "\n"), self.n)
         return " ".join([*([topic.text] if self.title else []), *keywords]) if keywords else ""
 
 
@@ -259,7 +264,7 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
         texts = [topic for topic in topics.values() if topic.text.strip()]
         requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in texts]
         answers = dict(zip((topic.id for topic in texts), self.llm.ask(requests, progress), strict=True))
-        questions = {topic_id: _lines(answer.said, self.n) for topic_id, answer in answers.items()}
+        questions = {topic_id: lines_of(answer.said, self.n) for topic_id, answer in answers.items()}
         runs = [self.retriever(topics, progress=progress)]
         for number in range(self.n):
             own = (topic for topic in texts if number < len(questions[topic.id]))
@@ -282,14 +287,14 @@ def _unlabelled(text: str) -> str:
     return " ".join(LABEL.sub("", text, count=1).split() if LABEL.match(text) else text.split())
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """First line with a text, without a label and quotes around it."""
     lines = (LABEL.sub("", line.strip(), count=1) if LABEL.match(line.strip()) else line.strip() for line in text.splitlines())
     line = next(filter(None, lines), "")
     return line[1:-1].strip() if len(line) > 2 and QUOTES.get(line[0]) == line[-1] else line
 
 
-def _lines(text: str, count: int) -> list[str]:
+def lines_of(text: str, count: int) -> list[str]:
     """The first different lines of a list, without bullets and numbers."""
     lines = (ITEM.sub("", line, count=1) if ITEM.match(line) else line for line in text.splitlines())
     return list(dict.fromkeys(short for line in lines if (short := " ".join(line.split())[:LINE])))[:count]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
@@ -35,12 +35,19 @@ class DocumentQuery:
     positive: str
 
 
+@runtime_checkable
+class QuestionWriter(Protocol):
+    """Writes questions that documents answer, as `LlmQuestions`: a list for each document, at most `count` in each."""
+
+    def questions(self, docs: Sequence[Doc], count: int, progress: ProgressCallback, /) -> list[list[str]]: ...
+
+
 Spans = Callable[[str], list[tuple[int, int]]]
 
 
 def document_examples(
     documents: Any,
-    form: str = "title",
+    form: str | QuestionWriter = "title",
     negatives: Stage[Any, Any] | None = None,
     mining: Mining | None = None,
     *,
@@ -48,6 +55,8 @@ def document_examples(
     keep: float = 0.1,
     limit: int | None = None,
     seed: int = 0,
+    round_trip: Stage[Any, Any] | None = None,
+    round_trip_rank: int = 1,
     teacher: Stage[Run, Run] | None = None,
     progress: ProgressCallback = silent,
 ) -> Mined:
@@ -55,21 +64,25 @@ def document_examples(
 
     "title": the title is the query, and the text is the passage, also in negatives. "cloze": a sentence is the query, and title
     and remaining text are the passage, the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1); the sentence
-    stays in one text of ten, so that models learn word overlap too. "section": likewise with a section between blank lines.
-    Sentences end with a full stop before a capital. Sentences and sections of fewer than four words are never queries;
-    documents with fewer than two are left out. Results depend on documents, seed and parameters only; those of a document
-    not on others.
+    stays in one text of ten, so that models learn word overlap too. "first": likewise with the first sentence. "section":
+    likewise with a section between blank lines. Sentences end with a full stop before a capital. Sentences and sections of
+    fewer than four words are never queries; documents with fewer than two are left out. A writer, such as `LlmQuestions`,
+    writes questions, and title and text are the passage. Results depend on documents, seed and parameters only; those of a
+    document not on others, without a round trip.
 
     Args:
         documents: An index, or anything `read_corpus` accepts.
-        form: "title", "cloze" or "section".
+        form: "title", "first", "cloze" or "section", or what writes questions, such as `LlmQuestions("MODEL")`.
         negatives: Stage from topics to a run, such as `index.bm25()`, searched for negatives; None: no negatives, for training
             with in-batch negatives.
         mining: Choice of negatives; None: as `mine_negatives`. Its guard leaves out duplicates of the document.
-        per_document: Maximum number of queries per document; titles give one.
+        per_document: Maximum number of queries per document; titles and first sentences give one.
         keep: Probability that the sentence or section stays in the text.
         limit: Maximum number of documents, drawn by `seed`; None: all.
         seed: Seed of the draws; the mining has its own.
+        round_trip: Stage from topics to a run that must return the document for its query, else the query is left out
+            (round-trip consistency; Dai et al., 2023); None: all queries.
+        round_trip_rank: Greatest rank of the document there.
         teacher: A reranker whose scores the examples get, and that the mining's `relative_margin` needs.
         progress: Called as documents are done.
 
@@ -80,12 +93,18 @@ def document_examples(
     """
     makers: dict[str, Callable[[Doc], list[DocumentQuery]]] = {
         "title": _titled,
+        "first": lambda doc: _taken_out(doc, sentence_spans, 1, keep, seed, draw=False),
         "cloze": lambda doc: _taken_out(doc, sentence_spans, per_document, keep, seed),
         "section": lambda doc: _taken_out(doc, _sections, per_document, keep, seed),
     }
-    if form not in makers:
+    if isinstance(form, str) and form not in makers:
         raise ParameterError(f"there is no form '{form}' of document examples; there are {', '.join(makers)}")
+    if not isinstance(form, (str, QuestionWriter)):
+        raise ParameterError(f'queries are made by {", ".join(makers)}, or llm_questions("MODEL"), not by {form!r}')
     check_whole("per_document", per_document)
+    check_whole("round_trip_rank", round_trip_rank)
+    if round_trip is not None:
+        round_trip.require(Topics, Run, "a round trip")
     check_whole("seed", seed, 0)
     if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0 <= keep <= 1:
         raise ParameterError(f"keep must be a probability from 0 to 1, not {keep!r}")
@@ -97,12 +116,15 @@ def document_examples(
     docs = iter(_limited(_docs_of(documents), limit, seed))
     while batch := list(islice(docs, BATCH)):
         tally.total += len(batch)
-        asking = []
-        for doc in batch:
-            queries = makers[form](doc)
-            if not queries:
-                tally.leave_out("no_title" if form == "title" else "too_short")
-            asking += queries
+        if isinstance(form, str):
+            own = [makers[form](doc) for doc in batch]
+            tally.leave_out("no_title" if form == "title" else "too_short", own.count([]))
+        else:
+            own = _written(form, batch, per_document, progress)
+            tally.leave_out("no_question", own.count([]))
+        asking = [one for queries in own for one in queries]
+        if round_trip is not None and asking:
+            asking = _returned(asking, round_trip % round_trip_rank, tally)
         if negatives is None:
             examples += _alone(asking, tally)
         elif asking:
@@ -111,7 +133,14 @@ def document_examples(
             examples += _searched(asking, run, Miner(mining, run.documents_for("mining"), tally, read, teacher, progress))
         total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
         progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
-    settings = {"form": form, "per_document": per_document, "keep": keep, "limit": limit, "document_seed": seed}
+    settings = {
+        "form": form if isinstance(form, str) else repr(form),
+        "per_document": per_document,
+        "keep": keep,
+        "limit": limit,
+        "document_seed": seed,
+        **({} if round_trip is None else {"round_trip": repr(round_trip), "round_trip_rank": round_trip_rank}),
+    }
     mined = tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
     return mined if teacher is None else mined.scored(teacher, progress)
 
@@ -121,13 +150,31 @@ def _titled(doc: Doc) -> list[DocumentQuery]:
     return [DocumentQuery(Topic(doc.id, title), doc, text)] if title and text else []
 
 
-def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> list[DocumentQuery]:
+def _written(
+    writer: QuestionWriter, docs: Sequence[Doc], per_document: int, progress: ProgressCallback
+) -> list[list[DocumentQuery]]:
+    return [
+        [DocumentQuery(Topic(f"{doc.id}#{n}", question), doc, text_of(doc)) for n, question in enumerate(questions, 1)]
+        for doc, questions in zip(docs, writer.questions(docs, per_document, progress), strict=True)
+    ]
+
+
+def _returned(asking: Sequence[DocumentQuery], round_trip: Stage[Any, Run], tally: Tally) -> list[DocumentQuery]:
+    """The queries whose document is returned for them."""
+    run = round_trip(Topics(one.topic for one in asking))
+    kept = [one for one in asking if one.topic.id in run and one.doc.id in run[one.topic.id].ids]
+    tally.leave_out("not_returned", len(asking) - len(kept))
+    return kept
+
+
+def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int, draw: bool = True) -> list[DocumentQuery]:
     spans = [(start, end) for start, end in spans_of(doc.text) if doc.text[start:end].strip()]
     if len(spans) < 2:
         return []
     numbers = [n for n, (start, end) in enumerate(spans, 1) if len(doc.text[start:end].split()) >= MIN_WORDS]
     taken = []
-    for n in sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))):
+    asking = sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))) if draw else numbers[:most]
+    for n in asking:
         start, end = spans[n - 1]
         stays = int.from_bytes(drawn(seed, doc.id, str(n), "stays")) < keep * 2**64
         rest = doc.text if stays else _without_gap(doc.text[:start], doc.text[end:])

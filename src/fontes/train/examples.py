@@ -26,6 +26,7 @@ from ..formats.records import json_line, json_rows
 from ..passages.reranker import Reranker
 from ..storage.files import reading, write
 from .runner.settings import FitSettings
+from .splits import Side
 
 
 class Item(Protocol):
@@ -240,6 +241,15 @@ class Examples(TrainingSet[Example]):
     def topics(self) -> list[str]:
         """The distinct topic ids, in order."""
         return list(dict.fromkeys(example.topic for example in self))
+
+    def judged(self) -> Side:
+        """Return the queries as topics, with their relevant documents judged 1: a test collection of the examples."""
+        queries = {one.topic: one.query for one in self}
+        rows = dict.fromkeys((one.topic, one.positive.id) for one in self)
+        return Side(
+            Topics(Topic(topic, query) for topic, query in queries.items()),
+            Qrels((topic, "0", doc_id, 1) for topic, doc_id in rows),
+        )
 
     def check_labels(self) -> None:
         """Raise InputError if no example has negatives."""

@@ -42,6 +42,11 @@ REASONS = {  # singular and plural
     "repeated": ("candidate with the text of another negative", "candidates with the text of another negative"),
     "no_title": ("document without title or text", "documents without title or text"),
     "too_short": ("document that is too short", "documents that are too short"),
+    "no_question": ("document without a question", "documents without a question"),
+    "not_returned": (
+        "query whose document the round trip does not return",
+        "queries whose documents the round trip does not return",
+    ),
 }
 QUANTILES = {"least": 0, "lower": 0.25, "median": 0.5, "upper": 0.75, "most": 1}
 TOGETHER = 500  # topics per batch of documents

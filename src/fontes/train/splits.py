@@ -27,6 +27,22 @@ class Side(NamedTuple):
     topics: Topics
     qrels: Qrels
 
+    def save(self, directory: str | Path, name: str = "topics") -> None:
+        """Write NAME.jsonl, and judgments as NAME.qrels (TREC), to a folder.
+
+        Raises InputError if a file cannot be written.
+        """
+        from ..formats import write_qrels, write_topics
+
+        folder = Path(directory)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be created ({error.strerror or error})") from None
+        write_topics(self.topics, folder / f"{name}.jsonl")
+        if self.qrels:
+            write_qrels(self.qrels, folder / f"{name}.qrels")
+
 
 @dataclass(frozen=True, repr=False)
 class Leakage:
@@ -114,17 +130,8 @@ class Split:
 
         Raises InputError if a file cannot be written.
         """
-        from ..formats import write_qrels, write_topics
-
-        folder = Path(directory)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be created ({error.strerror or error})") from None
         for name, side in (("train", self.train), ("test", self.test)):
-            write_topics(side.topics, folder / f"{name}.jsonl")
-            if side.qrels:
-                write_qrels(side.qrels, folder / f"{name}.qrels")
+            side.save(directory, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return topic ids of both sides and the report as plain values, for JSON."""

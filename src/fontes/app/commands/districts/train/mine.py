@@ -25,7 +25,11 @@ def mine(
     pipeline: Pipeline = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", help="In place of topics: title, cloze or section of the documents.", show_default=False),
+        typer.Option(
+            "--from",
+            help="In place of topics: title, first, cloze or section of the documents, or 'llm_questions(\"MODEL\")'.",
+            show_default=False,
+        ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="air2025: the best 5, no guard; in place of the options below.", show_default="none")
@@ -44,23 +48,36 @@ def mine(
         bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents and of other negatives.")
     ] = False,
     per_document: Annotated[
-        int | None, typer.Option(help="--from: maximum number of sentences or sections per document.", show_default="1")
+        int | None, typer.Option(help="--from: maximum number of queries per document.", show_default="1")
     ] = None,
     keep: Annotated[
         float | None,
         typer.Option(help="--from: probability that the query stays in its text.", show_default="0.1"),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="--from: maximum number of documents.", show_default="all")] = None,
+    round_trip: Annotated[
+        str | None,
+        typer.Option(help="--from: pipeline that must return the document for its query.", show_default="all queries"),
+    ] = None,
+    round_trip_rank: Annotated[
+        int | None, typer.Option(help="--round-trip: maximum rank of the document.", show_default="1")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     teacher: Annotated[
         str | None,
         typer.Option(help="What scores the examples: 'cross_encoder(\"MODEL\")', or a whole pipeline.", show_default="none"),
+    ] = None,
+    judged: Annotated[
+        Path | None,
+        typer.Option(help="Also write the queries and their documents: topics.jsonl, topics.qrels.", show_default=False),
     ] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
+    from .....core.expression import part
+    from .....core.expression import pipeline as pipeline_of
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import Mining, document_examples, mine_negatives
@@ -70,6 +87,7 @@ def mine(
     from ....progress import reporting
 
     parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
+    parts |= {"round_trip": round_trip, "round_trip_rank": round_trip_rank}
     own = {name: value for name, value in parts.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
@@ -82,7 +100,10 @@ def mine(
     teaching = None if teacher is None else teacher_of(teacher, opened)
     with reporting(json) as report:
         if from_ is not None:
-            mined = document_examples(opened, from_, stage, settings, **own, seed=seed, teacher=teaching, progress=report)
+            if round_trip is not None:
+                own["round_trip"] = pipeline_of(round_trip, opened)
+            form = part(from_, opened) if "(" in from_ else from_
+            mined = document_examples(opened, form, stage, settings, **own, seed=seed, teacher=teaching, progress=report)
         else:
             known, judgments = judged_topics(topics, qrels, split)
             candidates = stage if run is None else read_run(run, known).with_(documents=opened)
@@ -102,6 +123,8 @@ def mine(
                 progress=report,
             )
     mined.write(output)
+    if judged is not None:
+        mined.examples.judged().save(judged)
     if json:
         print_json(mined.to_dict())
     else:
@@ -122,6 +145,8 @@ def _check_sources(from_: str | None, judged: dict[str, str | None], candidates:
     both = [name for name, value in candidates.items() if value is not None]
     if len(both) > 1:
         raise typer.BadParameter("give either --run or --pipeline")
+    if "round_trip_rank" in own and "round_trip" not in own:
+        raise typer.BadParameter("--round-trip-rank goes with --round-trip")
     if from_ is None:
         missing = [name for name, value in judged.items() if value is None]
         if missing:

@@ -1,0 +1,66 @@
+"""`LlmQuestions`: questions that documents answer, written by a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..core.progress import ProgressCallback, silent
+from ..core.values import Doc, text_of
+from ..storage.hashes import hash_text
+from .base import FILE, LlmPart
+from .prompts import plain_passage
+from .queries import example_pairs, lines_of, one_line
+
+
+@dataclass(frozen=True)
+class LlmQuestions(LlmPart, name="llm_questions"):
+    """Writes questions that a document answers, for training without judgments (InPars; Bonifacio et al., SIGIR 2022).
+
+    Args:
+        examples: A file of JSON lines with "query" and "passage", as examples in the prompt; the paper has three of MS MARCO.
+            A few of one's own show which questions are asked (Promptagator; Dai et al., ICLR 2023).
+        words: Words of a document that the model reads.
+    """
+
+    places: ClassVar[tuple[str, ...]] = ("passage", "count", "examples")
+
+    prompt: str = field(default="questions", kw_only=True, metadata=FILE)
+    examples: str = field(default="", kw_only=True, metadata=FILE)
+    words: int = field(default=500, kw_only=True, metadata={"least": 1})
+
+    def questions(self, docs: Sequence[Doc], count: int = 1, progress: ProgressCallback = silent) -> list[list[str]]:
+        """Return the questions of each document, at most `count`; none of an empty answer, or of a document without text.
+
+        Args:
+            docs: The documents.
+            count: Maximum number of questions per document.
+            progress: Called with the number of answers.
+
+        Raises:
+            FontesError: As `Model.ask`.
+        """
+        self.check()
+        prompt, examples = self._prompt, self._examples()
+        texts = [plain_passage(text_of(doc), self.words) for doc in docs]
+        requests = [self.request(prompt.messages([text], count=count, examples=examples)) for text in texts if text]
+        answers = iter(self.llm.ask(requests, progress))
+        return [_questions_in(next(answers).said, count) if text else [] for text in texts]
+
+    def check(self) -> None:
+        self._examples()
+        super().check()
+
+    def key(self) -> str | None:
+        key = super().key()
+        return key if key is None or not self.examples else f"{key} {hash_text(self._examples())}"
+
+    def _examples(self) -> str:
+        """The examples, as they stand in the prompt."""
+        pairs = example_pairs(self.examples) if self.examples else ()
+        return "\n\n".join(f"Document: {passage}\nQuestions:\n{query}" for query, passage in pairs)
+
+
+def _questions_in(text: str, count: int) -> list[str]:
+    return list(dict.fromkeys(filter(None, map(one_line, lines_of(text, count)))))
