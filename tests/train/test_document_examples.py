@@ -66,6 +66,15 @@ def test_the_first_sentence_asks_and_the_rest_answers() -> None:
     assert example.query == SENTENCES[0]
 
 
+def test_another_finder_of_sentences_reads_texts_in_small_letters() -> None:
+    pytest.importorskip("nupunkt")
+    small = Doc("sea", SEA.text.lower(), SEA.title)
+    with pytest.raises(InputError, match="1 document that is too short"):
+        document_examples([small], "first")
+    (example,) = document_examples([small], "first", sentences="nupunkt", keep=0).examples
+    assert example.query == SENTENCES[0].lower()
+
+
 class Writer:
     """Asks for the last word of a document, and for its first; nothing about a document without a title."""
 
@@ -200,6 +209,7 @@ def test_wrong_parameters_and_documents_that_give_nothing_are_errors() -> None:
     for settings, problem in (
         ({"form": "abstract"}, "there is no form 'abstract'"),
         ({"form": 3}, "queries are made by title, first, cloze, section, or llm_questions"),
+        ({"sentences": "commas"}, "no way to find sentences is called 'commas'"),
         ({"round_trip_rank": 0}, "round_trip_rank must be a whole number from 1"),
         ({"keep": 1.5}, "keep must be a probability"),
         ({"per_document": 0}, "per_document must be a whole number from 1"),

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +18,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..formats import read_corpus
-from ..text.sentences import sentence_spans
+from ..text.sentences import check_way, sentence_spans
 from .examples import Example, Passage
 from .mining import Mined, Miner, Mining, RelevantDocument, Tally, drawn, run_of
 
@@ -55,6 +56,7 @@ def document_examples(
     keep: float = 0.1,
     limit: int | None = None,
     seed: int = 0,
+    sentences: str = "rules",
     round_trip: Stage[Any, Any] | None = None,
     round_trip_rank: int = 1,
     teacher: Stage[Run, Run] | None = None,
@@ -65,10 +67,9 @@ def document_examples(
     "title": the title is the query, and the text is the passage, also in negatives. "cloze": a sentence is the query, and title
     and remaining text are the passage, the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1); the sentence
     stays in one text of ten, so that models learn word overlap too. "first": likewise with the first sentence. "section":
-    likewise with a section between blank lines. Sentences end with a full stop before a capital. Sentences and sections of
-    fewer than four words are never queries; documents with fewer than two are left out. A writer, such as `LlmQuestions`,
-    writes questions, and title and text are the passage. Results depend on documents, seed and parameters only; those of a
-    document not on others, without a round trip.
+    likewise with a section between blank lines. Sentences and sections of fewer than four words are never queries; documents
+    with fewer than two are left out. A writer, such as `LlmQuestions`, writes questions, and title and text are the passage.
+    Results depend on documents, seed and parameters only; those of a document not on others, without a round trip.
 
     Args:
         documents: An index, or anything `read_corpus` accepts.
@@ -80,6 +81,8 @@ def document_examples(
         keep: Probability that the sentence or section stays in the text.
         limit: Maximum number of documents, drawn by `seed`; None: all.
         seed: Seed of the draws; the mining has its own.
+        sentences: "rules": a sentence ends with a full stop before a capital; for texts in small letters "nupunkt" or
+            "spacy:MODEL".
         round_trip: Stage from topics to a run that must return the document for its query, else the query is left out
             (round-trip consistency; Dai et al., 2023); None: all queries.
         round_trip_rank: Greatest rank of the document there.
@@ -91,10 +94,12 @@ def document_examples(
         ParameterError: Parameter out of range.
         PipelineError: The stage does not go from topics to a run.
     """
+    check_way(sentences)
+    spans = partial(sentence_spans, how=sentences)
     makers: dict[str, Callable[[Doc], list[DocumentQuery]]] = {
         "title": _titled,
-        "first": lambda doc: _taken_out(doc, sentence_spans, 1, keep, seed, draw=False),
-        "cloze": lambda doc: _taken_out(doc, sentence_spans, per_document, keep, seed),
+        "first": lambda doc: _taken_out(doc, spans, 1, keep, seed, draw=False),
+        "cloze": lambda doc: _taken_out(doc, spans, per_document, keep, seed),
         "section": lambda doc: _taken_out(doc, _sections, per_document, keep, seed),
     }
     if isinstance(form, str) and form not in makers:
@@ -139,6 +144,7 @@ def document_examples(
         "keep": keep,
         "limit": limit,
         "document_seed": seed,
+        **({"sentences": sentences} if form in ("first", "cloze") else {}),
         **({} if round_trip is None else {"round_trip": repr(round_trip), "round_trip_rank": round_trip_rank}),
     }
     mined = tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})

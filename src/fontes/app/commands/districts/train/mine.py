@@ -54,6 +54,9 @@ def mine(
         float | None,
         typer.Option(help="--from: probability that the query stays in its text.", show_default="0.1"),
     ] = None,
+    sentences: Annotated[
+        str | None, typer.Option(help="--from first, cloze: rules, nupunkt or spacy:MODEL.", show_default="rules")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="--from: maximum number of documents.", show_default="all")] = None,
     round_trip: Annotated[
         str | None,
@@ -76,8 +79,7 @@ def mine(
     json: Json = False,
 ) -> None:
     """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
-    from .....core.expression import part
-    from .....core.expression import pipeline as pipeline_of
+    from .....core.expression import part, pipeline as pipeline_of
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import Mining, document_examples, mine_negatives
@@ -87,7 +89,7 @@ def mine(
     from ....progress import reporting
 
     parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
-    parts |= {"round_trip": round_trip, "round_trip_rank": round_trip_rank}
+    parts |= {"sentences": sentences, "round_trip": round_trip, "round_trip_rank": round_trip_rank}
     own = {name: value for name, value in parts.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
