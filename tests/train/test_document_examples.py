@@ -42,6 +42,16 @@ def test_a_title_asks_and_the_text_alone_answers() -> None:
     ]
 
 
+def test_a_text_that_begins_with_the_title_answers_without_it(tmp_path: Path) -> None:
+    copies = [Doc("sea", f" why the SEA\nis salty {SEA.text}", SEA.title), Doc("alone", "A title", " A  title ")]
+    other = Doc("salt", f"Why salt is salty. {SEA.text}", "Why salt is salty.")
+    index = ft.Index.build([*copies, other], tmp_path / "i")
+    result = document_examples(index, "title", index.bm25(), Mining(guard_duplicates=False))
+    assert [example.positive.text for example in result.examples] == [SEA.text, SEA.text]
+    assert {n.text for example in result.examples for n in example.negatives} == {SEA.text}
+    assert result.left_out == {"no_title": 1}
+
+
 def test_a_sentence_asks_and_the_document_without_it_answers() -> None:
     result = document_examples([SEA, Doc("short", "One sentence only is here.")], "cloze", keep=0, per_document=9)
     assert result.left_out == {"too_short": 1}

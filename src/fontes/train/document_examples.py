@@ -64,12 +64,13 @@ def document_examples(
 ) -> Mined:
     """Make examples whose queries are taken from the documents that answer them.
 
-    "title": the title is the query, and the text is the passage, also in negatives. "cloze": a sentence is the query, and title
-    and remaining text are the passage, the inverse cloze task of Lee, Chang and Toutanova (2019, section 4.1); the sentence
-    stays in one text of ten, so that models learn word overlap too. "first": likewise with the first sentence. "section":
-    likewise with a section between blank lines. Sentences and sections of fewer than four words are never queries; documents
-    with fewer than two are left out. A writer, such as `LlmQuestions`, writes questions, and title and text are the passage.
-    Results depend on documents, seed and parameters only; those of a document not on others, without a round trip.
+    "title": the title is the query, and the text, without a copy of the title at its start, is the passage, also in negatives.
+    "cloze": a sentence is the query, and title and remaining text are the passage, the inverse cloze task of Lee, Chang and
+    Toutanova (2019, section 4.1); the sentence stays in one text of ten, so that models learn word overlap too. "first":
+    likewise with the first sentence. "section": likewise with a section between blank lines. Sentences and sections of fewer
+    than four words are never queries; documents with fewer than two are left out. A writer, such as `LlmQuestions`, writes
+    questions, and title and text are the passage. Results depend on documents, seed and parameters only; those of a document
+    not on others, without a round trip.
 
     Args:
         documents: An index, or anything `read_corpus` accepts.
@@ -134,7 +135,7 @@ def document_examples(
             examples += _alone(asking, tally)
         elif asking:
             run = run_of(negatives, Topics(one.topic for one in asking), mining, silent)
-            read = (lambda doc: doc.text) if form == "title" else text_of
+            read = _untitled if form == "title" else text_of
             examples += _searched(asking, run, Miner(mining, run.documents_for("mining"), tally, read, teacher, progress))
         total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
         progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
@@ -152,8 +153,14 @@ def document_examples(
 
 
 def _titled(doc: Doc) -> list[DocumentQuery]:
-    title, text = " ".join(doc.title.split()), doc.text.strip()
+    title, text = " ".join(doc.title.split()), _untitled(doc)
     return [DocumentQuery(Topic(doc.id, title), doc, text)] if title and text else []
+
+
+def _untitled(doc: Doc) -> str:
+    """The text, without a copy of the title at its start, from which nothing is learned but to compare words."""
+    copy = re.match(r"\s*" + r"\s+".join(map(re.escape, doc.title.split())) + r"(?!\w)", doc.text, re.IGNORECASE)
+    return (doc.text[copy.end() :] if copy else doc.text).strip()
 
 
 def _written(
