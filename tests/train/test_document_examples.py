@@ -71,8 +71,9 @@ def test_the_first_sentence_asks_and_the_rest_answers() -> None:
     (example,) = result.examples
     assert (example.topic, example.query) == ("sea#1", SENTENCES[0])
     assert example.positive.text == " ".join([SEA.title, *SENTENCES[1:]])
-    # A first sentence of fewer than four words asks nothing.
-    (example,) = document_examples([Doc("sea", " ".join(["Oh no.", *SENTENCES]))], "first", keep=0).examples
+    # A first sentence of fewer than four words asks nothing, nor does the title.
+    text = " ".join(["Oh no.", "All about the Sea.", *SENTENCES])
+    (example,) = document_examples([Doc("sea", text, "All about\nthe sea.")], "first", keep=0).examples
     assert example.query == SENTENCES[0]
 
 

@@ -68,9 +68,9 @@ def document_examples(
     "cloze": a sentence is the query, and title and remaining text are the passage, the inverse cloze task of Lee, Chang and
     Toutanova (2019, section 4.1); the sentence stays in one text of ten, so that models learn word overlap too. "first":
     likewise with the first sentence. "section": likewise with a section between blank lines. Sentences and sections of fewer
-    than four words are never queries; documents with fewer than two are left out. A writer, such as `LlmQuestions`, writes
-    questions, and title and text are the passage. Results depend on documents, seed and parameters only; those of a document
-    not on others, without a round trip.
+    than four words, or equal to the title, are never queries; documents with fewer than two are left out. A writer, such as
+    `LlmQuestions`, writes questions, and title and text are the passage. Results depend on documents, seed and parameters
+    only; those of a document not on others, without a round trip.
 
     Args:
         documents: An index, or anything `read_corpus` accepts.
@@ -184,7 +184,7 @@ def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int, dra
     spans = [(start, end) for start, end in spans_of(doc.text) if doc.text[start:end].strip()]
     if len(spans) < 2:
         return []
-    numbers = [n for n, (start, end) in enumerate(spans, 1) if len(doc.text[start:end].split()) >= MIN_WORDS]
+    numbers = [n for n, (start, end) in enumerate(spans, 1) if _asks(doc.text[start:end], doc.title)]
     taken = []
     asking = sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))) if draw else numbers[:most]
     for n in asking:
@@ -194,6 +194,11 @@ def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int, dra
         topic = Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split()))
         taken.append(DocumentQuery(topic, doc, text_of(replace(doc, text=rest))))
     return taken
+
+
+def _asks(text: str, title: str) -> bool:
+    words = text.casefold().split()
+    return len(words) >= MIN_WORDS and words != title.casefold().split()
 
 
 def _without_gap(before: str, after: str) -> str:
