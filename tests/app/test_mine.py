@@ -163,6 +163,8 @@ def test_options_that_do_not_go_together_are_refused(place: Path, fontes: Fontes
         ([index, "--pipeline", "bm25()", *out], "--topics and --qrels missing"),
         ([*both, "--from", "title", *out], "leave --topics and --qrels out"),
         ([*both, "--keep", "0.5", *out], "--keep goes with --from"),
+        ([index, "--from", "title", "--keep", "0.5", *out], "--keep goes with --from first or cloze or section"),
+        ([index, "--from", "section", "--sentences", "nupunkt", *out], "--sentences goes with --from first or cloze"),
         ([*both, "--round-trip", "bm25()", *out], "--round-trip goes with --from"),
         ([index, "--from", "title", "--round-trip-rank", "2", *out], "--round-trip-rank goes with --round-trip"),
         ([*both, "--json", "-o", "-"], "--json goes with -o FILE"),

@@ -10,6 +10,8 @@ import typer
 
 from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, one_stdin
 
+CUT_OUT = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # options, and the --from they go with
+
 
 def mine(
     index: IndexPath,
@@ -52,7 +54,7 @@ def mine(
     ] = None,
     keep: Annotated[
         float | None,
-        typer.Option(help="--from: probability that the query stays in its text.", show_default="0.1"),
+        typer.Option(help="--from first, cloze, section: probability that the query stays in its text.", show_default="0.1"),
     ] = None,
     sentences: Annotated[
         str | None, typer.Option(help="--from first, cloze: rules, nupunkt or spacy:MODEL.", show_default="rules")
@@ -159,6 +161,8 @@ def _check_sources(from_: str | None, judged: dict[str, str | None], candidates:
             raise typer.BadParameter(f"--{own[0].replace('_', '-')} goes with --from")
     elif stray := [name for name, value in {**judged, "--run": candidates["--run"]}.items() if value is not None]:
         raise typer.BadParameter(f"--from makes queries of the documents; leave {' and '.join(stray)} out")
+    elif unused := [name for name, forms in CUT_OUT.items() if name in own and from_ not in forms]:
+        raise typer.BadParameter(f"--{unused[0]} goes with --from {' or '.join(CUT_OUT[unused[0]])}")
 
 
 def _ranks(text: str) -> tuple[int, int]:
