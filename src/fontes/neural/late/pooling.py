@@ -1,0 +1,42 @@
+"""Token pooling: similar token vectors of a document become one (Clavié, Chaffin and Adams, arXiv:2409.14683, 2024)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def token_groups(vectors: NDArray[np.float32], factor: float) -> list[list[int]]:
+    """Return the rows that become one vector, in the order of their first rows.
+
+    The first row, usually [CLS], stays alone; the n others become n // factor groups, at least one, by Ward's method on the
+    cosine distance, as in HierarchicalTokenPooling of sentence-transformers.
+
+    Args:
+        vectors: Token vectors of a document, (tokens, dim), of unit length.
+        factor: 1 or more.
+    """
+    count = len(vectors) - 1
+    merges = count - max(int(count // factor), 1)
+    groups = [[row] for row in range(1, len(vectors))]
+    if merges > 0:
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
+        others = vectors[1:]
+        distances = squareform(np.clip(1 - others @ others.T, 0, 2), checks=False)
+        for first, second in linkage(distances, method="ward")[:merges, :2].astype(int).tolist():
+            groups.append(sorted(groups[first] + groups[second]))
+            groups[first] = groups[second] = []
+    return [[0], *sorted(filter(None, groups))] if len(vectors) else []
+
+
+def pooled(vectors: NDArray[np.float32], factor: float) -> NDArray[np.float32]:
+    """Return the mean of each group of rows, scaled to unit length, float32 (groups, dim)."""
+    if factor == 1 or len(vectors) <= 2:
+        return vectors
+    groups = token_groups(vectors, factor)
+    starts = np.cumsum([0, *map(len, groups[:-1])])
+    sums = np.add.reduceat(vectors[np.concatenate(groups)], starts)
+    means: NDArray[np.float32] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    return means
