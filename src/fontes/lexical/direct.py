@@ -108,9 +108,10 @@ class Direct:
         must, should = query.must, query.should
         if query.must_not or query.weight != 1.0 or (must and should):
             return None
-        clauses, terms = must or should, dict[str, None]()
+        clauses = must or should
         if len(clauses) == 1 and type(clauses[0]) is Phrase:
             return self._phrase(clauses[0], k)
+        terms: dict[str, None] = {}
         for clause in clauses:
             if type(clause) is not Term or clause.weight != 1.0 or clause.field:
                 return None
