@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,14 @@ def test_weights_of_documents_and_of_an_encoder_are_searched_over_shards_as_in_o
         assert answers(model(index)(TOPICS)) == answers(model(one)(TOPICS))
     texts = [topic for topic in TOPICS.values() if topic.weights is None]
     assert answers(index.splade(terms, k=7)(texts)) == answers(one.splade(terms, k=7)(texts))
+
+
+def test_batches_of_several_threads_are_searched_at_a_time(indexes: tuple[Index, Index]) -> None:
+    one, index = indexes
+    stage, batches = index.bm25(), [Topics([topic]) for topic in TOPICS.values()] * 4
+    with ThreadPoolExecutor(8) as threads:
+        runs = list(threads.map(stage, batches))
+    assert [answers(run) for run in runs] == [answers(one.bm25()(batch)) for batch in batches]
 
 
 def test_an_error_of_a_stage_is_its_own(indexes: tuple[Index, Index]) -> None:

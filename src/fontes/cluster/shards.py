@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 STATES = 2  # states of an index that an actor keeps open
+CALLS = 4  # batches that an actor searches at a time
 
 
 class ShardActors:
@@ -58,7 +60,7 @@ class ShardActors:
             path, analyzer = reader.path.absolute(), reader.analyzer
             makes = [functools.partial(Shards, path, analyzer, group, partial) for group in self._groups]
             with work(threads=resources().threads or cpus):
-                self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0))
+                self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0, calls=CALLS))
             self._answers(_opened, reader.identity)
             weakref.finalize(self, stack.pop_all().close)
 
@@ -124,18 +126,22 @@ class Shards:
         self._group = group
         self._whole = State.newest(path, lambda manifest: analyzer, partial=partial)
         self._parts: dict[str, PartOfIndex] = {}
+        self._opening = threading.Lock()
 
     def part(self, identity: str) -> PartOfIndex:
         """Return the shards in the state with this identity; raise FontesError if that is no longer the newest."""
-        if identity not in self._parts:
-            if self._whole.identity != identity:
-                self._whole = self._whole.refreshed()
-            if self._whole.identity != identity:
-                raise FontesError(f"{self._whole.path} has changed since it was opened; index.refresh() reads its newest state")
-            self._parts[identity] = PartOfIndex(self._whole, self._group)
-            while len(self._parts) > STATES:
-                del self._parts[next(iter(self._parts))]
-        return self._parts[identity]
+        with self._opening:
+            if identity not in self._parts:
+                if self._whole.identity != identity:
+                    self._whole = self._whole.refreshed()
+                if self._whole.identity != identity:
+                    raise FontesError(
+                        f"{self._whole.path} has changed since it was opened; index.refresh() reads its newest state"
+                    )
+                self._parts[identity] = PartOfIndex(self._whole, self._group)
+                while len(self._parts) > STATES:
+                    del self._parts[next(iter(self._parts))]
+            return self._parts[identity]
 
 
 def _opened(shards: Shards, identity: str) -> None:
