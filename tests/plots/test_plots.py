@@ -237,7 +237,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     ],
 )
 def test_labels_are_moved_apart_as_little_as_needed(heights, expected):
-    assert plots.spread(heights, 0.1) == pytest.approx(expected)
+    assert plots.spaced(heights, 0.1) == pytest.approx(expected)
 
 
 def test_no_label_lies_on_another_or_outside_the_figure(index):

@@ -220,7 +220,7 @@ class RankedLists:
         self.best: Floats = self.scores[self.first]
         self.least: Floats = self.scores[run.bounds[1:][filled] - 1]
 
-    def spread(self, of_lists: Any) -> Any:
+    def per_row(self, of_lists: Any) -> Any:
         """Repeat one value per list for each row."""
         return np.repeat(of_lists, self.size)
 
@@ -236,7 +236,7 @@ class RankedLists:
 
 def min_max(lists: RankedLists) -> Floats:
     """(score - least) / (best - least); 1 in a list of equal scores."""
-    return _ratio(lists.scores - lists.spread(lists.least), lists.spread(lists.best - lists.least), 1.0)
+    return _ratio(lists.scores - lists.per_row(lists.least), lists.per_row(lists.best - lists.least), 1.0)
 
 
 def by_max(lists: RankedLists) -> Floats:
@@ -244,26 +244,26 @@ def by_max(lists: RankedLists) -> Floats:
     if len(lists.best) and lists.best.min() <= 0:
         problem = f"max divides by the best score, which is {lists.best.min():g} here; normalise by min-max"
         raise lists.error(int(lists.first[np.argmin(lists.best)]), problem)
-    scores: Floats = lists.scores / lists.spread(lists.best)
+    scores: Floats = lists.scores / lists.per_row(lists.best)
     return scores
 
 
 def by_sum(lists: RankedLists) -> Floats:
     """Score - least, divided by the sum of these over the list; 1 / length in a list of equal scores."""
-    above = lists.scores - lists.spread(lists.least)
-    return _ratio(above, lists.spread(lists.sums(above)), 1 / lists.spread(lists.size))
+    above = lists.scores - lists.per_row(lists.least)
+    return _ratio(above, lists.per_row(lists.sums(above)), 1 / lists.per_row(lists.size))
 
 
 def z_score(lists: RankedLists) -> Floats:
     """(score - mean) / standard deviation, which divides by n; 0 in a list of equal scores."""
-    apart = lists.scores - lists.spread(lists.sums(lists.scores) / lists.size)
+    apart = lists.scores - lists.per_row(lists.sums(lists.scores) / lists.size)
     deviation = np.sqrt(lists.sums(apart**2) / lists.size)
-    return _ratio(apart, lists.spread(np.where(lists.best > lists.least, deviation, 0.0)), 0.0)
+    return _ratio(apart, lists.per_row(np.where(lists.best > lists.least, deviation, 0.0)), 0.0)
 
 
 def by_rank(lists: RankedLists) -> Floats:
     """1 - (rank - 1) / length of the list."""
-    scores: Floats = 1 - (lists.ranks - 1) / lists.spread(lists.size).astype(np.float64)
+    scores: Floats = 1 - (lists.ranks - 1) / lists.per_row(lists.size).astype(np.float64)
     return scores
 
 

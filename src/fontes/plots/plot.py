@@ -144,7 +144,7 @@ def label_ends(axes: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
         else:
             axes.annotate(label, end, (-10, 4), textcoords="offset points", ha="right")
     gap = ROW / (72 * PART_OF_AXES * figure.get_size_inches()[1])
-    for (line, label, end, _), height in zip(named, spread([up for *_, up in named], gap), strict=True):
+    for (line, label, end, _), height in zip(named, spaced([up for *_, up in named], gap), strict=True):
         axes.annotate(
             label,
             xy=end,
@@ -180,7 +180,7 @@ def _first_digit(value: float) -> int:
     return int(f"{value:e}"[0])
 
 
-def spread(heights: Sequence[float], gap: float) -> list[float]:
+def spaced(heights: Sequence[float], gap: float) -> list[float]:
     """Move heights (0 to 1) apart as little as needed for a distance of `gap`, in the same order."""
     order = np.argsort(np.asarray(heights), kind="stable")
     # Groups of labels that touch, each (sum of its heights, size): merged as long as a group overlaps the one below.
