@@ -273,6 +273,10 @@ class JoinedEmbeddings:
         """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
+    def rows_that_pass(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """bool, (rows,): whether the document of each row passes; `mask` is bool, (documents,)."""
+        return mask if self.single else np.repeat(mask, np.diff(self.bounds))
+
     def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """These rows as float32."""
         if self.whole is not None:

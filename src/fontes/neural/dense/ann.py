@@ -25,6 +25,7 @@ from ...storage.artifact import Artifact, ArtifactKind, settings
 from ...storage.caches import Cached, DiskCache
 from ...storage.hashes import hash_text
 from ..models.hub import library
+from .graph import Graph
 
 SEED = 7
 CACHE = DiskCache("approximate")
@@ -36,6 +37,7 @@ HNSW = "HNSW32,Flat"
 EF_CONSTRUCTION = 200
 EF_SEARCH = 256  # minimum
 VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, at least 16, and as many as contain enough rows
+GRAPH = re.compile(r"hnsw|HNSW\d+(,Flat)?")
 ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
 NAMES = (
     'algorithm must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
@@ -54,6 +56,8 @@ class Searcher(ABC):
 
     precise = False
     """Whether products are exact up to rounding, so that rows come in the order of their scores."""
+    filters = False
+    """Whether `candidates` leaves out rows that a filter does not pass."""
     parameter = ""
     """The field of `Dense` that trades time for recall; "" if there is none."""
 
@@ -63,11 +67,17 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, visits: int | None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int | None,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """Return approximate products and numbers of about `count` rows for each query; missing rows are -1.
 
         The greatest products come first. With few `visits`, the value of `parameter`, there are fewer rows, at least `least`.
+        `allowed` are the rows that pass a filter; None: all.
         """
 
     @abstractmethod
@@ -75,7 +85,7 @@ class Searcher(ABC):
         """Write the index."""
 
     @abstractmethod
-    def load(self, file: Path, dim: int) -> None:
+    def load(self, file: Path, embeddings: JoinedEmbeddings) -> None:
         """Read the index."""
 
     @property
@@ -160,8 +170,13 @@ class Faiss(Searcher):
             self.index.add(embeddings.decoded(slice(first, min(first + BLOCK, count))))
 
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, visits: int | None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int | None,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """The nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
         with FaissThreads(resources().threads):
             ivf, graph = self._inner
@@ -180,7 +195,7 @@ class Faiss(Searcher):
         except RuntimeError as e:
             raise OSError(str(e)) from e
 
-    def load(self, file: Path, dim: int) -> None:
+    def load(self, file: Path, embeddings: JoinedEmbeddings) -> None:
         try:
             self.index = _faiss().read_index(str(file))
         except RuntimeError as e:
@@ -211,6 +226,49 @@ class Faiss(Searcher):
         while isinstance(inner, (faiss.IndexPreTransform, faiss.IndexIDMap)):
             inner = faiss.downcast_index(inner.index)
         return inner if isinstance(inner, faiss.IndexHNSW) else None
+
+
+class Hnsw(Faiss):
+    """An HNSW graph that FAISS links, searched without FAISS, whose copy of the vectors goes once the graph is cached."""
+
+    precise, filters, parameter = False, True, "ef_search"
+    graph: Graph | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return super().shape if self.graph is None else self.graph.shape
+
+    def build(self, embeddings: JoinedEmbeddings) -> None:
+        super().build(embeddings)
+        self.graph = self._graph(embeddings)
+
+    def load(self, file: Path, embeddings: JoinedEmbeddings) -> None:
+        super().load(file, embeddings)
+        if self.shape == (len(embeddings), embeddings.dim):
+            self.graph, self.index = self._graph(embeddings), None
+
+    def save(self, file: Path) -> None:
+        super().save(file)
+        self.index = None
+
+    def candidates(
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int | None,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
+        """The nearest rows that pass, without products; `visits` is efSearch."""
+        assert self.graph is not None
+        visits = visits or max(count, EF_SEARCH)
+        rows = self.graph.nearest(queries, min(count, max(least, visits)), visits, allowed)
+        return np.zeros((len(queries), 0), np.float32), rows
+
+    def _graph(self, embeddings: JoinedEmbeddings) -> Graph:
+        array, links = _faiss().vector_to_array, self._hnsw().hnsw
+        starts = array(links.cum_nneighbor_per_level)
+        return Graph(embeddings, array(links.neighbors), array(links.offsets), starts, links.entry_point, links.max_level)
 
 
 class Annoy(Searcher):
@@ -245,8 +303,13 @@ class Annoy(Searcher):
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
     def candidates(
-        self, queries: NDArray[np.float32], least: int, count: int, visits: int | None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int | None,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """The nearest rows, without products; `visits` is search_k, the nodes inspected (default: trees x count)."""
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
         for query, of_query in zip(queries, rows, strict=True):
@@ -257,8 +320,8 @@ class Annoy(Searcher):
     def save(self, file: Path) -> None:
         self.index.save(str(file))
 
-    def load(self, file: Path, dim: int) -> None:
-        self.index = _annoy()(dim, "angular")
+    def load(self, file: Path, embeddings: JoinedEmbeddings) -> None:
+        self.index = _annoy()(embeddings.dim, "angular")
         self.index.load(str(file))
 
 
@@ -270,7 +333,7 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
 
     def make() -> Searcher:
         check_algorithm(spec)
-        new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
+        new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Hnsw(spec) if GRAPH.fullmatch(spec) else Faiss(spec)
         folder = embeddings.cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
             new.build(embeddings)
@@ -305,7 +368,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
         if artifact.meta["library"] != new.library:
             return False
         artifact.check()  # the libraries trust what they read
-        new.load(folder / FILE, embeddings.dim)
+        new.load(folder / FILE, embeddings)
         if new.shape != (len(embeddings), embeddings.dim):
             return False
         new.facts = {**settings(artifact.meta), "bytes": artifact.bytes}

@@ -6,6 +6,7 @@ import logging
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -336,7 +337,9 @@ class Dense(Stage[Topics, Run], name="dense"):
             with work(threads=self.threads):
                 rankings = nearest(embeddings, queries, k, self.index.ids, allowed)
         else:
-            rankings = self._near(ready, queries, k, min(count * embeddings.documents // total, len(embeddings)))
+            if not searcher.filters:
+                count = min(count * embeddings.documents // total, len(embeddings))
+            rankings = self._near(ready, queries, k, count)
         return [ranking if np.count_nonzero(query) else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
     def _near(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
@@ -344,35 +347,44 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings, searcher, passed, _ = ready
         assert searcher is not None
         visits, rankings, left = self._visits(searcher.parameter), [NOTHING] * len(queries), list(range(len(queries)))
+        allowed = None if passed is None or not searcher.filters else embeddings.rows_that_pass(passed.mask)
         while left:
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
             some = queries if len(left) == len(queries) else queries[left]
-            with work(threads=self.threads):
-                near = searcher.candidates(some, least, count, visits)
-            for i, products, rows in zip(left, *near, strict=True):
-                rankings[i] = self._best(ready, queries[i], products, rows, k)
+            with nullcontext() if searcher.filters and len(some) == 1 else work(threads=self.threads):
+                products, rows = searcher.candidates(some, least, count, visits, allowed)
+                for i, ranking in zip(left, self._best(ready, some, products, rows, k), strict=True):
+                    rankings[i] = ranking
             if passed is None or (count == len(embeddings) and (visits is None or visits >= count)):
                 break
-            left = [i for i in left if len(rankings[i][0]) < k and queries[i].any()]
+            left = [
+                i
+                for i, last in zip(left, rows[:, -1], strict=True)
+                if len(rankings[i][0]) < k and queries[i].any() and (last >= 0 or allowed is None)
+            ]
             count, visits = min(2 * count, len(embeddings)), None if visits is None else 2 * visits
         return rankings
 
     def _best(
-        self, ready: Ready, query: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.int64], k: int
-    ) -> Best:
-        """Return the best `k` documents of these rows by their exact scores."""
-        from .vectors import rescored
+        self, ready: Ready, queries: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.integer[Any]], k: int
+    ) -> list[Best]:
+        """Return the best `k` documents of each query's rows by their exact scores."""
+        from .vectors import all_rescored, rescored
 
         embeddings, searcher, passed, _ = ready
-        query = embeddings.coordinates(query[None])[0]
-        if rows[-1] < 0:
-            rows = rows[rows >= 0]
-        if passed is None and searcher is not None and searcher.precise and embeddings.single and not embeddings.with_zeros:
-            return rescored(embeddings, query, rows.astype(np.int32), k, self.index.ids, products[: len(rows)])
-        docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
-        docs = docs if passed is None else docs[passed.mask[docs]]
-        docs = docs if embeddings.single else np.unique(docs)
-        return rescored(embeddings, query, docs.astype(np.int32), k, self.index.ids)
+        assert searcher is not None
+        queries = embeddings.coordinates(queries)
+        if embeddings.single and (passed is None or searcher.filters):
+            precise = searcher.precise and not embeddings.with_zeros
+            return all_rescored(embeddings, queries, rows, k, self.index.ids, products if precise else products[:, :0])
+        rankings = []
+        for query, near in zip(queries, rows, strict=True):
+            near = near[near >= 0]
+            docs = near if embeddings.single else np.searchsorted(embeddings.bounds, near, side="right") - 1
+            docs = docs if passed is None else docs[passed.mask[docs]]
+            docs = docs if embeddings.single else np.unique(docs)
+            rankings.append(rescored(embeddings, query, docs.astype(np.int32), k, self.index.ids))
+        return rankings
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; measures and logs the recall of a newly built one."""

@@ -149,6 +149,7 @@ SHARE = 1 << 22  # multiplications per thread that are worth starting it
 UNIT = 2.0**-24  # unit roundoff of float32
 UNPACKED = 1 << 14  # documents whose codes are unpacked together
 LOOK = 64  # products compared with the threshold at once
+RESCORED = 64  # queries that a thread rescores at a time
 RARE = 16  # where at most one document in 16 is allowed, all allowed documents are scored
 
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
@@ -212,6 +213,34 @@ def rescored(
         vectors, longest = readable(whole.vectors), embeddings.longest
         best = _best_of(query, vectors, whole.scales, whole.norms, whole.bounds, docs, products, longest, ids.rank, k)
     return best
+
+
+def all_rescored(
+    embeddings: JoinedEmbeddings,
+    queries: NDArray[np.float32],
+    docs: NDArray[np.integer[Any]],
+    k: int,
+    ids: Strings,
+    products: NDArray[np.float32],
+) -> list[Best]:
+    """`rescored` for each query with its documents, (queries, documents), of which missing ones at the end are -1."""
+    if (whole := embeddings.whole) is None or whole.bits:
+        counts = np.count_nonzero(docs >= 0, axis=1)
+        return [
+            rescored(embeddings, query, some[:count].astype(np.int32), k, ids, own[:count])
+            for query, some, own, count in zip(queries, docs, products, counts, strict=True)
+        ]
+    vectors, longest, most = readable(whole.vectors), embeddings.longest, min(k, docs.shape[1])
+    best, scores = np.empty((len(queries), most), np.int32), np.empty((len(queries), most), np.float32)
+    counts = np.empty(len(queries), np.int64)
+
+    def score(first: int) -> None:
+        part = slice(first, first + RESCORED)
+        arrays = queries[part], docs[part], products[part], best[part], scores[part], counts[part]
+        _best_of_all(vectors, whole.scales, whole.norms, whole.bounds, longest, ids.rank, *arrays)
+
+    in_threads(score, range(0, len(queries), RESCORED))
+    return [(best[i, :count], scores[i, :count]) for i, count in enumerate(counts.tolist())]
 
 
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -489,6 +518,32 @@ def _best_of(
     scores = np.empty(len(docs), np.float32)
     scored(query.astype(np.float64), vectors, scales, norms, bounds, docs, scores)
     return _best_first(docs, scores, ranks, k)
+
+
+@compiled()
+def _best_of_all(
+    vectors: Any,
+    scales: Any,
+    norms: Any,
+    bounds: Any,
+    longest: float,
+    ranks: Any,
+    queries: Any,
+    docs: Any,
+    products: Any,
+    best: Any,
+    scores: Any,
+    counts: Any,
+) -> None:
+    """`_best_of` for each query; -1 ends its documents."""
+    for i in range(len(queries)):
+        count = docs.shape[1]
+        while count > 0 and docs[i, count - 1] < 0:
+            count -= 1
+        some, own = docs[i, :count].astype(np.int32), products[i, :count]
+        own_best, own_scores = _best_of(queries[i], vectors, scales, norms, bounds, some, own, longest, ranks, best.shape[1])
+        counts[i] = len(own_best)
+        best[i, : len(own_best)], scores[i, : len(own_best)] = own_best, own_scores
 
 
 @compiled()

@@ -1,0 +1,243 @@
+"""Search in an HNSW graph by products of int8 vectors (Malkov and Yashunin, TPAMI 2020, algorithms 2 and 5).
+
+A filter applies on the way: rows that do not pass lead on to their neighbors, and are not returned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.threads import in_threads
+from ...index.embeddings.vectors import JoinedEmbeddings
+from ...storage.compiled import compiled
+from ..llvm import cgutils, intrinsic, ir, types
+
+BLOCK = 1 << 14  # vectors quantized at a time
+PIECE = 32  # queries that a thread takes at a time
+LEVELS = 127  # of int8
+LINE = 64  # bytes of a line of the processor's cache
+EVERY: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+
+class Graph:
+    """A graph over the rows of some embeddings, with an int8 copy of them.
+
+    Args:
+        embeddings: The vectors.
+        neighbors: int32, level by level for each row, -1 after the last one of a level.
+        offsets: (rows + 1,): where the neighbors of each row begin.
+        starts: Where each level begins in the neighbors of a row.
+        entry: The row where each search begins.
+        top: The level of `entry`.
+    """
+
+    def __init__(
+        self,
+        embeddings: JoinedEmbeddings,
+        neighbors: NDArray[np.int32],
+        offsets: NDArray[np.integer[Any]],
+        starts: NDArray[np.integer[Any]],
+        entry: int,
+        top: int,
+    ) -> None:
+        self.shape = count, dim = len(embeddings), embeddings.dim
+        self._levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (LEVELS * dim))  # products fit into an int32
+        codes, scales, links = _aligned((count, dim), np.int8), np.empty(count, np.float32), _aligned(neighbors.shape, np.int32)
+        for first in range(0, count, BLOCK):
+            rows = slice(first, min(first + BLOCK, count))
+            _quantize(embeddings.decoded(rows), codes[rows], scales[rows])
+        links[:] = neighbors
+        self._arrays = codes, scales, links, offsets.astype(np.int64), starts.astype(np.int64), entry, top
+        self._width = int(starts[1])
+        self._spaces: list[tuple[Any, ...]] = []  # of searches that have ended
+
+    def nearest(
+        self, queries: NDArray[np.float32], count: int, visits: int, allowed: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int32]:
+        """Return about the `count` nearest rows of each query, best first by products of int8 vectors; -1 for missing ones.
+
+        Args:
+            queries: (queries, dimensions).
+            count: Number of rows.
+            visits: efSearch, at least `count`: as many of the nearest rows that pass are followed to their neighbors.
+            allowed: (rows,): the rows that pass; None: all.
+        """
+        out = np.full((len(queries), count), -1, dtype=np.int32)
+        passing = EVERY if allowed is None else allowed
+
+        def search(first: int) -> None:
+            space = self._spaces.pop() if self._spaces else self._space()
+            piece = slice(first, first + PIECE)
+            _search(queries[piece], self._arrays, self._levels, max(visits, count), passing, space, out[piece])
+            self._spaces.append(space)
+
+        in_threads(search, range(0, len(queries), PIECE))
+        return out
+
+    def _space(self) -> tuple[Any, ...]:
+        """Marks of rows that a search has met, the mark of the last search, a heap, and rows and products of neighbors."""
+        count, width = self.shape[0], self._width
+        marks, heap = np.zeros(count, np.uint8), np.empty(count + 1, np.int64)
+        return marks, np.zeros(1, np.uint8), heap, np.empty(width, np.int64), np.empty(max(1, width), np.float32)
+
+
+def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array that begins with a line of the cache, so that a row has no more lines than it needs."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + LINE, np.uint8)
+    first = -raw.ctypes.data % LINE
+    return np.asarray(raw[first : first + size].view(dtype).reshape(shape))
+
+
+def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Ask the processor to load the cache line of a number soon."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind, byte, word = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = cgutils.get_item_pointer(
+            target, builder, kind, target.make_array(kind)(target, builder, arguments[0]), arguments[1:]
+        )
+        function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        prefetch = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [builder.bitcast(place, byte), word(0), word(3), word(1)])  # to read, into all caches, data
+        return target.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+prefetch: Any = intrinsic(_prefetch)
+
+
+@compiled()
+def _quantize(vectors: Any, codes: Any, scales: Any) -> None:
+    for row in range(len(vectors)):
+        scales[row] = _rounded(vectors[row], LEVELS, codes[row])
+
+
+@compiled()
+def _rounded(vector: Any, levels: int, out: Any) -> float:
+    """Write whole numbers from -levels to levels in proportion to a vector; return the factor that was divided by."""
+    most = 0.0
+    for x in vector:
+        most = max(most, abs(np.float64(x)))
+    factor = levels / most if most > 0 else 0.0
+    for i in range(len(vector)):
+        out[i] = np.rint(vector[i] * factor)
+    return most / levels
+
+
+@compiled()
+def _search(queries: Any, arrays: Any, levels: int, visits: int, allowed: Any, space: Any, out: Any) -> None:
+    """Write the nearest rows of each query to `out`."""
+    query, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
+    for i in range(len(queries)):
+        _rounded(queries[i], levels, query)
+        count = _walk(query, arrays, allowed, space, best)
+        keys = np.sort(best[:count])
+        for j in range(min(count, out.shape[1])):
+            out[i, j] = keys[count - 1 - j] & 0xFFFFFFFF
+
+
+@compiled()
+def _walk(query: Any, arrays: Any, allowed: Any, space: Any, best: Any) -> int:
+    """Fill `best`, a heap, with the keys of the nearest rows that pass, and return their number.
+
+    A key is the product, as an integer in the same order, above the row: greater keys are nearer. `heap` has the complements
+    of the keys of rows whose neighbors are still to be looked at, the nearest first.
+    """
+    codes, scales, neighbors, offsets, starts, _, _ = arrays
+    marks, clock, heap, rows, products = space
+    bits = products.view(np.int32)
+    clock[0] += 1
+    if clock[0] == 0:  # all marks are used
+        marks[:] = 0
+        clock[0] = 1
+    mark = clock[0]
+    rows[0], products[0] = _entry(query, arrays)
+    marks[rows[0]] = mark
+    fresh, size, count = 1, 0, 0
+    while True:
+        for i in range(fresh):
+            bit = np.int64(bits[i])
+            key = (bit if bit >= 0 else bit ^ 0x7FFFFFFF) << 32 | rows[i]
+            if count == len(best) and key < best[0]:
+                continue
+            _push(heap, size, ~key)
+            size += 1
+            if len(allowed) == 0 or allowed[rows[i]]:
+                if count < len(best):
+                    _push(best, count, key)
+                    count += 1
+                else:
+                    _replace(best, count, key)
+        if size == 0 or (count == len(best) and ~heap[0] < best[0]):
+            return count
+        row = ~heap[0] & 0xFFFFFFFF
+        size -= 1
+        _replace(heap, size, heap[size])
+        fresh = 0
+        for i in range(offsets[row], offsets[row] + starts[1]):
+            near = np.int64(neighbors[i])
+            if near < 0:
+                break
+            if marks[near] != mark:
+                marks[near] = mark
+                rows[fresh] = near
+                fresh += 1
+                for line in range(0, codes.shape[1], LINE):
+                    prefetch(codes, near, line)
+        for i in range(fresh):
+            products[i] = np.float32(_product(query, codes[rows[i]])) * scales[rows[i]]
+
+
+@compiled()
+def _entry(query: Any, arrays: Any) -> Any:
+    """Descend the upper levels to the row that is nearer than its neighbors; return it and its product."""
+    codes, scales, neighbors, offsets, starts, row, top = arrays
+    best = np.float32(_product(query, codes[row])) * scales[row]
+    for level in range(top, 0, -1):
+        last = np.int64(-1)
+        while row != last:
+            last = row
+            for i in range(offsets[last] + starts[level], offsets[last] + starts[level + 1]):
+                near = np.int64(neighbors[i])
+                if near < 0:
+                    break
+                product = np.float32(_product(query, codes[near])) * scales[near]
+                if product > best:
+                    row, best = near, product
+    return row, best
+
+
+@compiled()
+def _product(query: Any, code: Any) -> Any:
+    total = np.int32(0)
+    for i in range(len(query)):
+        total = np.int32(total + np.int32(np.int32(query[i]) * np.int32(code[i])))  # Numba widens each operation
+    return total
+
+
+@compiled()
+def _push(heap: Any, size: int, key: int) -> None:
+    """Add a key to a heap, the least first, of `size` keys."""
+    while size > 0 and heap[(size - 1) >> 1] > key:
+        heap[size] = heap[(size - 1) >> 1]
+        size = (size - 1) >> 1
+    heap[size] = key
+
+
+@compiled()
+def _replace(heap: Any, size: int, key: int) -> None:
+    """Replace the first key of a heap of `size` keys."""
+    place, child = 0, 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= key:
+            break
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    heap[place] = key
