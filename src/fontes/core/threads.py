@@ -21,8 +21,8 @@ def in_threads(function: Callable[..., Result], *columns: Sequence[Any], limit: 
         columns: Its first arguments, its second ones, and so on.
         limit: Greatest useful number of threads; None: the number of items.
     """
-    threads = min(thread_count(), len(columns[0]) if limit is None else limit)
-    if threads <= 1 or len(columns[0]) == 1:
+    most = len(columns[0]) if limit is None else min(limit, len(columns[0]))
+    if most <= 1 or (threads := min(thread_count(), most)) <= 1:
         return [function(*arguments) for arguments in zip(*columns, strict=True)]
     with pool_of(threads) as pool:
         return list(pool.map(function, *columns))

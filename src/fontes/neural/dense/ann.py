@@ -262,7 +262,7 @@ class Hnsw(Faiss):
         """The nearest rows that pass, without products; `visits` is efSearch."""
         assert self.graph is not None
         visits = visits or max(count, EF_SEARCH)
-        rows = self.graph.nearest(queries, min(count, max(least, visits)), visits, allowed)
+        rows = self.graph.nearest(queries, least, min(count, max(least, visits)), visits, allowed)
         return np.zeros((len(queries), 0), np.float32), rows
 
     def _graph(self, embeddings: JoinedEmbeddings) -> Graph:

@@ -5,6 +5,7 @@ A filter applies on the way: rows that do not pass lead on to their neighbors, a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..llvm import cgutils, intrinsic, ir, types
 BLOCK = 1 << 14  # vectors quantized at a time
 PIECE = 32  # queries that a thread takes at a time
 LEVELS = 127  # of int8
+MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
 LINE = 64  # bytes of a line of the processor's cache
 EVERY: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
@@ -51,27 +53,31 @@ class Graph:
             _quantize(embeddings.decoded(rows), codes[rows], scales[rows])
         links[:] = neighbors
         self._arrays = codes, scales, links, offsets.astype(np.int64), starts.astype(np.int64), entry, top
-        self._width = int(starts[1])
+        self._width, self._single = int(starts[1]), embeddings.single
         self._spaces: list[tuple[Any, ...]] = []  # of searches that have ended
 
     def nearest(
-        self, queries: NDArray[np.float32], count: int, visits: int, allowed: NDArray[np.bool_] | None = None
+        self, queries: NDArray[np.float32], least: int, count: int, visits: int, allowed: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int32]:
-        """Return about the `count` nearest rows of each query, best first by products of int8 vectors; -1 for missing ones.
+        """Return the nearest rows of each query, best first by products of int8 vectors; -1 for missing ones.
+
+        Rows of zeros are left out. Where each document has one row, so are those that are hardly among the nearest `least`:
+        whose product is below that of the last one of these by MARGIN errors of rounding.
 
         Args:
             queries: (queries, dimensions).
-            count: Number of rows.
+            least: Number of rows that are returned at least, where the graph leads to so many.
+            count: Number of rows that are returned at most.
             visits: efSearch, at least `count`: as many of the nearest rows that pass are followed to their neighbors.
             allowed: (rows,): the rows that pass; None: all.
         """
         out = np.full((len(queries), count), -1, dtype=np.int32)
-        passing = EVERY if allowed is None else allowed
+        passing, least = EVERY if allowed is None else allowed, least if self._single else count
 
         def search(first: int) -> None:
             space = self._spaces.pop() if self._spaces else self._space()
             piece = slice(first, first + PIECE)
-            _search(queries[piece], self._arrays, self._levels, max(visits, count), passing, space, out[piece])
+            _search(queries[piece], self._arrays, self._levels, max(visits, count), least, passing, space, out[piece])
             self._spaces.append(space)
 
         in_threads(search, range(0, len(queries), PIECE))
@@ -130,15 +136,22 @@ def _rounded(vector: Any, levels: int, out: Any) -> float:
 
 
 @compiled()
-def _search(queries: Any, arrays: Any, levels: int, visits: int, allowed: Any, space: Any, out: Any) -> None:
+def _search(queries: Any, arrays: Any, levels: int, visits: int, least: int, allowed: Any, space: Any, out: Any) -> None:
     """Write the nearest rows of each query to `out`."""
     query, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
     for i in range(len(queries)):
         _rounded(queries[i], levels, query)
         count = _walk(query, arrays, allowed, space, best)
-        keys = np.sort(best[:count])
+        keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
+        ordered, squares = products.view(np.int32), 0.0
+        for x in query:
+            squares += np.float64(x) * np.float64(x)
         for j in range(min(count, out.shape[1])):
-            out[i, j] = keys[count - 1 - j] & 0xFFFFFFFF
+            row = keys[j] & 0xFFFFFFFF
+            ordered[j] = _bits(keys[j] >> 32)
+            if j >= least and products[j] < products[least - 1] - MARGIN * arrays[1][row] * math.sqrt(squares):
+                break
+            out[i, j] = row
 
 
 @compiled()
@@ -161,13 +174,12 @@ def _walk(query: Any, arrays: Any, allowed: Any, space: Any, best: Any) -> int:
     fresh, size, count = 1, 0, 0
     while True:
         for i in range(fresh):
-            bit = np.int64(bits[i])
-            key = (bit if bit >= 0 else bit ^ 0x7FFFFFFF) << 32 | rows[i]
+            key = _bits(np.int64(bits[i])) << 32 | rows[i]
             if count == len(best) and key < best[0]:
                 continue
             _push(heap, size, ~key)
             size += 1
-            if len(allowed) == 0 or allowed[rows[i]]:
+            if scales[rows[i]] > 0 and (len(allowed) == 0 or allowed[rows[i]]):
                 if count < len(best):
                     _push(best, count, key)
                     count += 1
@@ -210,6 +222,12 @@ def _entry(query: Any, arrays: Any) -> Any:
                 if product > best:
                     row, best = near, product
     return row, best
+
+
+@compiled()
+def _bits(number: int) -> int:
+    """The bits of a float32 as an integer of the same order, or back."""
+    return number if number >= 0 else number ^ 0x7FFFFFFF
 
 
 @compiled()

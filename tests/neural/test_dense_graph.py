@@ -1,0 +1,141 @@
+"""Walks over an HNSW graph give what the algorithm gives in plain Python, with a filter and without."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import pytest
+from support.hashed_encoder import Hashed, Parts, made_docs, queries
+
+from fontes.index import Index
+from fontes.neural.dense.ann import Hnsw
+from fontes.neural.dense.graph import Graph
+
+pytest.importorskip("faiss")
+
+
+def linked(folder, count=700, encoder=None):
+    index = Index.build(made_docs(count), folder, analyzer="whitespace")
+    index.encode(encoder or Hashed())
+    embeddings = index.embeddings(encoder or Hashed())
+    searcher = Hnsw("HNSW4")
+    searcher.build(embeddings)
+    return embeddings, searcher
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return linked(tmp_path_factory.mktemp("graph") / "x")
+
+
+def vectors_of(count: int) -> np.ndarray:
+    return Hashed().encode_queries([f"w{n % 40} w{n % 7} w{n % 11}" for n in range(count)])
+
+
+def walked(graph: Graph, query: np.ndarray, visits: int, allowed: np.ndarray) -> list[int]:
+    """Algorithms 2 and 5 of Malkov and Yashunin, by products of whole numbers; of equal products the greater row is nearer."""
+    codes, scales, neighbors, offsets, starts, entry, top = graph._arrays
+    whole = np.rint(query * (graph._levels / np.float64(np.abs(query).max()))).astype(np.int64)
+
+    def key(row):
+        return np.float32(codes[row].astype(np.int64) @ whole) * scales[row], row
+
+    def near(row, level):
+        rows = neighbors[offsets[row] + starts[level] : offsets[row] + starts[level + 1]]
+        return [int(other) for other in rows if other >= 0]
+
+    for level in range(top, 0, -1):
+        while True:
+            nearest = max([(entry, key(entry)[0]), *((row, key(row)[0]) for row in near(entry, level))], key=lambda one: one[1])
+            if nearest[1] <= key(entry)[0]:
+                break
+            entry = nearest[0]
+    met, heap, best = {entry}, [(-key(entry)[0], -entry)], [key(entry)] if allowed[entry] else []
+    while heap:
+        product, row = heapq.heappop(heap)
+        if len(best) == visits and (-product, -row) < best[0]:
+            break
+        for other in near(-row, 0):
+            if other not in met:
+                met.add(other)
+                if len(best) < visits or key(other) > best[0]:
+                    heapq.heappush(heap, (-key(other)[0], -other))
+                    if allowed[other]:
+                        heapq.heappush(best, key(other))
+                        best = best if len(best) <= visits else [*best[1:]]
+                        heapq.heapify(best)
+    return [row for _, row in sorted(best, reverse=True)]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
+@pytest.mark.parametrize("visits", [3, 20, 700])
+def test_a_walk_returns_what_the_algorithm_does_in_plain_python(built, share, visits):
+    embeddings, searcher = built
+    allowed = np.random.default_rng(5).random(len(embeddings)) < share
+    vectors = vectors_of(12)
+    rows = searcher.graph.nearest(vectors, visits, visits, visits, None if share == 1 else allowed)
+    for query, nearest in zip(vectors, rows, strict=True):
+        assert nearest[nearest >= 0].tolist() == walked(searcher.graph, query, visits, allowed)
+
+
+def test_a_walk_is_the_same_alone_and_in_a_batch_however_many_came_before(built):
+    graph, vectors = built[1].graph, vectors_of(40)
+    batch = graph.nearest(vectors, 10, 10, 16)
+    for _ in range(16):  # more walks than marks
+        for query, rows in zip(vectors, batch, strict=True):
+            assert graph.nearest(query[None], 10, 10, 16).tolist() == [rows.tolist()]
+
+
+def test_rows_that_are_hardly_among_the_nearest_are_not_returned(built):
+    embeddings, searcher = built
+    vectors = vectors_of(40)
+    rows = searcher.graph.nearest(vectors, 10, 700, 700)
+    products = vectors.astype(np.float64) @ embeddings.decoded(slice(0, 700)).T.astype(np.float64)
+    assert 10 <= (rows >= 0).sum(axis=1).mean() < 100
+    for own, nearest in zip(products, rows, strict=True):
+        assert set(np.flatnonzero(own >= np.sort(own)[-10])) <= set(nearest.tolist())
+
+
+def test_faiss_and_its_copy_of_the_vectors_go_once_the_graph_is_stored(tmp_path):
+    embeddings, searcher = linked(tmp_path / "x", 100)
+    shape, vectors = searcher.shape, vectors_of(5)
+    rows = searcher.graph.nearest(vectors, 10, 10, 50)
+    searcher.save(tmp_path / "graph")
+    again = Hnsw("HNSW4")
+    again.load(tmp_path / "graph", embeddings)
+    for one in (searcher, again):
+        assert one.index is None
+        assert one.shape == shape == (100, 32)
+        assert one.graph.nearest(vectors, 10, 10, 50).tolist() == rows.tolist()
+
+
+def test_vectors_of_zeros_lead_on_and_are_not_returned(tmp_path):
+    class Half(Hashed):
+        def encode_documents(self, docs, progress=None):
+            vectors = -np.abs(self.encode_queries([doc.text for doc in docs]))
+            vectors[::2] = 0
+            return vectors
+
+    index = Index.build(made_docs(200), tmp_path / "x")
+    index.encode(Half())
+    encoder = Half()
+    expected = index.dense(encoder, k=20)(queries())
+    assert index.dense(encoder, algorithm="hnsw", k=20)(queries()) == expected
+
+
+@pytest.mark.parametrize("encoder", [Hashed(), Parts(dim=24)])
+def test_a_filter_applies_on_the_way(tmp_path, encoder, monkeypatch):
+    walks = []
+    nearest = Graph.nearest
+    monkeypatch.setattr(Graph, "nearest", lambda self, *given: walks.append(given[-1]) or nearest(self, *given))
+    docs = [{"id": id_, "text": text, "open": n % 3 == 0} for n, (id_, text) in enumerate(made_docs(900))]
+    index = Index.build(docs, tmp_path / "x", columns={"open": "bool"})
+    index.encode(encoder)
+    dense = index.dense(encoder, algorithm="hnsw", k=20, where="open")
+    dense.search("w1")
+    walks.clear()
+    run, exact = dense(queries()), index.dense(encoder, k=20, where="open")(queries())
+    assert len(walks) == 1
+    assert walks[0].sum() == sum(np.diff(index.embeddings(encoder).bounds)[::3] if isinstance(encoder, Parts) else [300])
+    assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 20 for t in exact]) > 0.97
