@@ -90,11 +90,12 @@ def test_a_walk_is_the_same_alone_and_in_a_batch_however_many_came_before(built)
 def test_rows_that_are_hardly_among_the_nearest_are_not_returned(built):
     embeddings, searcher = built
     vectors = vectors_of(40)
-    rows = searcher.graph.nearest(vectors, 10, 700, 700)
+    rows, reached = (searcher.graph.nearest(vectors, least, 700, 700) for least in (10, 700))
     products = vectors.astype(np.float64) @ embeddings.decoded(slice(0, 700)).T.astype(np.float64)
     assert 10 <= (rows >= 0).sum(axis=1).mean() < 100
-    for own, nearest in zip(products, rows, strict=True):
-        assert set(np.flatnonzero(own >= np.sort(own)[-10])) <= set(nearest.tolist())
+    for own, nearest, all_rows in zip(products, rows, reached, strict=True):
+        every = all_rows[all_rows >= 0]
+        assert set(every[np.argsort(-own[every])[:10]].tolist()) <= set(nearest.tolist())
 
 
 def test_faiss_and_its_copy_of_the_vectors_go_once_the_graph_is_stored(tmp_path):
@@ -128,9 +129,9 @@ def test_vectors_of_zeros_lead_on_and_are_not_returned(tmp_path):
 def test_a_filter_applies_on_the_way(tmp_path, encoder, monkeypatch):
     walks = []
     nearest = Graph.nearest
-    monkeypatch.setattr(Graph, "nearest", lambda self, *given: walks.append(given[-1]) or nearest(self, *given))
+    monkeypatch.setattr(Graph, "nearest", lambda self, *rest: walks.append(rest[-1]) or nearest(self, *rest))
     docs = [{"id": id_, "text": text, "open": n % 3 == 0} for n, (id_, text) in enumerate(made_docs(900))]
-    index = Index.build(docs, tmp_path / "x", columns={"open": "bool"})
+    index = Index.build(docs, tmp_path / "x", columns={"open": "boolean"})
     index.encode(encoder)
     dense = index.dense(encoder, algorithm="hnsw", k=20, where="open")
     dense.search("w1")

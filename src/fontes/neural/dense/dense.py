@@ -88,8 +88,8 @@ class Dense(Stage[Topics, Run], name="dense"):
             exact ones.
         threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
             per processor.
-        where: Filter on document metadata. An approximate search is repeated until it has k documents; the run's provenance
-            lists topics with fewer as "exhausted". None: no filter.
+        where: Filter on document metadata. HNSW applies it on its way; another approximate search is repeated until it has k
+            documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
         nprobe: Lists of IVF that are visited; more is slower and finds more.
         search_k: Nodes of Annoy that are inspected; more is slower and finds more.
         effort: Deprecated: the one of these three that the algorithm has.
