@@ -1,18 +1,21 @@
 """Rerankers and encoders trained on real collections, chosen on topics of training and validation, measured once on test.
 
-    FONTES_DATA=DIR python bench/training_recipes.py --work DIR [--recipe NAME ...] [--test NAME ...]
+    FONTES_DATA=DIR python bench/training_recipes.py --work DIR [--recipe NAME ...] [--test NAME ...] [--seeds N] [--depth K]
 
 Trains each recipe, measures it on the topics to choose with (the 197 dev tweets of CheckThat! 2020; a quarter of SciFact's
 training claims), and keeps the result; what is there is not done again, and a training that was interrupted goes on. `--test`
 measures recipes on test, with the weights chosen before, and compares them with their candidates. `--list` names the recipes.
+`--seeds` does so for as many seeds of each recipe, and prints mean, standard deviation and range. With `--depth`, the depth of
+the candidates that a tested reranker reads is chosen, with the weight, on the topics to choose with.
 Learned sparse encoders start from the folder splade-tiny of the work folder.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from fontes.train import (
     ColBERTSettings,
     CrossEncoderSettings,
     Examples,
+    Mining,
     SpladeSettings,
     document_examples,
     mine_negatives,
@@ -36,6 +40,7 @@ from fontes.train import (
 )
 
 CLAIMS, SCIFACT, CZECH = "checkthat20_task2", "scifact", "ctkfacts_cs"
+UNSEEN = ("cranfield", "med", "cisi", "npl")  # all judged topics are the test
 DEPTHS = {CLAIMS: 20, SCIFACT: 100, CZECH: 20}  # of the candidates that are reranked
 QUICK: dict[str, Any] = {"dropout": 0.0, "precision": "bfloat16"}
 Settings = CrossEncoderSettings | BiEncoderSettings | SpladeSettings | ColBERTSettings
@@ -70,7 +75,8 @@ class Recipe:
     def scorer(self, folder: Path, scores: Path) -> Any:
         """What reranks with the trained model in a folder."""
         if self.settings is None or isinstance(self.settings, ColBERTSettings):
-            return ft.neural.LateReranker(ft.ColBERT(str(folder), document_length=300, precision="bfloat16"), cache=scores)
+            colbert = ft.ColBERT(str(folder), document_length=300, precision="bfloat16")
+            return ft.neural.LateReranker(colbert, nbits=0, cache=scores)
         return ft.CrossEncoder(str(folder), cache=scores, precision="bfloat16")
 
 
@@ -87,6 +93,22 @@ def mined(run: str, preset: str | None = None, **how: Any) -> Callable[[Collecti
 def titles(limit: int) -> Callable[[Collection], Examples]:
     """Examples out of the documents: the title looks for the text, with negatives of BM25."""
     return lambda one: document_examples(one.index, form="title", negatives=one.index.bm25(), limit=limit).examples
+
+
+def taught(examples: Callable[[Collection], Examples], share: float = 0.5) -> Callable[[Collection], Examples]:
+    """The examples with the scores of BM25 and the collection's untrained encoder, in a sum."""
+    return lambda one: examples(one).scored(hybrid(one, share))
+
+
+def own_titles(one: Collection) -> Examples:
+    """Examples out of the documents, with negatives of BM25 and the untrained encoder."""
+    mining = Mining(4, (1, 30), sampling="random")
+    return document_examples(one.index, form="title", negatives=hybrid(one), mining=mining).examples
+
+
+def hybrid(one: Collection, share: float = 0.5) -> Any:
+    one.index.encode(one.encoder)
+    return ft.fuse(one.index.bm25(), one.index.dense(one.encoder, k=1000), method="wsum", weights=(share, 1 - share))
 
 
 def pairs(**changes: Any) -> CrossEncoderSettings:
@@ -131,6 +153,11 @@ RECIPES = {
         systems=("hybrid", "scifact bi-encoder"),
     ),
     "both, listwise": Recipe(HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)),
+    "both, taught": Recipe(
+        taught(HARD), pairs(loss="kl", teacher_scale=10.0, batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)
+    ),
+    "both, late": Recipe(ONE_HARD, late(batch=16, max_length=256), (CLAIMS, SCIFACT), systems=("bm25",)),
+    "cranfield titles": Recipe(own_titles, pairs(loss="lambda", batch=4, epochs=1, max_length=256), "cranfield", "cranfield"),
     "tokens": Recipe(None, None, systems=("bm25",)),
     "late": Recipe(ONE_HARD, late(epochs=3), systems=("bm25",)),
     "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("bm25", "scifact bi-encoder")),
@@ -163,7 +190,8 @@ class Bench:
 
     @cached_property
     def group(self) -> dict[str, Collection]:
-        return collections(self.data, self.work)
+        unseen = {name: Collection(name, self.data, self.work, "nDCG@10") for name in UNSEEN}
+        return collections(self.data, self.work) | unseen
 
     @cached_property
     def results(self) -> Results:
@@ -201,7 +229,9 @@ class Bench:
         self.measured(name)
         return float(self.results.rows[row(one, one.choosing, name, system)]["share"])
 
-    def both(self, name: str, one: Collection, split: str, system: str) -> tuple[ft.Run, ft.Run, float]:
+    def both(
+        self, name: str, one: Collection, split: str, system: str, depth: int | None = None
+    ) -> tuple[ft.Run, ft.Run, float]:
         """The candidates and the run of the model, and the best value that it could have."""
         recipe, folder = RECIPES[name], self.trained(name)
         candidates = self.candidates(one, split, system)
@@ -213,7 +243,7 @@ class Bench:
             weights = ft.Splade(str(folder), max_length=256, precision="bfloat16")
             one.index.encode(weights)
             return candidates, one.index.splade(weights)(one.topics(split)), 1.0
-        depth = DEPTHS[one.name]
+        depth = depth or DEPTHS.get(one.name, 20)
         begun = candidates.top(depth)
         new = recipe.scorer(folder, self.work / "models" / "scores.sqlite")(begun)
         return begun, new, ceiling(candidates, one.qrels(split), depth, one.measure)
@@ -260,6 +290,54 @@ class Bench:
         tests = {which: tested_against(report.comparison(which, "candidates", one.measure)) for which in ("alone", "mixed")}
         return {"share": share, **gain(*values, top), "means": means, "tests": tests}
 
+    def print_spread(self, names: Sequence[str]) -> None:
+        """What seeds of a recipe had on test, alone and mixed, over each of its candidates."""
+        one = self.group[RECIPES[names[0]].on]
+        for system in RECIPES[names[0]].systems:
+            rows = [self.results.rows[row(one, one.testing, name, system)] for name in names]
+            for which in ("alone", "after"):
+                print(f"{names[0]} over {system}, {which}, {len(names)} seeds:", spread([each[which] for each in rows]))
+
+    def depth_chosen(self, name: str, depths: Sequence[int]) -> None:
+        """A reranker on test, over the depth and with the share that are best together on the topics to choose with."""
+        one = self.group[RECIPES[name].on]
+        for system in RECIPES[name].systems:
+            title = row(one, one.testing, name, f"{system}, depth of {', '.join(map(str, depths))}")
+            self.results.once(title, lambda system=system: self._depth(name, one, system, depths))
+
+    def _depth(self, name: str, one: Collection, system: str, depths: Sequence[int]) -> dict[str, Any]:
+        plain, values = one.plain(one.choosing), {}
+        for depth in depths:
+            begun, new, _ = self.both(name, one, one.choosing, system, depth)
+            values |= {(depth, share): mean(mixed(begun, new, share), plain, one.measure) for share in SHARES}
+        depth, share = max(values, key=lambda choice: values[choice])
+        runs = {"candidates": self.candidates(one, one.testing, system)}
+        for other in depths:
+            best = max(SHARES, key=lambda share, other=other: values[other, share])
+            runs[str(other)] = mixed(*self.both(name, one, one.testing, system, other)[:2], best)
+        report = ft.compare(runs, None, one.qrels(one.testing), [one.measure], baseline="candidates")
+        facts = {"depth": depth, "share": share, "test": {which: round(report.mean(which, one.measure), 4) for which in runs}}
+        facts["choosing"] = {each: round(max(values[each, share] for share in SHARES), 4) for each in depths}
+        return facts | tested_against(report.comparison(str(depth), "candidates", one.measure))
+
+
+def seeded(name: str, seeds: int) -> list[str]:
+    """The recipe and copies of it with the seeds 1 and up, which become recipes too."""
+    copies = {f"{name}, seed {seed}": seed for seed in range(1, seeds)}
+    for copy, seed in copies.items():
+        settings = RECIPES[name].settings
+        if settings is None or RECIPES[name].examples is None:
+            raise SystemExit(f"{name} trains nothing, so seeds change nothing")
+        RECIPES[copy] = replace(RECIPES[name], settings=settings.with_(seed=seed))
+    return [name, *copies]
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Mean, standard deviation and range of the seeds' values."""
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    figures = {"mean": statistics.fmean(values), "deviation": deviation, "least": min(values), "most": max(values)}
+    return {which: round(value, 4) for which, value in figures.items()}
+
 
 def tested_against(test: Any) -> dict[str, float]:
     return {name: round(getattr(test, name), 4) for name in ("difference", "low", "high", "corrected")}
@@ -285,14 +363,23 @@ def main() -> None:
     parser.add_argument("--recipe", action="append", default=[], help="what to train and choose with")
     parser.add_argument("--test", action="append", default=[], help="what to measure on test as well")
     parser.add_argument("--list", action="store_true", help="only name the recipes")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds of each (default: %(default)s)")
+    parser.add_argument("--depth", type=int, action="append", default=[], help="a depth to choose from, for --test")
     chosen = parser.parse_args()
     if chosen.list:
         print("\n".join(RECIPES))
     bench = Bench(chosen.data, chosen.work)
     for name in chosen.recipe:
-        bench.measured(name)
+        for each in seeded(name, chosen.seeds):
+            bench.measured(each)
     for name in chosen.test:
-        bench.tested(name)
+        names = seeded(name, chosen.seeds)
+        for each in names:
+            bench.tested(each)
+            if chosen.depth:
+                bench.depth_chosen(each, chosen.depth)
+        if chosen.seeds > 1:
+            bench.print_spread(names)
 
 
 if __name__ == "__main__":

@@ -2,30 +2,24 @@
 
     FONTES_DATA=DIR python bench/training_zeroshot.py --work DIR [--model NAME ...] [--collection NAME ...]
 
-The models are recipes of bench/training_recipes.py, in whose work folder they are kept. Nothing is chosen: a reranker reads the
-best 20 of BM25 and of the hybrid, a sum of BM25 and the untrained encoder with equal shares, and is measured alone and in a sum
-with equal shares; an encoder is measured alone and with BM25. Both are compared with the hybrid.
+The models are recipes of bench/training_recipes.py, in whose work folder they are kept. A reranker reads the best 20 of BM25
+and of the hybrid, a sum of BM25 and the untrained encoder with equal shares, and is measured alone and in a sum with equal
+shares; over the hybrid also with shares chosen on other topics: each fifth of the topics with the share that is best on the
+rest. An encoder is measured alone and with BM25. All are compared with the hybrid.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from training import Collection, Results, mixed, options
-from training_recipes import CLAIMS, RECIPES, SCIFACT, Bench, tested_against
+from training import SHARES, Collection, Results, mean, mixed, options
+from training_recipes import RECIPES, UNSEEN, Bench, tested_against
 
 import fontes as ft
 from fontes.train import BiEncoderSettings
 
 DEPTH, SHARE, MEASURE = 20, 0.5, "nDCG@10"
-OTHERS = ("cranfield", "med", "cisi", "npl")
 MODELS = ("listwise, hybrid", "scifact listwise", "both, listwise", "bi-encoder", "scifact bi-encoder")
-
-
-def collection(name: str, data: Path, work: Path) -> Collection:
-    """A collection of which all judged topics are the test."""
-    return Collection(name, data, work, MEASURE)
 
 
 def candidates(one: Collection) -> dict[str, ft.Run]:
@@ -44,9 +38,21 @@ def systems(name: str, bench: Bench, one: Collection, begun: dict[str, ft.Run]) 
     scorer, made = recipe.scorer(folder, bench.work / "models" / "scores.sqlite"), {}
     for which in ("bm25", "hybrid"):
         best = begun[which].top(DEPTH)
-        made[f"over {which}"] = scorer(best)
-        made[f"over {which}, mixed"] = mixed(best, made[f"over {which}"], SHARE)
-    return made
+        made[f"over {which}"] = new = scorer(best)
+        made[f"over {which}, mixed"] = mixed(best, new, SHARE)
+    return made | {"over hybrid, share chosen": cross_fitted(best, new, one.qrels(one.testing))}
+
+
+def cross_fitted(first: ft.Run, second: ft.Run, qrels: ft.Qrels, folds: int = 5) -> ft.Run:
+    """Both runs mixed, each fold of the topics with the share that is best on the topics of the other folds."""
+    runs = {share: mixed(first, second, share) for share in SHARES}
+    topics, chosen = list(qrels), {}
+    for fold in range(folds):
+        own = set(topics[fold::folds])
+        rest = ft.Qrels([row for row in qrels.rows() if row[0] not in own])
+        share = max(SHARES, key=lambda share, rest=rest: mean(runs[share], rest, MEASURE))
+        chosen |= {topic: runs[share][topic] for topic in own if topic in runs[share]}
+    return ft.Run.of({topic: dict(zip(one.ids, one.scores.tolist(), strict=True)) for topic, one in chosen.items()})
 
 
 def measured(name: str, bench: Bench, one: Collection) -> dict[str, Any]:
@@ -62,11 +68,11 @@ def measured(name: str, bench: Bench, one: Collection) -> dict[str, Any]:
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--model", action="append", choices=sorted(RECIPES), help="which recipes (default: some)")
-    parser.add_argument("--collection", action="append", help=f"which (default: {', '.join(OTHERS)})")
+    parser.add_argument("--collection", action="append", help=f"which (default: {', '.join(UNSEEN)})")
     chosen = parser.parse_args()
     bench, results = Bench(chosen.data, chosen.work), Results(chosen.work / "zeroshot.jsonl")
-    for name in chosen.collection or OTHERS:
-        one = bench.group[name] if name in (CLAIMS, SCIFACT) else collection(name, chosen.data, chosen.work)
+    for name in chosen.collection or UNSEEN:
+        one = bench.group[name]
         for model in ("", *(chosen.model or MODELS)):
             results.once(f"{name}: {model or 'untrained'}", lambda model=model, one=one: measured(model, bench, one))
 

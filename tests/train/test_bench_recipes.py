@@ -1,0 +1,52 @@
+"""What bench/training_recipes.py adds up over seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fontes as ft
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def recipes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    import training_recipes
+
+    monkeypatch.setattr(training_recipes, "RECIPES", dict(training_recipes.RECIPES))
+    return training_recipes
+
+
+def test_seeds_of_a_recipe_are_recipes_that_differ_in_the_seed_only(recipes: Any) -> None:
+    names = recipes.seeded("late", 3)
+    assert names == ["late", "late, seed 1", "late, seed 2"]
+    first, second, third = (recipes.RECIPES[name] for name in names)
+    assert [one.settings.seed for one in (first, second, third)] == [0, 1, 2]
+    assert second.settings.with_(seed=0) == first.settings
+    assert second.examples is first.examples
+
+
+def test_seeds_of_a_recipe_without_training_are_refused(recipes: Any) -> None:
+    with pytest.raises(SystemExit, match="trains nothing"):
+        recipes.seeded("tokens", 2)
+
+
+def test_the_spread_of_one_value_is_none(recipes: Any) -> None:
+    assert recipes.spread([0.5]) == {"mean": 0.5, "deviation": 0.0, "least": 0.5, "most": 0.5}
+    assert recipes.spread([0.4, 0.5, 0.6]) == {"mean": 0.5, "deviation": 0.1, "least": 0.4, "most": 0.6}
+
+
+def test_the_share_of_a_topic_is_chosen_on_other_topics(recipes: Any) -> None:
+    import training_zeroshot
+
+    good, bad = {"r": 2.0, "n": 1.0}, {"r": 1.0, "n": 2.0}
+    topics = ["1", "2", "3", "4"]
+    first = ft.Run.of({topic: bad if topic == "1" else good for topic in topics})
+    second = ft.Run.of({topic: good if topic == "1" else bad for topic in topics})
+    qrels = ft.Qrels([(topic, "0", "r", 1) for topic in topics])
+    run = training_zeroshot.cross_fitted(first, second, qrels, folds=4)
+    assert [run[topic].ids[0] for topic in topics] == ["n", "r", "r", "r"]
