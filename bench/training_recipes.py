@@ -29,7 +29,6 @@ from fontes.train import (
     ColBERTSettings,
     CrossEncoderSettings,
     Examples,
-    Mining,
     SpladeSettings,
     document_examples,
     mine_negatives,
@@ -100,12 +99,6 @@ def taught(examples: Callable[[Collection], Examples], share: float = 0.5) -> Ca
     return lambda one: examples(one).scored(hybrid(one, share))
 
 
-def own_titles(one: Collection) -> Examples:
-    """Examples out of the documents, with negatives of BM25 and the untrained encoder."""
-    mining = Mining(4, (1, 30), sampling="random")
-    return document_examples(one.index, form="title", negatives=hybrid(one), mining=mining).examples
-
-
 def hybrid(one: Collection, share: float = 0.5) -> Any:
     one.index.encode(one.encoder)
     return ft.fuse(one.index.bm25(), one.index.dense(one.encoder, k=1000), method="wsum", weights=(share, 1 - share))
@@ -157,7 +150,6 @@ RECIPES = {
         taught(HARD), pairs(loss="kl", teacher_scale=10.0, batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)
     ),
     "both, late": Recipe(ONE_HARD, late(batch=16, max_length=256), (CLAIMS, SCIFACT), systems=("bm25",)),
-    "cranfield titles": Recipe(own_titles, pairs(loss="lambda", batch=4, epochs=1, max_length=256), "cranfield", "cranfield"),
     "tokens": Recipe(None, None, systems=("bm25",)),
     "late": Recipe(ONE_HARD, late(epochs=3), systems=("bm25",)),
     "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("bm25", "scifact bi-encoder")),

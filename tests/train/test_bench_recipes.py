@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,10 +44,34 @@ def test_the_spread_of_one_value_is_none(recipes: Any) -> None:
 def test_the_share_of_a_topic_is_chosen_on_other_topics(recipes: Any) -> None:
     import training_zeroshot
 
-    good, bad = {"r": 2.0, "n": 1.0}, {"r": 1.0, "n": 2.0}
+    good, bad = {"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0}
     topics = ["1", "2", "3", "4"]
     first = ft.Run.of({topic: bad if topic == "1" else good for topic in topics})
     second = ft.Run.of({topic: good if topic == "1" else bad for topic in topics})
-    qrels = ft.Qrels([(topic, "0", "r", 1) for topic in topics])
+    qrels = ft.Qrels([(topic, "0", "a", 1) for topic in topics])
     run = training_zeroshot.cross_fitted(first, second, qrels, folds=4)
-    assert [run[topic].ids[0] for topic in topics] == ["n", "r", "r", "r"]
+    assert [run[topic].ids[0] for topic in topics] == ["b", "a", "a", "a"]
+
+
+def test_the_depth_is_chosen_on_the_topics_to_choose_with(
+    recipes: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    topics = ["1", "2", "3"]
+    candidates = ft.Run.of({topic: {"x": 3.0, "y": 2.0, "a": 1.0} for topic in topics})
+    reranked = ft.Run.of({topic: {"a": 3.0, "x": 2.0, "y": 1.0} for topic in topics})
+    qrels = ft.Qrels([(topic, "0", doc, grade) for topic in topics for doc, grade in (("a", 1), ("x", 0))])
+    one = SimpleNamespace(choosing="dev", testing="test", measure="RR@5", plain=lambda _: qrels, qrels=lambda _: qrels)
+
+    def both(self: Any, name: str, of: Any, split: str, system: str, depth: int) -> tuple[ft.Run, ft.Run, float]:
+        begun = candidates.top(depth)
+        kept = {
+            topic: {doc: 1.0 * (3 - at) for at, doc in enumerate(reranked[topic].ids) if doc in begun[topic].ids}
+            for topic in topics
+        }
+        return begun, ft.Run.of(kept), 1.0
+
+    monkeypatch.setattr(recipes.Bench, "both", both)
+    monkeypatch.setattr(recipes.Bench, "candidates", lambda *_: candidates)
+    facts = recipes.Bench(tmp_path, tmp_path)._depth("late", one, "bm25", [2, 3])
+    assert facts["depth"] == 3
+    assert facts["test"] == {"candidates": 0.3333, "2": 0.0, "3": 1.0}
