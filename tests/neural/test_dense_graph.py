@@ -140,3 +140,19 @@ def test_a_filter_applies_on_the_way(tmp_path, encoder, monkeypatch):
     assert len(walks) == 1
     assert walks[0].sum() == sum(np.diff(index.embeddings(encoder).bounds)[::3] if isinstance(encoder, Parts) else [300])
     assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 20 for t in exact]) > 0.97
+
+
+def test_a_filter_that_few_documents_pass_is_searched_exactly(tmp_path, monkeypatch):
+    docs = [{"id": id_, "text": text, "part": n % 18} for n, (id_, text) in enumerate(made_docs(2000))]
+    index = Index.build(docs, tmp_path / "x", columns={"part": "integer"})
+    index.encode(Hashed())
+    dense = index.dense(Hashed(), algorithm="hnsw", k=20)
+    dense.search("w1")
+    walks = []
+    nearest = Graph.nearest
+    monkeypatch.setattr(Graph, "nearest", lambda self, *rest: walks.append(rest[-1]) or nearest(self, *rest))
+    few, more = "part == 1", "part < 9"
+    assert dense.with_(where=few)(queries()) == index.dense(Hashed(), k=20, where=few)(queries())
+    assert not walks
+    dense.with_(where=more).search("w1")
+    assert len(walks) == 1

@@ -332,7 +332,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         several = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
         total = embeddings.documents if passed is None else len(passed.docs)
-        if searcher is None or not len(embeddings) or (passed is not None and total * several <= count):
+        few = passed is not None and (total * several <= count or self._fewer(ready, total, count))
+        if searcher is None or not len(embeddings) or few:
             allowed = None if passed is None else passed.mask
             with work(threads=self.threads):
                 rankings = nearest(embeddings, queries, k, self.index.ids, allowed)
@@ -341,6 +342,20 @@ class Dense(Stage[Topics, Run], name="dense"):
                 count = min(count * embeddings.documents // total, len(embeddings))
             rankings = self._near(ready, queries, k, count)
         return [ranking if np.count_nonzero(query) else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
+
+    def _fewer(self, ready: Ready, total: int, count: int) -> bool:
+        """Whether to score the `total` documents of a filter takes less time than to walk through a graph to `count` of them.
+
+        A walk follows about visits · documents / total rows to their neighbors, each of which takes as long as two scores.
+        """
+        from .ann import EF_SEARCH
+        from .vectors import RARE
+
+        embeddings, searcher, _, _ = ready
+        if searcher is None or not searcher.filters or total * RARE > embeddings.documents:
+            return False
+        visits = max(count, self._visits(searcher.parameter) or EF_SEARCH)
+        return total * total <= 2 * visits * embeddings.documents
 
     def _near(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
         """Best of about `count` approximate neighbours for each query; with a filter, search on until there are k."""
