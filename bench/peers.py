@@ -29,7 +29,8 @@ PACKAGES = (
 )
 VECTORS = {
     "vectors": [
-        "faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 model2vec==0.10.0 scipy numba threadpoolctl"
+        "faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 model2vec==0.10.0 scipy numba threadpoolctl "
+        "pyterrier-pisa==0.4.9"
     ],
     "plaid": ["torch==2.11.*", "fast-plaid==1.7.0.2110 numpy"],
 }

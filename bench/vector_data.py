@@ -3,7 +3,10 @@
 Dense: all-MiniLM-L6-v2's of the documents of four collections, and more between them: each further vector lies between a real
 one and one of its ten nearest (weight .3 to .7), with noise of a tenth of its length; queries are test topics. Late: its token
 vectors of SciFact, by a random projection to 128 dimensions (it was not trained for that, and no ColBERT can be had); the
-queries are its test topics. Sparse: a SPLADE model's, of passages of Wikipedia; the queries are titles.
+queries are its test topics. Sparse: a SPLADE model's, of passages of Wikipedia; the queries are titles. With --sparse-size more
+follow, mixed from these: each takes every term of one passage with probability .5 and of two others with .25, all weights of a
+passage times a number between .8 and 1.2, and the greatest weight of a term that is there twice; then all documents are
+shuffled.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 DENSE = ("npl", "checkthat20_task2", "scifact", "cisi")
 NEAR, NOISE = 10, 0.1
 DIM, LENGTH = 128, 180  # of token vectors, and tokens of a document
+SHARES = (0.5, 0.25, 0.25)  # of the terms of three passages, in a mixed document
 SEED = 1
 
 
@@ -91,7 +95,34 @@ def _sparse(folder: Path, options: Namespace) -> None:
     (file,) = data.glob("corpus.jsonl*")
     docs = splade.encode_documents(_docs(file, options.passages))
     queries = splade.encode_queries([t.text for t in ft.read_topics(data / "queries.jsonl").values()][: options.queries])
-    for name, vectors in (("", docs), ("queries.", queries)):
-        for array in ("terms", "weights", "bounds"):
-            np.save(folder / f"{name}{array}.npy", getattr(vectors, array))
+    mixed = _mixed(docs, options.sparse_size) if options.sparse_size else (docs.terms, docs.weights, docs.bounds)
+    for name, arrays in (("", mixed), ("queries.", (queries.terms, queries.weights, queries.bounds))):
+        for kind, array in zip(("terms", "weights", "bounds"), arrays, strict=True):
+            np.save(folder / f"{name}{kind}.npy", array)
     (folder / "vocabulary.txt").write_text("\n".join(splade.vocabulary), encoding="utf-8")
+
+
+def _mixed(docs: Any, size: int) -> tuple[Any, Any, Any]:
+    """Terms, weights and bounds of the documents and of those mixed from them, `size` together."""
+    draw, real, lengths = np.random.default_rng(SEED), len(docs), np.diff(docs.bounds)
+    order, words = draw.permutation(size), len(docs.vocabulary)
+    parts: list[tuple[Any, Any, Any]] = []
+    for first in range(0, size, 1 << 14):
+        sources = draw.integers(0, real, (min(1 << 14, size - first), len(SHARES)))
+        own = order[first : first + len(sources)]
+        sources[own < real, 0] = own[own < real]  # which are left as they are
+        share, factor = np.tile(SHARES, (len(sources), 1)), draw.uniform(0.8, 1.2, sources.shape)
+        share[own < real], factor[own < real] = (1, 0, 0), 1
+        count = lengths[sources.ravel()]
+        at = np.arange(count.sum()) + np.repeat(docs.bounds[sources.ravel()] - np.cumsum(count) + count, count)
+        kept = draw.random(len(at)) < np.repeat(share.ravel(), count)
+        at, rows = at[kept], np.repeat(np.arange(sources.size), count)[kept]
+        weights = (docs.weights[at] * factor.ravel()[rows]).astype(np.float32)
+        keys = rows // len(SHARES) * words + docs.terms[at]
+        ascending = np.lexsort((-weights, keys))
+        keys, weights = keys[ascending], weights[ascending]
+        best = np.diff(keys, prepend=-1) > 0
+        numbers = np.bincount(keys[best] // words, minlength=len(sources))
+        parts.append(((keys[best] % words).astype(np.int32), weights[best], numbers))
+    terms, weights, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return terms, weights, np.concatenate([[0], np.cumsum(numbers)])

@@ -46,7 +46,7 @@ SYSTEMS = {
     + ["faiss binary", "usearch float32", "usearch float16", "numpy float32"],
     "hnsw": ["fontes", "faiss", "hnswlib", "usearch"],
     "late": ["fontes centroids", "plaid", "fontes exhaustive", "numpy"],
-    "sparse": ["fontes", "scipy", "seismic"],
+    "sparse": ["fontes", "scipy", "pisa maxscore", "pisa block_max_wand", "seismic"],
 }
 TRUTH = {"dense": "numpy float32", "hnsw": "numpy", "late": "numpy", "sparse": "scipy"}
 ASKED = {  # one by one, in a batch (FAISS multiplies matrices from 334 queries of 384 dimensions up), and for recall
@@ -81,6 +81,9 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=150_000)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--passages", type=int, default=25_000)
+    parser.add_argument(
+        "--sparse-size", type=int, help="documents of the part sparse, mixed from --passages; --work of its own"
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
