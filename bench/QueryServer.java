@@ -1,5 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.anserini.analysis.DefaultEnglishAnalyzer;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
@@ -8,7 +9,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.lucene.analysis.Analyzer;
+import org.apache.lucene.analysis.TokenStream;
 import org.apache.lucene.analysis.core.WhitespaceAnalyzer;
+import org.apache.lucene.analysis.tokenattributes.CharTermAttribute;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
 import org.apache.lucene.document.FieldType;
@@ -41,6 +45,7 @@ import org.apache.lucene.store.MMapDirectory;
  */
 public class QueryServer {
   static final int K = 10;
+  static final Analyzer ENGLISH = DefaultEnglishAnalyzer.newDefaultInstance();
 
   public static void main(String[] args) throws Exception {
     if (args[0].equals("build")) build(Path.of(args[1]), Path.of(args[2]));
@@ -69,6 +74,19 @@ public class QueryServer {
     say("{}");
   }
 
+  /** The query of a text: its terms, each as often as it occurs. */
+  static Query query(String text) throws Exception {
+    BooleanQuery.Builder builder = new BooleanQuery.Builder();
+    try (TokenStream tokens = ENGLISH.tokenStream("text", text)) {
+      CharTermAttribute term = tokens.addAttribute(CharTermAttribute.class);
+      for (tokens.reset(); tokens.incrementToken(); ) {
+        builder.add(new TermQuery(new Term("text", term.toString())), Occur.SHOULD);
+      }
+      tokens.end();
+    }
+    return builder.build();
+  }
+
   static Query query(JsonNode given) {
     String kind = given.get("kind").asText();
     List<Term> terms = new ArrayList<>();
@@ -82,8 +100,11 @@ public class QueryServer {
 
   static void serve(Path folder, Path file) throws Exception {
     ObjectMapper mapper = new ObjectMapper();
-    List<Query> queries = new ArrayList<>();
-    for (String line : Files.readAllLines(file)) queries.add(query(mapper.readTree(line)));
+    List<Object> queries = new ArrayList<>(); // a query, or a text that is analysed while the clock runs
+    for (String line : Files.readAllLines(file)) {
+      JsonNode given = mapper.readTree(line);
+      queries.add(given.has("text") ? given.get("text").asText() : query(given));
+    }
     DirectoryReader reader = DirectoryReader.open(new MMapDirectory(folder));
     IndexSearcher searcher = new IndexSearcher(reader);
     searcher.setSimilarity(new BM25Similarity(0.9f, 0.4f));
@@ -97,7 +118,7 @@ public class QueryServer {
       long sum = 0, before = ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
       StringBuilder found = new StringBuilder();
       for (int i = first; i < last; i++) {
-        Query query = queries.get(i);
+        Query query = queries.get(i) instanceof String text ? query(text) : (Query) queries.get(i);
         switch (way) {
           case "top" -> sum += searcher.search(query, new TopScoreDocCollectorManager(K, K)).scoreDocs.length;
           case "count" -> sum += searcher.count(query);

@@ -4,10 +4,11 @@
 
 For each collection FILE (its first N documents): all engines get the same terms, made beforehand by Fontes' English analyzer,
 and keep positions. Queries are made by a fixed seed from titles and sentences of the first collection. They are asked one at a
-time, in one thread, for the 10 best documents, for the number of documents that match, or for both. Nothing is timed before all
-engines count the same matches, and Fontes and Lucene give the same scores. Times are of the processor: in a turn each engine is
-asked the same queries, which none was asked before; some turns come first that are not counted. DIR is kept; what is there
-already is not made again. The jar has Lucene 10.5 and Jackson; --java is the folder of a Java 25 with javac.
+time, in one thread, for the 10 best documents, for the number of documents that match, or for both. Those of the kinds "text"
+are analysed while the clock runs, by Fontes and Lucene. Nothing is timed before all engines count the same matches, and Fontes
+and Lucene give the same scores. Times are of the processor: in a turn each engine is asked the same queries, which none was
+asked before; some turns come first that are not counted. DIR is kept; what is there already is not made again. The jar has
+Lucene 10.5, Anserini and Jackson; --java is the folder of a Java 25 with javac.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ KINDS = {
     "and-pair": "both of 2 terms of a sentence",
     "phrase": "a title of 2 to 4 terms as a phrase",
     "phrase-text": "2 or 3 terms of a sentence as a phrase",
+    "text": "a title of 2 to 5 terms, as text",
+    "text-long": "a sentence, as text",
 }
 WAYS = {"top": "top 10", "count": "count", "both": "top 10 and count"}
 BATCH = 20_000  # documents analysed together
@@ -50,7 +53,7 @@ def write_terms(path: Path, docs: Iterator[tuple[str, str]]) -> int:
     with path.open("w", encoding="utf-8") as file:
         while some := list(islice(docs, BATCH)):
             for terms in analyzer.many([text for _, text in some]):
-                file.write(" ".join("_".join(term.split()) for term in terms) + "\n")
+                file.write(" ".join(re.sub(r"\s", "_", term) for term in terms) + "\n")
             written += len(some)
     return written
 
@@ -93,6 +96,13 @@ def write_queries(path: Path, source: Path, each: int) -> None:
             some = list(distinct)
             draw.shuffle(some)
             file.writelines(json.dumps({"kind": kind, "terms": terms}, ensure_ascii=False) + "\n" for terms in some)
+        for kind, texts in (("text", list(titles)), ("text-long", sentences)):
+            least, most = (2, 5) if kind == "text" else (8, 20)
+            drawn = draw.sample(texts, min(len(texts), 12 * each))
+            fit = [text for text, terms in zip(drawn, analyzer.many(drawn), strict=True) if least <= len(terms) <= most]
+            if len(fit := list(dict.fromkeys(fit))[:each]) < each:
+                raise SystemExit(f"{source} has {len(fit)} texts of the kind {kind}, not {each}; ask for fewer (--each)")
+            file.writelines(json.dumps({"kind": kind, "text": text}, ensure_ascii=False) + "\n" for text in fit)
 
 
 def prepared(given: argparse.Namespace, name: str) -> Path:
@@ -105,6 +115,10 @@ def prepared(given: argparse.Namespace, name: str) -> Path:
         asked.write_text(str(given.each * turns(given)))
     if not (folder / "count").exists():
         (folder / "count").write_text(str(write_terms(folder / "terms.txt", documents(path, count))))
+    if not (folder / "texts").exists():
+        from fontes import Doc, Index
+
+        Index.build((Doc(str(n), text) for n, (_, text) in enumerate(documents(path, count))), folder / "texts", threads=1)
     for engine in ENGINES:
         if not (folder / f"{engine}.built").exists():
             builder = worker(given, engine, "build", folder)
@@ -138,6 +152,11 @@ def agreement(ours: list[Any], theirs: list[Any], with_scores: bool) -> str:
     return ""
 
 
+def engines_of(kind: str) -> list[str]:
+    """Engines that are asked queries of a kind: those that analyse a text in the same way."""
+    return [engine for engine in ENGINES if engine != "tantivy" or not kind.startswith("text")]
+
+
 def turns(given: argparse.Namespace) -> int:
     """How often queries of a kind are asked: a turn has its own, and so has the check."""
     return 1 + len(WAYS) * (given.warm + given.runs)
@@ -151,9 +170,10 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, dict[str, lis
     asked = given.each * turns(given)
     for i, kind in enumerate(KINDS):
         first, last = i * asked, i * asked + given.each
-        hits = {engine: one.answer(way="hits", first=first, last=last) for engine, one in workers.items()}
+        engines = engines_of(kind)
+        hits = {engine: workers[engine].answer(way="hits", first=first, last=last) for engine in engines}
         matches = sum(count for count, _ in hits["fontes"]) / given.each
-        for engine in ENGINES[1:]:
+        for engine in engines[1:]:
             scores = engine == "lucene" and not (kind.startswith("phrase") and given.phrase_counts)
             difference = agreement(hits["fontes"], hits[engine], scores)
             print(f"{folder.name} {kind} ({matches:,.0f} matches), {engine}: {difference or 'agrees'}", flush=True)
@@ -162,11 +182,11 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, dict[str, lis
     times: dict[str, dict[str, list[float]]] = {}
     for i, kind in enumerate(KINDS):
         for j, way in enumerate(WAYS):
-            own: dict[str, list[float]] = {engine: [] for engine in ENGINES}
+            own: dict[str, list[float]] = {engine: [] for engine in engines_of(kind)}
             for turn in range(given.warm + given.runs):
                 first = i * asked + (j * (given.warm + given.runs) + turn + 1) * given.each
-                for engine, one in workers.items():
-                    seconds = one.answer(way=way, first=first, last=first + given.each)["seconds"]
+                for engine in own:
+                    seconds = workers[engine].answer(way=way, first=first, last=first + given.each)["seconds"]
                     if turn >= given.warm:
                         own[engine].append(1e3 * seconds / given.each)
             times[f"{kind} {way}"] = own
@@ -180,11 +200,11 @@ def report(title: str, times: dict[str, dict[str, list[float]]]) -> None:
     rows = []
     for name, own in times.items():
         kind, way = name.split()
-        ratios = {e: [a / b for a, b in zip(own["fontes"], own[e], strict=True)] for e in ENGINES[1:]}
+        ratios = {e: [a / b for a, b in zip(own["fontes"], own[e], strict=True)] for e in own if e != "fontes"}
         rows.append(
             [f"{KINDS[kind]}, {WAYS[way]}"]
-            + [f"{statistics.median(own[engine]):.3f}" for engine in ENGINES]
-            + [spread(ratios[engine]) for engine in ENGINES[1:]]
+            + [f"{statistics.median(own[engine]):.3f}" if engine in own else "" for engine in ENGINES]
+            + [spread(ratios[engine]) if engine in ratios else "" for engine in ENGINES[1:]]
         )
     header = ["ms of processor a query", *ENGINES, "fontes / tantivy", "fontes / lucene"]
     table(title, header, rows)

@@ -51,16 +51,21 @@ def fontes(folder: Path) -> tuple[list[Any], dict[str, Search]]:
     index = Index.open(folder / "fontes")
     bm25 = index.bm25(k1=0.9, b=0.4, lengths="lucene", threads=1)
     bm25(["two", "topics"])  # a process that asks many questions has loaded its compiled loops
-    queries = [topic(query["kind"], query["terms"]) for query in given(folder)]
+    texts = Index.open(folder / "texts").bm25(k1=0.9, b=0.4, lengths="lucene", threads=1)
+    texts(["two", "topics"])
+    queries = [query["text"] if "text" in query else topic(query["kind"], query["terms"]) for query in given(folder)]
 
-    def hits(query: Topic) -> Any:
-        found = bm25.search(query, K)
+    def of(query: str | Topic) -> Any:
+        return texts if isinstance(query, str) else bm25
+
+    def hits(query: str | Topic) -> Any:
+        found = of(query).search(query, K)
         return found.total, [(int(hit.id), hit.score) for hit in found]
 
     return queries, {
-        "top": lambda query: len(bm25.search(query, K)),
-        "count": bm25.count,
-        "both": lambda query: bm25.search(query, K).total,
+        "top": lambda query: len(of(query).search(query, K)),
+        "count": lambda query: of(query).count(query),
+        "both": lambda query: of(query).search(query, K).total,
         "hits": hits,
     }
 
@@ -105,7 +110,7 @@ def tantivy(folder: Path) -> tuple[list[Any], dict[str, Search]]:
         found = searcher.search(query, limit=K, count=True)
         return found.count, [(searcher.doc(address)["number"][0], score) for score, address in found.hits]
 
-    return [query_of(query["kind"], query["terms"]) for query in given(folder)], {
+    return [query_of(query["kind"], query["terms"]) for query in given(folder) if "terms" in query], {
         "top": lambda query: len(searcher.search(query, limit=K, count=False).hits),
         "count": lambda query: searcher.search(query, limit=1, count=True).count,  # 0 is refused
         "both": lambda query: searcher.search(query, limit=K, count=True).count,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from fontes import Index, Topic
 from fontes.core.query import Condition, Group, Phrase, Term, Window
@@ -50,6 +52,7 @@ def otherwise(monkeypatch: pytest.MonkeyPatch, stage: Any, query: Any, k: int, o
     with monkeypatch.context() as patch:
         patch.setattr(Direct, "text", lambda *_: None)
         patch.setattr(Direct, "search", lambda *_: None)
+        patch.setattr(Direct, "terms", lambda *_: None)
         return results(stage, query, k, offset)
 
 
@@ -159,10 +162,63 @@ def test_other_forms_are_left_to_other_loops(index: Index, query: Group) -> None
     assert direct.search(query, 10) is None
 
 
-def test_texts_that_are_long_or_not_ascii_are_analysed_elsewhere(index: Index) -> None:
+WORDS_OF_TEXTS = [
+    "Hôtel", "hôtels", "HÔTEL's", "l’hôtel’s", "Ⱥbc", "ȺȺs", "K", "\u212aelvins", "Žluťoučký", "ÉTÉS", "été＇S", "ſs",
+    "naïveness", "the", "The's", "спутники", "Σίσυφος", "東京タワー", "İstanbul", "ﬁnalities", "x" * 300, "é" * 300,
+    "’s", "ß's", "a\u0301s",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("analyzer", ["english", "standard", "whitespace+lower", "simple", "cjk"])
+def test_words_that_are_not_ascii_have_the_terms_of_the_analyzer(tmp_path: Path, analyzer: str) -> None:
+    compiled.load()
+    stage = Index.build([(str(i), word) for i, word in enumerate(WORDS_OF_TEXTS)], tmp_path / "x", analyzer=analyzer).bm25()
+    direct = Direct.of(stage.index, stage.weighting)
+    assert direct is not None
+    draw = np.random.default_rng(5)
+    texts = [*WORDS_OF_TEXTS, *(" ".join(draw.choice(WORDS_OF_TEXTS, 4).tolist()) for _ in range(40))]
+    for text in texts:
+        if (terms := direct.terms(text)) is None:
+            assert analyzer == "cjk"  # which normalizes
+        else:
+            assert terms.tolist() == sorted(stage._counts([Topic("1", text)])[0])
+
+
+@pytest.fixture(scope="module")
+def of_every_character(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """BM25 over a document for each character of the basic plane."""
+    compiled.load()
+    codes = [code for code in range(32, 0x10000) if not 0xD800 <= code < 0xE000]
+    docs = [(str(code), f"{chr(code)}s {chr(code)}") for code in codes]
+    return Index.build(docs, tmp_path_factory.mktemp("characters") / "x", analyzer="english").bm25()
+
+
+def test_any_character_has_the_term_of_the_analyzer(of_every_character: Any) -> None:
+    direct = Direct.of(of_every_character.index, of_every_character.weighting)
+    assert direct is not None
+    for first in (*range(0x20, 0xD7C0, 64), *range(0xE000, 0x10000, 64)):
+        text = " ".join(f"{chr(code)}s {chr(code)}" for code in range(first, first + 64))
+        terms = direct.terms(text)
+        assert terms is not None
+        assert terms.tolist() == sorted(of_every_character._counts([Topic("1", text)])[0])
+
+
+@settings(max_examples=200)
+@given(text=st.text(max_size=30))
+def test_any_text_has_the_terms_of_the_analyzer(of_every_character: Any, text: str) -> None:
+    direct = Direct.of(of_every_character.index, of_every_character.weighting)
+    assert direct is not None
+    if (terms := direct.terms(text)) is not None:
+        assert terms.tolist() == sorted(of_every_character._counts([Topic("1", text)])[0])
+        assert of_every_character.count(text) == len(of_every_character.matches(Topic("1", text)))
+
+
+def test_texts_that_are_long_or_have_other_characters_are_analysed_elsewhere(index: Index) -> None:
     direct = Direct.of(index.state, index.bm25().weighting)
     assert direct is not None
-    assert direct.text("é", 10) is None
+    assert direct.text("é", 10) is not None
+    assert direct.text("\U00010400", 10) is None
+    assert direct.text("\ud800", 10) is None
     assert direct.text("x" * (LONGEST + 1), 10) is None
     assert direct.text("x" * LONGEST, 10) is not None
 

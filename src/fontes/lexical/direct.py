@@ -18,7 +18,7 @@ from ..storage.arrays import fixed
 from ..storage.caches import Attached, Cached, weakly
 from ..storage.compiled import is_loaded
 from ..text.folding import STEMMERS
-from ..text.tokenizers import TOKENIZERS, properties
+from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
 from .impacts import MAX_MODELS, whole_impacts
 from .kernel import SORTED
 from .searching import Ranked, ranked
@@ -91,9 +91,22 @@ class Direct:
 
     def text(self, text: str, k: int) -> Ranked | None:
         """Return the best documents of a text and their scores; None where it must be analysed in another way."""
-        if not (self._has_texts and text.isascii() and len(text) <= LONGEST):
+        encoded = self._readable(text)
+        return None if encoded is None else self._best(self._loops.find_text, (encoded,), k)
+
+    def terms(self, text: str) -> NDArray[np.int64] | None:
+        """Return the numbers of a text's terms, ascending; None where it must be analysed in another way."""
+        if (encoded := self._readable(text)) is None:
             return None
-        return self._best(self._loops.find_text, (text.encode(),), k)
+        terms, counts = np.empty((2, len(encoded) + 1), dtype=np.int64)
+        size = self._loops.find_terms(self._pinned[0], encoded, terms, counts)
+        return None if size < 0 else terms[:size]
+
+    def _readable(self, text: str) -> bytes | None:
+        """The UTF-8 of a text that compiled loops can analyse, else None."""
+        if not (self._has_texts and len(text) <= LONGEST and (text.isascii() or SURROGATE.search(text) is None)):
+            return None
+        return text.encode()
 
     def search(self, query: Group, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
         """Search by a structured query: terms all or one of which a document must have, or an exact phrase.
@@ -192,17 +205,19 @@ def _of_phrases(index: State, weighting: Weighting) -> Arrays:
 
 
 def _of_texts(analyzer: Analyzer, weighting: Weighting) -> Arrays:
-    """The arrays by which ASCII texts are analysed; none where they cannot be."""
+    """The arrays by which texts are analysed; none where they cannot be."""
     has_loops = analyzer.tokenizer in TOKENIZERS and analyzer.stemmer in STEMMERS
     if not has_loops or analyzer.words != (1, 1) or analyzer.chars is not None or not weighting.weighs_terms_alone:
         return {}
-    steps = TOKENIZERS.index(str(analyzer.tokenizer)), analyzer.possessive, analyzer.lowercase, analyzer.stemmer == "porter"
+    stems, others = analyzer.stemmer == "porter", not analyzer.normalize
+    steps = TOKENIZERS.index(str(analyzer.tokenizer)), analyzer.possessive, analyzer.lowercase, stems, others
     stops, counts = Strings.of(analyzer.stopwords), np.arange(1, COUNTS, dtype=np.float64)
     return {
         "properties": properties(),
         "stops": stops.blob,
         "stop_bounds": fixed(stops.offsets),
         "pipeline": np.array(steps, dtype=np.int64),
+        "shifts": lowercase_shifts() if analyzer.lowercase else np.empty(0, dtype=np.int32),
         "counts": np.concatenate([[0.0], weighting.query(counts)]),
     }
 

@@ -14,7 +14,7 @@ from ..index.positions import BLOCK as ROWS_BLOCK
 from ..index.tables import position
 from ..storage.compiled import compiled
 from ..storage.pinned import view
-from ..text.folding import fold_token
+from ..text.folding import fold_others, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, intersect_from, key_of, reaches
@@ -32,12 +32,13 @@ TYPES = (
     ("positions", np.uint8), ("position_offsets", np.uint32), ("position_bounds", np.uint32), ("firsts", np.uint32),
     ("lengths", np.float64), ("idf", np.float64), ("curve", np.float64),  # of phrases
     ("properties", np.int16), ("stops", np.uint8), ("stop_bounds", np.int64), ("pipeline", np.int64),  # of the analyzer
+    ("shifts", np.int32),
     ("counts", np.float64),
 )  # fmt: skip
 """The arrays of an index, in the order in which they are pinned."""
 (
     HEADS, BLOB, OFFSETS, BOUNDS, DOCS, PLACES, WEIGHTS, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK, ORDER, POSITIONS,
-    POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, COUNTS,
+    POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, SHIFTS, COUNTS,
 ) = range(len(TYPES))  # fmt: skip
 
 
@@ -283,20 +284,50 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
 
 @compiled()
 def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Analyse an ASCII text, and find the documents that have one of its terms; arguments as of `find_any`."""
+    """Analyse a text in UTF-8, and find the documents that have one of its terms; arguments as of `find_any`."""
+    terms, counts = np.empty(len(text) + 1, dtype=np.int64), np.empty(len(text) + 1, dtype=np.int64)
+    size = find_terms(table, text, terms, counts)
+    of_counts, weights = view(table, COUNTS, np.float64), np.empty(max(size, 0), dtype=np.float64)
+    for i in range(size):
+        if counts[i] >= len(of_counts):
+            return UNABLE
+        weights[i] = of_counts[counts[i]]
+    if size < 0:
+        return UNABLE
+    best: int = _any(table, terms[:size], weights, k, docs, scores, keys)
+    return best
+
+
+@compiled()
+def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
+    """Analyse a text in UTF-8, and find the numbers of its terms, ascending, and how often each occurs.
+
+    Args:
+        table: As of `find_all`.
+        text: The text.
+        terms: Output: the numbers, with room for one more than the text's bytes.
+        counts: Output: the frequencies, alike.
+
+    Returns:
+        The number of terms, or UNABLE.
+    """
     letters, pipeline = np.frombuffer(text, np.uint8), view(table, PIPELINE, np.int64)
     starts, ends = np.empty(len(letters) + 1, dtype=np.int32), np.empty(len(letters) + 1, dtype=np.int32)
     tokens = scan_text(pipeline[0], letters, 0, len(letters), view(table, PROPERTIES, np.int16), starts, ends, 0)
     heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
-    stops, stop_bounds = view(table, STOPS, np.uint8), view(table, STOP_BOUNDS, np.int64)
-    terms, counts = np.empty(tokens, dtype=np.int64), np.empty(tokens, dtype=np.int64)
-    units, size = np.empty(len(letters) + 1, dtype=np.int32), 0
+    stops, stop_bounds, shifts = view(table, STOPS, np.uint8), view(table, STOP_BOUNDS, np.int64), view(table, SHIFTS, np.int32)
+    codes, units, size = np.empty(len(letters) + 1, dtype=np.int32), np.empty(2 * len(letters) + 1, dtype=np.int32), 0
     for token in range(tokens):
-        length = fold_token(letters, starts[token], ends[token], pipeline[1], pipeline[2], stops, stop_bounds, units)
+        start, end = starts[token], ends[token]
+        length = fold_token(letters, start, end, pipeline[1], pipeline[2], stops, stop_bounds, units)
+        if length > 0 and pipeline[3]:
+            length = stem_word(units, length, STEP2, STEP3, STEP4)
+        elif length < 0 and pipeline[4]:
+            length = fold_others(
+                letters, start, end, pipeline[1], shifts, pipeline[3], (STEP2, STEP3, STEP4), stops, stop_bounds, codes, units
+            )
         if length < 0:
             return UNABLE
-        if length and pipeline[3]:
-            length = stem_word(units, length, STEP2, STEP3, STEP4)
         term = position(heads, blob, bounds, units, 0, length) if length else -1
         if term < 0:
             continue
@@ -310,13 +341,7 @@ def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any
             terms[after], counts[after] = terms[after - 1], counts[after - 1]
         terms[at], counts[at] = term, 1
         size += 1
-    of_counts, weights = view(table, COUNTS, np.float64), np.empty(size, dtype=np.float64)
-    for i in range(size):
-        if counts[i] >= len(of_counts):
-            return UNABLE
-        weights[i] = of_counts[counts[i]]
-    best: int = _any(table, terms[:size], weights, k, docs, scores, keys)
-    return best
+    return size
 
 
 @compiled()

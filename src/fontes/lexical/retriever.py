@@ -154,7 +154,9 @@ class Lexical(Stage[Topics, Run]):
             if direct is not None and (hits := direct.search(topic.query, 0)) is not None and hits[2] is not None:
                 return at_most(hits[2], up_to)
             return self._structured(topic).count(self._filter, up_to)
-        terms, passed = np.array(sorted(self._counts([topic])[0]), dtype=np.int64), self._filter
+        direct, passed = self._direct if topic.weights is None else None, self._filter
+        if direct is None or (terms := direct.terms(topic.text)) is None:
+            terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
         return count_of_any(self.searched, terms, None if passed is None else passed.mask, up_to)
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:

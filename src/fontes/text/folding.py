@@ -1,4 +1,4 @@
-"""Compiled version of `Analyzer.terms` for ASCII tokens, for pipelines that need no library."""
+"""Compiled versions of `Analyzer.terms`, for pipelines that need no library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.strings import Strings
 from ..storage.compiled import inner, kernel
-from . import porter
+from . import porter, tokenizers
 
 STEMMERS = ("", "porter")
 
@@ -70,13 +70,84 @@ def fold_token(
     for place in range(start, end):
         letter = np.int32(blob[place])
         units[place - start] = letter + 32 if lowercase and 65 <= letter <= 90 else letter
+    return 0 if is_stop_word(units, end - start, stops, stop_bounds) else end - start
+
+
+@inner()
+def is_stop_word(units: Any, size: int, stops: Any, stop_bounds: Any) -> bool:
+    """Whether the first bytes of `units` are one of the stop words."""
     for word in range(len(stop_bounds) - 1):
-        if stop_bounds[word + 1] - stop_bounds[word] == end - start:
+        if stop_bounds[word + 1] - stop_bounds[word] == size:
             same = True
-            for place in range(end - start):
+            for place in range(size):
                 if units[place] != stops[stop_bounds[word] + place]:
                     same = False
                     break
             if same:
-                return 0
-    return end - start
+                return True
+    return False
+
+
+@inner()
+def fold_others(
+    blob: Any, start: int, end: int, possessive: bool, shifts: Any, stems: bool, rules: Any, stops: Any, stop_bounds: Any,
+    codes: Any, units: Any,
+) -> int:  # fmt: skip
+    """Write the UTF-8 of the term of a token that is not ASCII, in the order of `Analyzer.terms`.
+
+    Args:
+        blob: UTF-8.
+        start: Place of the token.
+        end: Place after it.
+        possessive: Whether to strip a final 's.
+        shifts: Of `tokenizers.lowercase_shifts`; empty for a token that stays as it is.
+        stems: Whether to stem by Porter's rules.
+        rules: The rules of Porter's steps 2, 3 and 4.
+        stops: Stop words.
+        stop_bounds: Their bounds.
+        codes: Scratch, of as many numbers as the token has bytes, and one.
+        units: Output: the bytes, at most twice as many.
+
+    Returns:
+        Number of bytes, 0 for a stop word; -1 for a token with a line break or a code point above 0xFFFF.
+    """
+    count, at = 0, start
+    while at < end:
+        code, size = tokenizers.code_point(blob, at)
+        if code == 10 or code > 0xFFFF:
+            return -1
+        codes[count] = code
+        count, at = count + 1, at + size
+    if possessive and count > 1 and (codes[count - 1] | 32) == 115:
+        before = codes[count - 2]
+        if before == 39 or before == 0x2019 or before == 0xFF07:
+            count -= 2
+    if len(shifts):
+        for place in range(count):
+            codes[place] += shifts[codes[place]]
+            if codes[place] > 0xFFFF:
+                return -1
+    size = _put_utf8(codes, count, units)
+    if is_stop_word(units, size, stops, stop_bounds):
+        return 0
+    if stems:
+        size = _put_utf8(codes, porter.stem_word(codes, count, rules[0], rules[1], rules[2]), units)
+    return size
+
+
+@inner()
+def _put_utf8(codes: Any, count: int, units: Any) -> int:
+    """Write code points up to 0xFFFF as UTF-8; return the number of bytes."""
+    at = 0
+    for place in range(count):
+        code = codes[place]
+        if code < 0x80:
+            units[at] = code
+            at += 1
+        elif code < 0x800:
+            units[at], units[at + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+            at += 2
+        else:
+            units[at], units[at + 1], units[at + 2] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+            at += 3
+    return at

@@ -75,7 +75,7 @@ def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, star
     """Runs of letters, or of anything but white space."""
     at, start = begin, -1
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         inside = (table[code] & ALPHABETIC) != 0 if letters else (table[code] & SPACE) == 0
         if inside and start < 0:
             start = at
@@ -161,7 +161,7 @@ def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     if end - at > MAX_UNITS:
         units, cut = 0, at
         while cut < stop:
-            code, size = _decode(text, cut)
+            code, size = code_point(text, cut)
             units += 2 if code > 0xFFFF else 1
             if units > MAX_UNITS:
                 break
@@ -172,7 +172,7 @@ def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
 
 @inner()
 def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
-    code, size = _decode(text, at)
+    code, size = code_point(text, at)
     bits = table[code]
     kind = bits & CLASS
     end = 0
@@ -201,7 +201,7 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
     quoted = False  # after a Hebrew quote only a letter, digit or underscore may follow directly
     end = 0
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         kind = table[code] & CLASS
         at += size
         if kind == EXTEND and state != 0:
@@ -243,7 +243,7 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
 @inner()
 def _complex(text: Any, at: int, stop: int, table: Any) -> int:
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         if not (table[code] & COMPLEX or table[code] & CLASS == EXTEND):
             break
         at += size
@@ -253,19 +253,19 @@ def _complex(text: Any, at: int, stop: int, table: Any) -> int:
 @inner()
 def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
     """End of an emoji sequence (UTS 51): keycap, flag, or emoji with modifiers and tags, joined by ZWJ; 0 for none."""
-    code, size = _decode(text, at)
+    code, size = code_point(text, at)
     if code == 35 or code == 42:
         at = _skip_marks(text, at + size, stop, table)
-        if at + 3 <= stop and text[at] == 0xEF and _decode(text, at)[0] == EMOJI_STYLE:
+        if at + 3 <= stop and text[at] == 0xEF and code_point(text, at)[0] == EMOJI_STYLE:
             at += 3
-            if at + 3 > stop or text[at] != 0xE2 or _decode(text, at)[0] != KEYCAP:
+            if at + 3 > stop or text[at] != 0xE2 or code_point(text, at)[0] != KEYCAP:
                 return 0
             return _skip_marks(text, at + 3, stop, table)
         return at if _has_keycap(text, at - 3, at) else 0
     if table[code] & REGIONAL:
         at = _skip_extend(text, at + size, stop, table)
         if at < stop:
-            code, size = _decode(text, at)
+            code, size = code_point(text, at)
             if table[code] & REGIONAL:
                 return _skip_extend(text, at + size, stop, table)
         return 0
@@ -273,18 +273,18 @@ def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
         return _skip_marks(text, at + size, stop, table)
     end = 0
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         joined = end == 0
         while code == ZWJ:
             joined = True
             at += size
             if at >= stop:
                 return end
-            code, size = _decode(text, at)
+            code, size = code_point(text, at)
         if not table[code] & EMOJI or not (joined or _is_zwj(text, at - 3)):
             return end
         at = _skip_marks(text, at + size, stop, table)
-        if at + 3 <= stop and text[at] == 0xEF and _decode(text, at)[0] == EMOJI_STYLE:
+        if at + 3 <= stop and text[at] == 0xEF and code_point(text, at)[0] == EMOJI_STYLE:
             at += 3
         end = at
     return end
@@ -292,7 +292,7 @@ def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
 
 @inner()
 def _has_keycap(text: Any, at: int, end: int) -> bool:
-    return bool(at >= 0 and text[at] == 0xE2 and at + 3 == end and _decode(text, at)[0] == KEYCAP)
+    return bool(at >= 0 and text[at] == 0xE2 and at + 3 == end and code_point(text, at)[0] == KEYCAP)
 
 
 @inner()
@@ -304,7 +304,7 @@ def _is_zwj(text: Any, at: int) -> bool:
 def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> bool:
     """Whether all of text[at:end] is Hangul, or all Katakana, with marks."""
     while at < end:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         bits = table[code]
         if bits & CLASS != EXTEND and (bits & HANGUL != hangul or bits & CLASS != kind):
             return False
@@ -316,7 +316,7 @@ def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> b
 def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
     """Return the position and class of the first character that is no Extend; class 0 at the end."""
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         if table[code] & CLASS != EXTEND:
             return at, table[code] & CLASS
         at += size
@@ -326,7 +326,7 @@ def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
 @inner()
 def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         if table[code] & CLASS != EXTEND:
             break
         at += size
@@ -337,7 +337,7 @@ def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
 def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
     """Like `_skip_extend`, but stops before the selectors of text and emoji style."""
     while at < stop:
-        code, size = _decode(text, at)
+        code, size = code_point(text, at)
         if table[code] & CLASS != EXTEND or code == TEXT_STYLE or code == EMOJI_STYLE:
             break
         at += size
@@ -354,7 +354,8 @@ def _size(byte: int) -> int:
 
 
 @inner(inline="always")
-def _decode(text: Any, at: int) -> Any:
+def code_point(text: Any, at: int) -> Any:
+    """Return the code point at a byte of UTF-8, and its number of bytes."""
     byte = np.int64(text[at])
     if byte < 0x80:
         return byte, 1
@@ -382,6 +383,15 @@ def properties() -> NDArray[np.int16]:
 def lowercase() -> dict[int, int]:
     """Simple lower-case mapping for `str.translate`, one code point to one, as in Lucene."""
     return dict(_table("lower").tolist())
+
+
+@cache
+def lowercase_shifts() -> NDArray[np.int32]:
+    """Difference of each code point's lower case from it, int32, (0x110000,)."""
+    shifts = np.zeros(0x110000, dtype=np.int32)
+    codes, lower = _table("lower").T
+    shifts[codes] = lower - codes
+    return shifts
 
 
 def _table(name: str) -> NDArray[np.int32]:
