@@ -1,27 +1,8 @@
-"""Neural retrieval and reranking: encoders, vector search, late interaction, learned sparse retrieval, rerankers."""
+"""Neural retrieval and reranking: encoders, vector search, late interaction, learned sparse retrieval, rerankers.
 
-from .dense import Dense
-from .encoders import ChunkedEncoder, Encoder, PartsEncoder, SentenceEncoder, TransformerEncoder
-from .late import ColBERT, Late, encode_late
-from .rerank import CrossEncoder, EncoderReranker, LateReranker, MonoT5, Reranker
-from .sparse import SparseEncoder, Splade, SpladeRetriever
+Each public name, those of `__init__.pyi`, is loaded when it is first used, so that a dense search loads no late interaction.
+"""
 
-__all__ = [
-    "ChunkedEncoder",
-    "ColBERT",
-    "CrossEncoder",
-    "Dense",
-    "Encoder",
-    "EncoderReranker",
-    "Late",
-    "LateReranker",
-    "MonoT5",
-    "PartsEncoder",
-    "Reranker",
-    "SentenceEncoder",
-    "SparseEncoder",
-    "Splade",
-    "SpladeRetriever",
-    "TransformerEncoder",
-    "encode_late",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

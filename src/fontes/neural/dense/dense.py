@@ -326,7 +326,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _nearest(self, ready: Ready, queries: NDArray[np.float32], k: int) -> list[Best]:
         """Best documents, of those that pass the filter, with scores for each query; none for a query of zeros."""
-        from .vectors import nearest
+        from .exact import nearest
 
         embeddings, searcher, passed, _ = ready
         several = -(-len(embeddings) // max(1, embeddings.documents))
