@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Callable
 from itertools import pairwise
@@ -65,8 +66,6 @@ def search_topics(
 
 def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None) -> Ranked:
     """Return the best `k` documents for one topic and their scores, without building a run."""
-    if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK + len(searched) // LOOKS + CALLS):
-        return _plainly(searched, weighting, bag, k, where)
     return _best(searched, weighting, bag, k, where)[1:]
 
 
@@ -84,9 +83,15 @@ def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArr
     return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
 
 
-def _plainly(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None) -> Ranked:
-    """`search_topic` without compiled code, for a process with one query: sums all postings term by term."""
-    _, terms, query_weights = bag
+def _plainly(
+    searched: Searchable,
+    weighting: Weighting,
+    terms: NDArray[np.int32],
+    query_weights: NDArray[np.float64],
+    k: int,
+    where: Filter | None,
+) -> Ranked:
+    """Best documents of a topic without compiled code, for a process with few queries: sums all postings term by term."""
     docs, weights = weighted_postings(searched, weighting, terms)
     sums, passed = np.zeros(len(searched), dtype=np.float64), np.zeros(len(searched), dtype=np.bool_)
     edges = np.cumsum([0, *searched.df[terms]]).tolist()
@@ -105,6 +110,13 @@ def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Fi
     count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where.docs))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    if not is_loaded() and affordable(
+        int(index.df[bags[1]].sum(dtype=np.int64)) // QUICK + count * (len(index) // LOOKS + CALLS)
+    ):
+        own = itertools.starmap(slice, pairwise(bags[0].tolist()))
+        rankings = [_plainly(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in own]
+        docs, scores = map(np.concatenate, zip(*rankings, strict=True))
+        return np.array([len(ranking[0]) for ranking in rankings], np.int64), docs, scores
     step = max(1, RESULTS // k)
     if count <= step:
         return _portion(index, weighting, bags, 0, count, k, where)
