@@ -238,7 +238,7 @@ def search(collection: Collection, runs: int) -> None:
     vectors = collection.index.embeddings(collection.encoder, "float32")
     exact = collection.dense
     topics = dict(list(topics.items())[:TIMED])
-    queries = exact._queries([topic.text for topic in topics.values()], vectors)
+    queries = exact._queries(list(topics.values()), vectors)
     systems: dict[str, Any] = {f"flat, {dtype}": exact.with_(dtype=dtype) for dtype in DTYPES}
     built = {}
     for spec in SPECS:

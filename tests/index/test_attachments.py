@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -23,6 +24,7 @@ from fontes.index import Index, draft
 from fontes.index.embeddings import journal
 from fontes.index.embeddings.vectors import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
+from fontes.neural.dense.exact import few_nearest
 
 DOCS = made_docs(300)
 GONE = [doc_id for doc_id, _ in (*DOCS[50:90], DOCS[130], DOCS[131], DOCS[299])]
@@ -300,6 +302,20 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path) -> None:
     index.add(DOCS[:3])
     index.encode(Hashed())
     assert len(index.dense(Hashed()).search("w1", 10)) == 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("encoder", [Hashed(), Hashed(dim=43, length=None)])
+def test_a_search_by_numpy_gives_the_bytes_of_compiled_code(tmp_path: Path, encoder: Hashed, dtype: str) -> None:
+    index = lived(tmp_path / "x", encoder, dtype=dtype)
+    embeddings, vectors = index.embeddings(encoder), encoder.encode_queries(list(queries(9).values()))
+    some = np.random.default_rng(1).random(len(index)) < 0.5
+    for k, allowed in itertools.product((3, 1000), (None, some)):
+        by_numpy, compiled = (
+            search(embeddings, vectors, k, index.ids, allowed) for search in (few_nearest, dense_vectors.nearest)
+        )
+        for ours, theirs in zip(by_numpy, compiled, strict=True):
+            assert [(column.dtype, column.tobytes()) for column in ours] == [(c.dtype, c.tobytes()) for c in theirs]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.02])

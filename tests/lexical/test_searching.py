@@ -21,3 +21,15 @@ def test_a_topic_that_is_searched_without_compiled_code_has_the_same_ranking_and
     assert [(hit.id, hit.score) for hit in stage.search("w0 w1 w2 w5", 20)] == compiled
     postings = int(sum(index.df[index.term_number(term)] for term in ("w0", "w1", "w2", "w5")))
     assert steps == [postings // searching.QUICK + 900 // searching.LOOKS + searching.CALLS]
+
+
+def test_a_run_of_few_topics_without_compiled_code_is_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index.build([(f"d{n}", " ".join(f"w{n % divisor}" for divisor in range(1, 9))) for n in range(900)], tmp_path / "x")
+    topics = {"a": "w0 w1 w5", "b": "nowhere", "c": "", "d": "w6 w2"}
+    compiled = index.bm25(k=50)(topics)
+    monkeypatch.setattr(searching, "is_loaded", lambda: False)
+    monkeypatch.setattr(searching, "affordable", lambda count: True)
+    plain = index.bm25(k=50)(topics)
+    assert [plain[topic].ids for topic in plain] == [compiled[topic].ids for topic in compiled]
+    assert plain.scores.dtype == compiled.scores.dtype
+    assert plain.scores.tobytes() == compiled.scores.tobytes()

@@ -111,6 +111,30 @@ print(sorted({{"torch", "transformers", "sentence_transformers"}} & sys.modules.
     assert lines[-2:] == ["0", "[]"]
 
 
+@pytest.mark.parametrize("model", ["dense", "hybrid"])
+def test_one_search_of_a_small_index_compiles_nothing_and_loads_no_late_interaction(tmp_path: Path, model: str) -> None:
+    index = ft.Index.build(DOCS, tmp_path / "x.index")
+    index.encode(ft.SentenceEncoder(model2vec(tmp_path / "static", {"normalize": True})))
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "fontes",
+        "search",
+        str(index.path),
+        "water",
+        "--model",
+        model,
+        "--json",
+    ]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert json.loads(done.stdout)["hits"]
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "fontes.neural.dense.exact" in modules
+    assert not modules & {"numba", "scipy", "torch", "fontes.neural.late", "fontes.neural.rerank", "fontes.neural.sparse"}
+
+
 def test_windows_and_lengths_are_those_of_the_models_tokens(tmp_path: Path) -> None:
     encoder = ft.SentenceEncoder(model2vec(tmp_path / "model", {"max_length": 6}))
     chunked = ft.ChunkedEncoder(encoder, window=3, stride=3, unit="tokens")
