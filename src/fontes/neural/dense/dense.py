@@ -281,9 +281,10 @@ class Dense(Stage[Topics, Run], name="dense"):
         return next(iter(values.values()), None)
 
     def check_needs(self) -> None:
-        from .ann import check_algorithm
+        if self.algorithm != "flat":
+            from .ann import check_algorithm
 
-        check_algorithm(self.algorithm)
+            check_algorithm(self.algorithm)
         super().check_needs()
 
     def _embeddings(self) -> JoinedEmbeddings:
