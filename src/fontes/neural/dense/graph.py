@@ -75,7 +75,10 @@ class Graph:
         passing, least = EVERY if allowed is None else allowed, least if self._single else count
 
         def search(first: int) -> None:
-            space = self._spaces.pop() if self._spaces else self._space()
+            try:  # another thread may take the last one
+                space = self._spaces.pop()
+            except IndexError:
+                space = self._space()
             piece = slice(first, first + PIECE)
             _search(queries[piece], self._arrays, self._levels, max(visits, count), least, passing, space, out[piece])
             self._spaces.append(space)
