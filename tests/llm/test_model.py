@@ -245,7 +245,8 @@ def test_debugging_shows_what_was_sent_and_answered(
     assert fontes("search", tmp_path / "i", "rain", "--pipeline", 'bm25() >> llm_listwise("m")', "--debug")[0] == 0
     assert "[user] [1] rain\n[assistant] Received passage [1]." in caplog.text
     assert "and answered:\n[2] > [1]" in caplog.text
-    logging.getLogger("fontes.llm").setLevel(logging.NOTSET)
+    logger = logging.getLogger("fontes.llm")
+    assert (logger.handlers, logger.level) == ([], logging.NOTSET)  # shown until the command ends
 
 
 def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

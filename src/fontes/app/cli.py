@@ -6,10 +6,12 @@ group `fontes.commands`: the name of a command, and its `typer.Typer`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pkgutil
 import sys
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Annotated, Any, NoReturn
@@ -48,12 +50,23 @@ def _options(
 ) -> None:
     """Document retrieval: index a collection, search it, measure the run."""
     flags.debug, flags.quiet = debug, quiet
-    if debug:  # prompts and answers of language models
-        logger = logging.getLogger("fontes.llm")
-        logger.setLevel(logging.DEBUG)
-        logger.addHandler(logging.StreamHandler())
+    if debug:
+        context.with_resource(_prompts_shown())
     if replay or tokens is not None:
         context.with_resource(work(replay=replay or None, tokens=tokens))
+
+
+@contextlib.contextmanager
+def _prompts_shown() -> Iterator[None]:
+    """Print the prompts and answers of language models on stderr, until the command ends."""
+    logger, handler = logging.getLogger("fontes.llm"), logging.StreamHandler()
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
 
 
 def _place(entry: Any) -> tuple[int, str]:
