@@ -11,6 +11,7 @@ from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from fontes.index import Index
 from fontes.neural.dense.ann import Hnsw
 from fontes.neural.dense.graph import Graph
+from fontes.neural.dense.vectors import all_rescored
 
 pytest.importorskip("faiss")
 
@@ -35,7 +36,8 @@ def vectors_of(count: int) -> np.ndarray:
 
 def walked(graph: Graph, query: np.ndarray, visits: int, allowed: np.ndarray) -> list[int]:
     """Algorithms 2 and 5 of Malkov and Yashunin, by products of whole numbers; of equal products the greater row is nearer."""
-    codes, scales, neighbors, offsets, starts, entry, top = graph._arrays
+    codes, scales, neighbors, offsets, starts = (array for array, _ in graph._arrays)
+    _, entry, top = graph._graph
     whole = np.rint(query * (graph._levels / np.float64(np.abs(query).max()))).astype(np.int64)
 
     def key(row):
@@ -77,6 +79,25 @@ def test_a_walk_returns_what_the_algorithm_does_in_plain_python(built, share, vi
     rows = searcher.graph.nearest(vectors, visits, visits, visits, None if share == 1 else allowed)
     for query, nearest in zip(vectors, rows, strict=True):
         assert nearest[nearest >= 0].tolist() == walked(searcher.graph, query, visits, allowed)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_one_call_walks_and_scores_as_two_calls_do(tmp_path, share, dtype):
+    index = Index.build(made_docs(300), tmp_path / "x", analyzer="whitespace")
+    index.encode(Hashed(), dtype=dtype)
+    embeddings, searcher = index.embeddings(Hashed()), Hnsw("HNSW4")
+    searcher.build(embeddings)
+    allowed = None if share == 1 else np.random.default_rng(5).random(len(embeddings)) < share
+    vectors, ids, how = vectors_of(40), index.ids, (20, 60, 80, allowed)  # more than a thread takes at a time
+    rankings, all_there = searcher.best(vectors, *how, embeddings.whole, ids.rank, embeddings.longest, 7)
+    products, rows = searcher.candidates(vectors, *how)
+    expected = all_rescored(embeddings, vectors, rows, 7, ids, products)
+    assert all_there == (rows[:, -1] >= 0).tolist()
+    for (docs, scores), (other_docs, other_scores) in zip(rankings, expected, strict=True):
+        assert len(docs) == 7
+        np.testing.assert_array_equal(docs, other_docs)
+        np.testing.assert_array_equal(scores, other_scores)
 
 
 def test_a_walk_is_the_same_alone_and_in_a_batch_however_many_came_before(built):
@@ -125,11 +146,21 @@ def test_vectors_of_zeros_lead_on_and_are_not_returned(tmp_path):
     assert index.dense(encoder, algorithm="hnsw", k=20)(queries()) == expected
 
 
+def filters_of_walks(monkeypatch) -> list:
+    """The `allowed` of each call that walks, from now on."""
+    walks = []
+
+    def watched(walk):
+        return lambda self, *arguments: walks.append(arguments[4]) or walk(self, *arguments)
+
+    for name in ("nearest", "best"):
+        monkeypatch.setattr(Graph, name, watched(getattr(Graph, name)))
+    return walks
+
+
 @pytest.mark.parametrize("encoder", [Hashed(), Parts(dim=24)])
 def test_a_filter_applies_on_the_way(tmp_path, encoder, monkeypatch):
-    walks = []
-    nearest = Graph.nearest
-    monkeypatch.setattr(Graph, "nearest", lambda self, *rest: walks.append(rest[-1]) or nearest(self, *rest))
+    walks = filters_of_walks(monkeypatch)
     docs = [{"id": id_, "text": text, "open": n % 3 == 0} for n, (id_, text) in enumerate(made_docs(900))]
     index = Index.build(docs, tmp_path / "x", columns={"open": "boolean"})
     index.encode(encoder)
@@ -148,9 +179,7 @@ def test_a_filter_that_few_documents_pass_is_searched_exactly(tmp_path, monkeypa
     index.encode(Hashed())
     dense = index.dense(Hashed(), algorithm="hnsw", k=20)
     dense.search("w1")
-    walks = []
-    nearest = Graph.nearest
-    monkeypatch.setattr(Graph, "nearest", lambda self, *rest: walks.append(rest[-1]) or nearest(self, *rest))
+    walks = filters_of_walks(monkeypatch)
     few, more = "part == 1", "part < 9"
     assert dense.with_(where=few)(queries()) == index.dense(Hashed(), k=20, where=few)(queries())
     assert not walks

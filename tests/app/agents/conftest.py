@@ -39,7 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tools(folder: Path) -> Iterator[Tools]:
-    service = Service([folder / "harbour.index", folder / "ferries.index"], ServerSettings())
+    service = Service(
+        [folder / "harbour.index", folder / "ferries.index"], ServerSettings(seconds=300)
+    )  # loops may compile first
     yield Tools(service)
     service.close()
 

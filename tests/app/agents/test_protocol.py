@@ -153,6 +153,8 @@ def test_a_client_of_a_process_searches_and_reads(folder: Path, tmp_path: Path) 
             str(tmp_path),
             "--session",
             "one",
+            "--seconds",
+            "300",  # loops may compile first
         ]
         async with Client(StdioServerParameters(command=command[0], args=command[1:])) as client:
             answer = json.loads((await client.call_tool("search", {"query": "cannery", "k": 1})).content[0].text)

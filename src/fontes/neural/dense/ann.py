@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...core.work import resources
-from ...index.embeddings.vectors import JoinedEmbeddings
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.artifact import Artifact, ArtifactKind, settings
 from ...storage.caches import Cached, DiskCache
 from ...storage.hashes import hash_text
 from ..models.hub import library
 from .graph import Graph
+from .vectors import Best
 
 SEED = 7
 CACHE = DiskCache("approximate")
@@ -79,6 +80,21 @@ class Searcher(ABC):
         The greatest products come first. With few `visits`, the value of `parameter`, there are fewer rows, at least `least`.
         `allowed` are the rows that pass a filter; None: all.
         """
+
+    def best(
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int | None,
+        allowed: NDArray[np.bool_] | None,
+        vectors: Embeddings,
+        ranks: NDArray[np.uint32],
+        longest: float,
+        k: int,
+    ) -> tuple[list[Best], list[bool]] | None:
+        """Score the `candidates` in the same call; see `Graph.best`. None where a searcher cannot do so."""
+        return None
 
     @abstractmethod
     def save(self, file: Path) -> None:
@@ -261,14 +277,34 @@ class Hnsw(Faiss):
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """The nearest rows that pass, without products; `visits` is efSearch."""
         assert self.graph is not None
-        visits = visits or max(count, EF_SEARCH)
-        rows = self.graph.nearest(queries, least, min(count, max(least, visits)), visits, allowed)
+        rows = self.graph.nearest(queries, *_of_walk(least, count, visits), allowed)
         return np.zeros((len(queries), 0), np.float32), rows
+
+    def best(
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int | None,
+        allowed: NDArray[np.bool_] | None,
+        vectors: Embeddings,
+        ranks: NDArray[np.uint32],
+        longest: float,
+        k: int,
+    ) -> tuple[list[Best], list[bool]] | None:
+        assert self.graph is not None
+        return self.graph.best(queries, *_of_walk(least, count, visits), allowed, vectors, ranks, longest, k)
 
     def _graph(self, embeddings: JoinedEmbeddings) -> Graph:
         array, links = _faiss().vector_to_array, self._hnsw().hnsw
         starts = array(links.cum_nneighbor_per_level)
         return Graph(embeddings, array(links.neighbors), array(links.offsets), starts, links.entry_point, links.max_level)
+
+
+def _of_walk(least: int, count: int, visits: int | None) -> tuple[int, int, int]:
+    """Least and greatest number of rows that a walk returns, and its efSearch."""
+    visits = visits or max(count, EF_SEARCH)
+    return least, min(count, max(least, visits)), visits
 
 
 class Annoy(Searcher):

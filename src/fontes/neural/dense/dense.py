@@ -368,18 +368,34 @@ class Dense(Stage[Topics, Run], name="dense"):
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
             some = queries if len(left) == len(queries) else queries[left]
             with nullcontext() if searcher.filters and len(some) == 1 else work(threads=self.threads):
-                products, rows = searcher.candidates(some, least, count, visits, allowed)
-                for i, ranking in zip(left, self._best(ready, some, products, rows, k), strict=True):
+                best, all_there = self._best_near(ready, some, k, (least, count, visits, allowed))
+            if len(some) == len(queries):
+                rankings = best
+            else:
+                for i, ranking in zip(left, best, strict=True):
                     rankings[i] = ranking
             if passed is None or (count == len(embeddings) and (visits is None or visits >= count)):
                 break
             left = [
                 i
-                for i, last in zip(left, rows[:, -1], strict=True)
-                if len(rankings[i][0]) < k and queries[i].any() and (last >= 0 or allowed is None)
+                for i, more in zip(left, all_there, strict=True)
+                if len(rankings[i][0]) < k and queries[i].any() and (more or allowed is None)
             ]
             count, visits = min(2 * count, len(embeddings)), None if visits is None else 2 * visits
         return rankings
+
+    def _best_near(
+        self, ready: Ready, queries: NDArray[np.float32], k: int, how: tuple[int, int, int | None, NDArray[np.bool_] | None]
+    ) -> tuple[list[Best], list[bool]]:
+        """Best `k` of each query's candidates, and whether it had all of these; `how` are arguments of `candidates`."""
+        embeddings, searcher, _, _ = ready
+        assert searcher is not None
+        if embeddings.single and (whole := embeddings.whole) is not None and not whole.bits:
+            vectors = whole, self.index.ids.rank, embeddings.longest
+            if (best := searcher.best(queries, *how, *vectors, k)) is not None:
+                return best
+        products, rows = searcher.candidates(queries, *how)
+        return self._best(ready, queries, products, rows, k), (rows[:, -1] >= 0).tolist()
 
     def _best(
         self, ready: Ready, queries: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.integer[Any]], k: int

@@ -6,15 +6,18 @@ A filter applies on the way: rows that do not pass lead on to their neighbors, a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.threads import in_threads
-from ...index.embeddings.vectors import JoinedEmbeddings
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.compiled import compiled
+from ...storage.pinned import pinned, view
 from ..llvm import cgutils, intrinsic, ir, types
+from .vectors import Best, best_of, readable
 
 BLOCK = 1 << 14  # vectors quantized at a time
 PIECE = 32  # queries that a thread takes at a time
@@ -22,6 +25,9 @@ LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
 LINE = 64  # bytes of a line of the processor's cache
 EVERY: NDArray[np.bool_] = np.zeros(0, np.bool_)
+NO_PRODUCTS: NDArray[np.float32] = np.zeros(0, np.float32)
+CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
+MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
 
 
 class Graph:
@@ -52,9 +58,10 @@ class Graph:
             rows = slice(first, min(first + BLOCK, count))
             _quantize(embeddings.decoded(rows), codes[rows], scales[rows])
         links[:] = neighbors
-        self._arrays = codes, scales, links, offsets.astype(np.int64), starts.astype(np.int64), entry, top
+        self._arrays = (codes, np.int8), (scales, np.float32), (links, np.int32), *_integers(offsets, starts)
+        self._graph = pinned(self._arrays), entry, top
         self._width, self._single = int(starts[1]), embeddings.single
-        self._spaces: list[tuple[Any, ...]] = []  # of searches that have ended
+        self._spaces: list[tuple[NDArray[np.int64], Any]] = []  # of searches that have ended
 
     def nearest(
         self, queries: NDArray[np.float32], least: int, count: int, visits: int, allowed: NDArray[np.bool_] | None = None
@@ -71,26 +78,67 @@ class Graph:
             visits: efSearch, at least `count`: as many of the nearest rows that pass are followed to their neighbors.
             allowed: (rows,): the rows that pass; None: all.
         """
-        out = np.full((len(queries), count), -1, dtype=np.int32)
+        out, most = np.full((len(queries), count), -1, dtype=np.int32), max(visits, count)
         passing, least = EVERY if allowed is None else allowed, least if self._single else count
 
         def search(first: int) -> None:
-            try:  # another thread may take the last one
-                space = self._spaces.pop()
-            except IndexError:
-                space = self._space()
-            piece = slice(first, first + PIECE)
-            _search(queries[piece], self._arrays, self._levels, max(visits, count), least, passing, space, out[piece])
+            space, piece = self._space(), slice(first, first + PIECE)
+            _search(queries[piece], *self._graph, self._levels, most, least, passing, space[0], out[piece])
             self._spaces.append(space)
 
         in_threads(search, range(0, len(queries), PIECE))
         return out
 
-    def _space(self) -> tuple[Any, ...]:
+    def best(
+        self,
+        queries: NDArray[np.float32],
+        least: int,
+        count: int,
+        visits: int,
+        allowed: NDArray[np.bool_] | None,
+        embeddings: Embeddings,
+        ranks: NDArray[np.uint32],
+        longest: float,
+        k: int,
+    ) -> tuple[list[Best], list[bool]]:
+        """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had all `count` of them.
+
+        Args:
+            queries: As of `nearest`, as are the four that follow.
+            embeddings: The vectors of the only segment, without deletions, one for each document, and no RaBitQ codes.
+            ranks: The positions of the documents' ids in ascending order.
+            longest: The length of the longest vector.
+            k: Maximum number of documents for each query.
+        """
+        size, most, passing = len(queries), max(visits, count), EVERY if allowed is None else allowed
+        docs, scores = np.empty((size, min(k, count)), np.int32), np.empty((size, min(k, count)), np.float32)
+        counts = np.empty((size, 2), np.int64)
+        vectors = readable(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
+
+        def search(first: int) -> None:
+            space, piece = self._space(), slice(first, first + PIECE)
+            walk = *self._graph, self._levels, most, count, least, passing, space[0]
+            _best(queries[piece], *walk, *vectors, docs[piece], scores[piece], counts[piece])
+            self._spaces.append(space)
+
+        in_threads(search, range(0, size, PIECE))
+        rankings = [(docs[i, :own], scores[i, :own]) for i, own in enumerate(counts[:, 0].tolist())]
+        return rankings, [near == count for near in counts[:, 1].tolist()]
+
+    def _space(self) -> tuple[NDArray[np.int64], Any]:
         """Marks of rows that a search has met, the mark of the last search, a heap, and rows and products of neighbors."""
-        count, width = self.shape[0], self._width
-        marks, heap = np.zeros(count, np.uint8), np.empty(count + 1, np.int64)
-        return marks, np.zeros(1, np.uint8), heap, np.empty(width, np.int64), np.empty(max(1, width), np.float32)
+        try:  # another thread may take the last one
+            return self._spaces.pop()
+        except IndexError:
+            count, width = self.shape[0], max(1, self._width)
+            marks, heap = (np.zeros(count, np.uint8), np.uint8), (np.empty(count + 1, np.int64), np.int64)
+            near = (np.empty(width, np.int64), np.int64), (np.empty(width, np.float32), np.float32)
+            arrays = marks, (np.zeros(1, np.uint8), np.uint8), heap, *near
+            return pinned(arrays), arrays
+
+
+def _integers(*arrays: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.int64], type[np.int64]]]:
+    return ((np.ascontiguousarray(array, np.int64), np.int64) for array in arrays)
 
 
 def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -139,22 +187,82 @@ def _rounded(vector: Any, levels: int, out: Any) -> float:
 
 
 @compiled()
-def _search(queries: Any, arrays: Any, levels: int, visits: int, least: int, allowed: Any, space: Any, out: Any) -> None:
+def _search(
+    queries: Any, graph: Any, entry: int, top: int, levels: int, visits: int, least: int, allowed: Any, space: Any, out: Any
+) -> None:
     """Write the nearest rows of each query to `out`."""
-    query, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
+    code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
     for i in range(len(queries)):
-        _rounded(queries[i], levels, query)
-        count = _walk(query, arrays, allowed, space, best)
-        keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
-        ordered, squares = products.view(np.int32), 0.0
-        for x in query:
-            squares += np.float64(x) * np.float64(x)
-        for j in range(min(count, out.shape[1])):
-            row = keys[j] & 0xFFFFFFFF
-            ordered[j] = _bits(keys[j] >> 32)
-            if j >= least and products[j] < products[least - 1] - MARGIN * arrays[1][row] * math.sqrt(squares):
-                break
-            out[i, j] = row
+        _nearest(queries[i], graph, entry, top, levels, least, allowed, space, code, best, out[i])
+
+
+@compiled()
+def _best(
+    queries: Any,
+    graph: Any,
+    entry: int,
+    top: int,
+    levels: int,
+    visits: int,
+    most: int,
+    least: int,
+    allowed: Any,
+    space: Any,
+    vectors: Any,
+    scales: Any,
+    norms: Any,
+    bounds: Any,
+    longest: float,
+    ranks: Any,
+    docs: Any,
+    scores: Any,
+    counts: Any,
+) -> None:
+    """Write the best documents of each query, with exact scores, and the numbers of these and of the nearest rows."""
+    code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
+    rows = np.empty(most, np.int32)
+    for i in range(len(queries)):
+        near = _nearest(queries[i], graph, entry, top, levels, least, allowed, space, code, best, rows)
+        own, exact = best_of(
+            queries[i], vectors, scales, norms, bounds, rows[:near], NO_PRODUCTS, longest, ranks, docs.shape[1]
+        )
+        docs[i, : len(own)], scores[i, : len(own)] = own, exact
+        counts[i, 0], counts[i, 1] = len(own), near
+
+
+@compiled()
+def _nearest(
+    query: Any,
+    graph: Any,
+    entry: int,
+    top: int,
+    levels: int,
+    least: int,
+    allowed: Any,
+    space: Any,
+    code: Any,
+    best: Any,
+    out: Any,
+) -> int:
+    """Write the nearest rows of a query to `out`, and return their number."""
+    scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
+    links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
+    arrays = codes.reshape(len(scales), len(query)), scales, links[0], links[1], links[2], entry, top
+    near = view(space, ROWS, np.int64), view(space, PRODUCTS, np.float32)
+    own = view(space, MARKS, np.uint8), view(space, CLOCK, np.uint8), view(space, HEAP, np.int64), near[0], near[1]
+    _rounded(query, levels, code)
+    count = _walk(code, arrays, allowed, own, best)
+    keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
+    ordered, squares, kept = products.view(np.int32), 0.0, 0
+    for x in code:
+        squares += np.float64(x) * np.float64(x)
+    for j in range(min(count, len(out))):
+        row = keys[j] & 0xFFFFFFFF
+        ordered[j] = _bits(keys[j] >> 32)
+        if j >= least and products[j] < products[least - 1] - MARGIN * scales[row] * math.sqrt(squares):
+            break
+        out[j], kept = row, j + 1
+    return kept
 
 
 @compiled()

@@ -211,7 +211,7 @@ def rescored(
         best = _best_first(docs, exact(embeddings, query, docs), ids.rank, k)
     else:
         vectors, longest = readable(whole.vectors), embeddings.longest
-        best = _best_of(query, vectors, whole.scales, whole.norms, whole.bounds, docs, products, longest, ids.rank, k)
+        best = best_of(query, vectors, whole.scales, whole.norms, whole.bounds, docs, products, longest, ids.rank, k)
     return best
 
 
@@ -509,7 +509,7 @@ def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
 
 
 @compiled()
-def _best_of(
+def best_of(
     query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, products: Any, longest: float, ranks: Any, k: int
 ) -> Any:
     """`rescored` for the documents of one segment."""
@@ -535,13 +535,13 @@ def _best_of_all(
     scores: Any,
     counts: Any,
 ) -> None:
-    """`_best_of` for each query; -1 ends its documents."""
+    """`best_of` for each query; -1 ends its documents."""
     for i in range(len(queries)):
         count = docs.shape[1]
         while count > 0 and docs[i, count - 1] < 0:
             count -= 1
         some, own = docs[i, :count].astype(np.int32), products[i, :count]
-        own_best, own_scores = _best_of(queries[i], vectors, scales, norms, bounds, some, own, longest, ranks, best.shape[1])
+        own_best, own_scores = best_of(queries[i], vectors, scales, norms, bounds, some, own, longest, ranks, best.shape[1])
         counts[i] = len(own_best)
         best[i, : len(own_best)], scores[i, : len(own_best)] = own_best, own_scores
 
