@@ -16,7 +16,7 @@ from fontes.index import Index
 from fontes.index.embeddings import rabitq
 from fontes.index.embeddings.rabitq import BITS
 from fontes.index.embeddings.vectors import KIND
-from fontes.neural.dense.codes import multiply_codes
+from fontes.neural.dense.codes import multiply_codes, rounding_error
 from fontes.storage.artifact import read_meta, seal, settings as facts_of
 
 DIMS = st.sampled_from([8, 12, 63, 64, 65, 100, 128, 200, 384])
@@ -83,7 +83,9 @@ def test_quick_products_of_codes_are_those_of_numpy(seed: int, dim: int, bits: i
     multiply_codes(asked, codes, factors, bits, out)
     expected = asked.astype(np.float64) @ (rabitq.unpacked(codes, bits) * factors[:, None].astype(np.float64)).T
     unit = (asked.shape[1] + 8) * 2.0**-24
-    assert np.all(np.abs(out - expected) <= unit * np.linalg.norm(asked, axis=1)[:, None] * lengths)
+    rounded = np.array([[rounding_error(query, float(length), bits) for length in lengths] for query in asked])
+    assert np.all(np.abs(out - expected) <= unit * np.linalg.norm(asked, axis=1)[:, None] * lengths + rounded)
+    assert rounded.max() <= 1e-3 * np.linalg.norm(asked, axis=1).max() * lengths.max()
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])

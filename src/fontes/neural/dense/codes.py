@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ from numpy.typing import NDArray
 
 from ...storage.compiled import compiled
 
+TINY = 1e-30  # the least step between two levels
+TWO, THREE, FOUR, SIX, FIFTEEN = map(np.int32, (2, 3, 4, 6, 15))
+
 
 def multiply_codes(
     queries: NDArray[np.float32], codes: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, out: NDArray[np.float32]
 ) -> None:
-    """Write the float32 products of a few queries with all decoded vectors to `out`.
+    """Write the float32 products of a few queries with all decoded vectors to `out`, up to `rounding_error`.
 
     Args:
         queries: (queries, dimensions), rotated.
@@ -23,12 +27,24 @@ def multiply_codes(
         out: (queries, rows).
     """
     for query, row in zip(queries, out, strict=True):
-        if bits == 4:
-            _multiply_4(query, codes, scales, row)
-        elif bits == 2:
-            _multiply_2(query, codes, scales, row)
-        else:
+        if bits == 1:
             _multiply_1(_tables(query), codes, scales, row)
+            continue
+        step = _step(query, bits)
+        whole = np.rint(query / step).astype(np.int16)
+        multiply = _multiply_4 if bits == 4 else _multiply_2
+        multiply(whole, int(whole.sum(dtype=np.int64)), step, codes, scales, row)
+
+
+def rounding_error(query: NDArray[np.float32], longest: float, bits: int) -> float:
+    """Upper bound of what rounding a query to whole numbers changes in its products with vectors of at most this length."""
+    return 0.0 if bits == 1 else float(_step(query, bits)) * 0.501 * math.sqrt(len(query)) * longest
+
+
+def _step(query: NDArray[np.float32], bits: int) -> np.float32:
+    """The difference of two levels of a query as int16, whose sums of products with codes fit into an int32; above 0."""
+    levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (len(query) << bits))
+    return np.float32(max(float(np.abs(query).max()) / levels, TINY))
 
 
 def _tables(query: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -61,29 +77,29 @@ def _multiply_1(tables: Any, codes: Any, scales: Any, out: Any) -> None:
         out[i] *= scales[i]
 
 
-@compiled(fastmath={"reassoc", "contract"})
-def _multiply_2(query: Any, codes: Any, scales: Any, out: Any) -> None:
+@compiled()
+def _multiply_2(query: Any, total: int, step: Any, codes: Any, scales: Any, out: Any) -> None:
     width = codes.shape[1]
     a, b, c, d = query[:width], query[width : 2 * width], query[2 * width : 3 * width], query[3 * width :]
     for i in range(len(codes)):
-        code, s = codes[i], np.float32(0)
-        for j in range(width):
+        code, s = codes[i], np.int32(0)
+        for j in range(width):  # Numba widens each operation
             x = np.int32(code[j])
-            s += a[j] * np.float32(np.int32(2 * (x & 3) - 3))
-            s += b[j] * np.float32(np.int32(2 * (x >> 2 & 3) - 3))
-            s += c[j] * np.float32(np.int32(2 * (x >> 4 & 3) - 3))
-            s += d[j] * np.float32(np.int32(2 * (x >> 6) - 3))
-        out[i] = s * scales[i]
+            s = np.int32(s + np.int32(np.int32(a[j]) * np.int32(x & THREE)))
+            s = np.int32(s + np.int32(np.int32(b[j]) * np.int32(np.int32(x >> TWO) & THREE)))
+            s = np.int32(s + np.int32(np.int32(c[j]) * np.int32(np.int32(x >> FOUR) & THREE)))
+            s = np.int32(s + np.int32(np.int32(d[j]) * np.int32(x >> SIX)))
+        out[i] = np.float32(2 * np.int64(s) - 3 * total) * step * scales[i]
 
 
-@compiled(fastmath={"reassoc", "contract"})
-def _multiply_4(query: Any, codes: Any, scales: Any, out: Any) -> None:
+@compiled()
+def _multiply_4(query: Any, total: int, step: Any, codes: Any, scales: Any, out: Any) -> None:
     width = codes.shape[1]
     a, b = query[:width], query[width:]
     for i in range(len(codes)):
-        code, s = codes[i], np.float32(0)
+        code, s = codes[i], np.int32(0)
         for j in range(width):
             x = np.int32(code[j])
-            s += a[j] * np.float32(np.int32(2 * (x & 15) - 15))
-            s += b[j] * np.float32(np.int32(2 * (x >> 4) - 15))
-        out[i] = s * scales[i]
+            s = np.int32(s + np.int32(np.int32(a[j]) * np.int32(x & FIFTEEN)))
+            s = np.int32(s + np.int32(np.int32(b[j]) * np.int32(x >> FOUR)))
+        out[i] = np.float32(2 * np.int64(s) - 15 * total) * step * scales[i]

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from ...core.strings import Strings
 from ...core.threads import in_threads
 from ...core.work import thread_count
+from ...index.embeddings.rabitq import BITS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings, rows_of
 from ...storage.compiled import compiled
 from ..llvm import intrinsic, ir, types
-from .codes import multiply_codes
+from .codes import multiply_codes, rounding_error
 
 STREAMS = 4  # memory streams that a thread reads at a time; a single one leaves a third of the bandwidth unused
 
@@ -291,7 +292,10 @@ class Search:
     ) -> None:
         self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
         self._few = len(queries) <= FEW
-        self._errors = np.array([error_bound(query, embeddings.longest) for query in queries])
+        longest, bits = embeddings.longest, BITS.get(embeddings.dtype, 1)
+        self._errors = np.array([error_bound(query, longest) for query in queries])
+        if self._few:
+            self._errors += [rounding_error(query, longest, bits) for query in queries]
 
     def run(self) -> list[Best]:
         """Return the best k documents of each query."""
