@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from fontes import Index, Topic
 from fontes.core.query import Condition, Group, Phrase, Term, Window
+from fontes.lexical import impacts
 from fontes.lexical.direct import LONGEST, WORDS, Direct
 from fontes.storage import compiled
 
@@ -119,6 +120,18 @@ def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeyp
             for k in (1, 10, 40):
                 topic = Topic("1", "text", query=query)
                 assert results(stage, topic, k) == otherwise(monkeypatch, stage, topic, k)
+
+
+@pytest.mark.parametrize("model", ["bm25", "ql", "tfidf"])
+def test_one_term_is_answered_by_its_champion_list_as_by_all_its_postings(index, monkeypatch, model: str) -> None:
+    stage = getattr(index, model)(k=1500)
+    whole = impacts.whole_impacts(index.state, stage.weighting)
+    sizes = (whole.champions >= 0).sum(axis=1)
+    assert 0 < sizes.min() <= sizes.max() < impacts.CHAMPIONS
+    for term in ("spring", "karst", "limeston"):
+        for k in (1, 10, 32, 33, *sizes.tolist(), 256, 1500):
+            for query in (term, f"{term} {term}", Topic("1", term, query=group("should", [term]))):
+                assert results(stage, query, k) == otherwise(monkeypatch, stage, query, k), (query, k)
 
 
 def test_these_forms_are_searched_in_one_call(index: Index) -> None:

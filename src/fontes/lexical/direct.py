@@ -85,7 +85,7 @@ class Direct:
         (heads, blob, offsets), ids, whole = finding_arrays(index.terms), index.ids, weakly(index)
         arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
         arrays |= {name: getattr(impacts.lists, name) for name in ("bounds", "docs", "places", "row_of", "starts")}
-        arrays |= {name: getattr(impacts, name) for name in ("weights", "best", "kth", "positive", "rows")}
+        arrays |= {name: getattr(impacts, name) for name in ("weights", "best", "kth", "positive", "rows", "champions")}
         arrays |= _of_texts(index.analyzer, weighting)
         return cls(arrays, weighting, len(index), lambda: _of_phrases(whole, weighting))
 

@@ -18,6 +18,7 @@ from ..text.folding import fold_others, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, intersect_from, key_of, reaches
+from .impacts import CHAMPIONS as WIDTH
 from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, pruned
 
 CHUNK = 512  # documents of the shortest list that are looked up at a time
@@ -34,11 +35,13 @@ TYPES = (
     ("properties", np.int16), ("stops", np.uint8), ("stop_bounds", np.int64), ("pipeline", np.int64),  # of the analyzer
     ("shifts", np.int32),
     ("counts", np.float64),
+    ("champions", np.int32),  # of terms with rows
 )  # fmt: skip
 """The arrays of an index, in the order in which they are pinned."""
 (
     HEADS, BLOB, OFFSETS, BOUNDS, DOCS, PLACES, WEIGHTS, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK, ORDER, POSITIONS,
     POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, SHIFTS, COUNTS,
+    CHAMPIONS,
 ) = range(len(TYPES))  # fmt: skip
 
 
@@ -150,6 +153,10 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         return 0
     _sort(terms)
     bounds, of_docs, weights = view(table, BOUNDS, np.int64), view(table, DOCS, np.int32), view(table, WEIGHTS, np.float32)
+    none = np.empty(0, dtype=np.uint64)
+    if words == 1 and (k == 0 or (query_weight == 1.0 and _of_champions(table, terms[0], k, docs, scores, none) == k)):
+        matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
+        return matches
     rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
     order, keys, total = _by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
@@ -345,6 +352,27 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
 
 
 @compiled()
+def _of_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the best documents of a term with the query weight 1 in its champion list; UNABLE if that is too short."""
+    row = np.int64(view(table, ROW_OF, np.int32)[term])
+    own = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
+    if row < 0 or k < 1 or k > WIDTH or own[k - 1] < 0:
+        return UNABLE
+    first, weights = view(table, BOUNDS, np.int64)[term], view(table, WEIGHTS, np.float32)
+    rank, of_docs = view(table, RANK, np.uint32), view(table, DOCS, np.int32)
+    candidates, score = np.empty(WIDTH, dtype=np.uint64), np.empty(1, dtype=np.float32)
+    least, size = weights[first + own[k - 1]], 0
+    while size < WIDTH and own[size] >= 0 and weights[first + own[size]] >= least:
+        score[0] = weights[first + own[size]]
+        candidates[size] = key_of(score, rank[of_docs[first + own[size]]])
+        size += 1
+    counts = np.empty(1, dtype=np.int64)
+    give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
+    best: int = counts[0]
+    return best
+
+
+@compiled()
 def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the documents that have one of some terms; see `kernel.search`."""
     if len(terms) == 0:
@@ -362,6 +390,8 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     bag = terms, query_weights, lists, bounds_of, bounds[terms]
     if not is_positive(bag):
         return UNABLE
+    if len(terms) == 1 and query_weights[0] == 1.0 and _of_champions(table, terms[0], k, docs, scores, keys) == k:
+        return k
     depth = -1
     for i in range(len(DEPTHS) - 1, -1, -1):
         if k <= DEPTHS[i]:

@@ -36,8 +36,9 @@ CHUNK = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
 SPARSE = 2048  # documents for a posting, above which lists are sorted together, not marked among all documents
 LARGE = 2_000_000  # least number of postings for keeping impacts on disk
+CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 CACHE = DiskCache("impacts")
-KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
+KIND = ArtifactKind("fontes-impacts", 4, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,9 @@ class Impacts:
         kth: float32, terms x DEPTHS; a weight that so many postings of the term reach, 0 where there are fewer.
         positive: Whether all weights of a term are above 0.
         rows: uint8, rows x blocks; block bounds of terms with long lists, as fractions of the greatest weight.
+        champions: int32, rows x CHAMPIONS; the postings with the greatest weights, the greatest first, counted from the
+            first of the term: all that have one of these weights, then -1 (champion lists; Manning, Raghavan and Schütze
+            2008, section 7.1.3).
     """
 
     lists: Lists
@@ -83,6 +87,7 @@ class Impacts:
     kth: NDArray[np.float32]
     positive: NDArray[np.bool_]
     rows: NDArray[np.uint8]
+    champions: NDArray[np.int32]
 
     @cached_property
     def postings(self) -> tuple[NDArray[Any], ...]:
@@ -298,6 +303,7 @@ def _impact_shapes(index: Searchable, lists: Lists) -> dict[str, tuple[Any, tupl
         "kth": (np.float32, (terms, len(DEPTHS))),
         "positive": (np.bool_, (terms,)),
         "rows": (np.uint8, (len(lists.starts), _windows(index) * (WINDOW // BLOCK))),
+        "champions": (np.int32, (len(lists.starts), CHAMPIONS)),
     }
 
 
@@ -343,6 +349,16 @@ def _weight(
     weights[lists.bounds[first] : lists.bounds[last]] = weighted_postings(index, weighting, np.arange(first, last))[1]
     rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
     summarize(first, last, lists.bounds, fixed(lists.docs), weights, fixed(lists.row_of), *rest)
+    for term in (first + np.flatnonzero(lists.row_of[first:last] >= 0)).tolist():
+        own, row = _champions(weights[lists.bounds[term] : lists.bounds[term + 1]]), arrays["champions"][lists.row_of[term]]
+        row[: len(own)], row[len(own) :] = own, -1
+
+
+def _champions(weights: NDArray[np.float32]) -> NDArray[np.intp]:
+    """The postings whose weights are above the one at CHAMPIONS in descending order, which others may have, too."""
+    least = np.partition(weights, len(weights) - CHAMPIONS)[len(weights) - CHAMPIONS]
+    above = np.flatnonzero(weights > least)
+    return above[np.argsort(-weights[above], kind="stable")]
 
 
 def weighted_postings(
