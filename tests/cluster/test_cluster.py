@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import ray_parts
 
-from fontes.cluster import Actors, Cluster, joined, joining, spread
+from fontes.cluster import Actors, Cluster, joined, joining, map_unordered
 from fontes.cluster.actors import in_order
 from fontes.cluster.joining import translated
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
@@ -28,7 +28,7 @@ def cluster(ray: str) -> Cluster:
 
 def test_each_part_is_done_once_and_progress_counts_them(cluster: Cluster) -> None:
     told: list[Progress] = []
-    results = dict(spread(cluster, ray_parts.square, range(9), "squaring", progress=told.append))
+    results = dict(map_unordered(cluster, ray_parts.square, range(9), "squaring", progress=told.append))
     assert results == {number: number * number for number in range(9)}
     assert [progress.done for progress in told] == list(range(1, 10))
     assert list(in_order(iter([(1, "b"), (0, "a"), (2, "c")]))) == ["a", "b", "c"]
@@ -36,20 +36,20 @@ def test_each_part_is_done_once_and_progress_counts_them(cluster: Cluster) -> No
 
 def test_tasks_and_actors_belong_to_the_work_block_that_starts_them(cluster: Cluster) -> None:
     with work(threads=3, ray=True):
-        assert list(spread(cluster, ray_parts.threads_here, [1], "counting")) == [(0, (3, None))]
+        assert list(map_unordered(cluster, ray_parts.threads_here, [1], "counting")) == [(0, (3, None))]
         with Actors(cluster, [ray_parts.Counter], "counting", cpus=0) as actors:
             assert actors.answers(ray_parts.threads_of_holder, 1) == [(3, None)]
 
 
 def test_an_error_of_a_task_comes_back_as_itself(cluster: Cluster) -> None:
     with pytest.raises(InputError, match=r"^document '3' is odd$"):
-        list(spread(cluster, ray_parts.refuse, [3], "squaring"))
+        list(map_unordered(cluster, ray_parts.refuse, [3], "squaring"))
 
 
 @pytest.mark.slow
 def test_a_task_whose_process_dies_is_begun_again(cluster: Cluster, tmp_path: Path) -> None:
     parts = [(str(tmp_path), number) for number in range(2)]
-    assert dict(spread(cluster, ray_parts.die_once, parts, "dying")) == {0: 0, 1: 1}
+    assert dict(map_unordered(cluster, ray_parts.die_once, parts, "dying")) == {0: 0, 1: 1}
 
 
 @pytest.mark.slow
@@ -58,8 +58,8 @@ def test_actors_hold_what_they_made_and_are_started_again_when_they_die(cluster:
         answers = [answer for answer in actors.answers(ray_parts.process_and_sum, 1) if not isinstance(answer, FontesError)]
         assert [value for _, value in answers] == [101, 101]
         assert len({process for process, _ in answers}) == 2
-        assert dict(actors.spread(ray_parts.die_once_holding, [(str(tmp_path), 5)])) == {0: 5}
-        results = dict(actors.spread(ray_parts.process_and_sum, range(6)))
+        assert dict(actors.map_unordered(ray_parts.die_once_holding, [(str(tmp_path), 5)])) == {0: 5}
+        results = dict(actors.map_unordered(ray_parts.process_and_sum, range(6)))
     assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]
 
 
@@ -70,7 +70,7 @@ def test_an_actor_that_has_no_place_is_not_waited_for(cluster: Cluster) -> None:
         in_time = threading.Timer(30, others.close)  # so that the test ends in any case
         in_time.start()
         with Actors(cluster, [ray_parts.Counter, ray_parts.Counter], "counting") as actors:
-            results = dict(actors.spread(ray_parts.process_and_sum, range(6)))
+            results = dict(actors.map_unordered(ray_parts.process_and_sum, range(6)))
         in_time.cancel()
     assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]
     assert len({process for process, _ in results.values()}) == 1
@@ -100,13 +100,13 @@ def test_a_node_that_is_lost_before_it_says_its_versions_is_left_out(cluster: Cl
 def test_what_an_actor_cannot_make_is_said_in_its_own_words(cluster: Cluster) -> None:
     actors = Actors(cluster, [ray_parts.refuse_to_load], "loading", cpus=0)
     with actors, pytest.raises(InputError, match="the model 'x' is not there"):
-        list(actors.spread(ray_parts.process_and_sum, [1]))
+        list(actors.map_unordered(ray_parts.process_and_sum, [1]))
 
 
 def test_a_function_that_always_dies_is_a_sentence(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fontes.cluster.actors.RETRIES", 0)
     with pytest.raises(FontesError, match=r"^dying: a process of the cluster died"):
-        list(spread(cluster, ray_parts.die, [1], "dying"))
+        list(map_unordered(cluster, ray_parts.die, [1], "dying"))
 
 
 def test_a_node_with_another_version_is_refused_by_name(ray: str, monkeypatch: pytest.MonkeyPatch) -> None:

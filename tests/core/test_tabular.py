@@ -92,6 +92,27 @@ def test_a_hit_knows_its_document_and_the_passage_that_fits(index: ft.Index) -> 
     assert RUN.with_(documents=Shelf())["1"][1].snippet == "text of b"
 
 
+def test_hits_read_ten_documents_together_and_only_the_missing_one_of_them_is_an_error() -> None:
+    asked: list[int] = []
+
+    class Counting:
+        def docs(self, ids: Any) -> list[Doc]:
+            names = list(ids)
+            asked.append(len(names))
+            if "d11" in names:
+                raise InputError("there is no document 'd11'")
+            return [Doc(name, f"text of {name}") for name in names]
+
+    ranking = Run.of({"1": {f"d{n:02}": 25.0 - n for n in range(25)}}).with_(documents=Counting())["1"]
+    assert [hit.snippet for hit in ranking[:10]] == [f"text of d{n:02}" for n in range(10)]
+    assert asked == [10]
+    assert [hit.doc.id for hit in ranking[20:]] == ["d20", "d21", "d22", "d23", "d24"]
+    assert asked == [10, 5]
+    assert (ranking[12].doc.id, ranking[12].snippet) == ("d12", "text of d12")
+    with pytest.raises(InputError, match="no document 'd11'"):
+        _ = ranking[11].doc
+
+
 def test_a_hit_without_documents_says_how_it_gets_them() -> None:
     for hit in (RUN["1"][0], Hit("a", 1.0, 1)):
         with pytest.raises(

@@ -18,14 +18,14 @@ def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -
     def joined_here(purpose: str) -> Iterator[Cluster]:
         yield Cluster(None, {"here": {"CPU": 2, "memory": 4e9}})  # type: ignore[arg-type]
 
-    def spread(
+    def map_unordered(
         cluster: Cluster, function: Callable[[Any], Any], parts: Sequence[Any], task: str, **limits: object
     ) -> Iterator[tuple[int, Any]]:
         for number in reversed(range(len(parts))):
             yield number, function(parts[number])
 
     patch.setattr(building, "joined_here", joined_here)
-    patch.setattr(building, "spread", spread)
+    patch.setattr(building, "map_unordered", map_unordered)
     small_parts(patch, bytes_of_a_part, fan)
 
 

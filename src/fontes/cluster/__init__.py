@@ -1,6 +1,9 @@
 """Distributed work with Ray: clusters, tasks, actors, and indexes on them. Only this package imports Ray."""
 
-from .actors import Actors, map_with, spread
+from typing import TYPE_CHECKING
+
+from ..core.renamed import renamed
+from .actors import Actors, map_unordered, map_with
 from .building import build_on_cluster
 from .encoding import remote_encoder
 from .joining import Cluster, joined, joined_here
@@ -14,7 +17,10 @@ __all__ = [
     "build_on_cluster",
     "joined",
     "joined_here",
+    "map_unordered",
     "map_with",
     "remote_encoder",
-    "spread",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"spread": "map_unordered"})

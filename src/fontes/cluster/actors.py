@@ -7,6 +7,7 @@ import math
 import pickle
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def spread(
+def map_unordered(
     cluster: Cluster,
     function: Callable[[P], R],
     parts: Sequence[P],
@@ -215,7 +216,12 @@ class Actors(Generic[H]):
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
 
-    def spread(
+    def spread(self, *arguments: Any, **options: Any) -> Generator[tuple[int, Any]]:
+        """Deprecated: `map_unordered`."""
+        warnings.warn("Actors.spread is now Actors.map_unordered", DeprecationWarning, stacklevel=2)
+        return self.map_unordered(*arguments, **options)
+
+    def map_unordered(
         self, function: Callable[[H, P], R], parts: Sequence[P], progress: ProgressCallback = silent
     ) -> Generator[tuple[int, R]]:
         """Call a function on each part in any free actor and yield results as they complete.
@@ -299,7 +305,7 @@ def map_with(
         ledger_of(cluster, stage) as ledger,
         Actors.alike(cluster, make, task, len(parts), memory_of(stage), ledger) as actors,
     ):
-        return list(in_order(actors.spread(function, parts, progress)))
+        return list(in_order(actors.map_unordered(function, parts, progress)))
 
 
 def memory_of(part: object) -> int:

@@ -28,7 +28,7 @@ from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
-from .actors import spread
+from .actors import map_unordered
 from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
 
@@ -146,7 +146,7 @@ def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[DocumentPart]:
 def _segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finished]:
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
     segments: dict[int, Finished] = {}
-    for number, one in spread(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
+    for number, one in map_unordered(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
         segments[number] = one
         if one.repeated is not None:
             doc_id, first, second = one.repeated
@@ -172,7 +172,7 @@ def _merged(
     roots = [finished[row[0].name] if row else None for row in rows]
     if shards > 1:
         check = partial(make_check, build.folder)
-        for _, repeated in spread(build.cluster, check, [[one.name for one in roots if one]], TASK, memory=build.memory):
+        for _, repeated in map_unordered(build.cluster, check, [[one.name for one in roots if one]], TASK, memory=build.memory):
             if repeated is not None:
                 raise _repeated(repeated[0], *(_located(bounds, names, place) for place in repeated[1:]))
     return roots
@@ -200,7 +200,7 @@ def _level(
     start, done, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
     following = [[group[0] for group in of_shard] for of_shard in groups]
     with work(threads=threads):
-        for job, one in spread(build.cluster, make_merge, jobs, TASK, cpus=threads, memory=build.memory):
+        for job, one in map_unordered(build.cluster, make_merge, jobs, TASK, cpus=threads, memory=build.memory):
             shard, number = list(merging)[job]
             if one.repeated is not None:
                 before = edges[shard] + sum(child.taken for group in groups[shard][:number] for child in group)

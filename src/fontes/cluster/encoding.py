@@ -65,7 +65,7 @@ class RemoteEncoder:
             cluster = self._stack.enter_context(joined_here("encoding on a cluster"))
             actors: Actors[Encodings] = Actors.alike(cluster, dict, "encoding", len(work), memory_of(self._encoder))
             self._actors = self._stack.enter_context(actors)
-        with contextlib.closing(self._actors.spread(function, work)) as results:
+        with contextlib.closing(self._actors.map_unordered(function, work)) as results:
             yield from in_order(results)
 
 

@@ -16,6 +16,7 @@ from .tabular import Tabular
 from .values import Doc, Documents, Hit, Topic
 
 SNIPPET = 240  # characters of a text without a picked passage
+PAGE = 10  # hits whose documents are read together, and whose snippets are made together
 MOST = 1000  # documents that are counted where nobody asks for the number of all that match
 Counter: TypeAlias = Callable[..., int]
 """Counts all documents that match; with a number, as `Stage.count` with `up_to`."""
@@ -30,7 +31,7 @@ class Ranking(Tabular, Sequence[Hit]):
         documents: Source of the documents' text, or None.
     """
 
-    __slots__ = ("_codes", "_ids", "_matches", "_topic", "_total", "documents", "offset", "scores")
+    __slots__ = ("_codes", "_docs", "_ids", "_matches", "_pieces", "_topic", "_total", "documents", "offset", "scores")
 
     def __init__(
         self,
@@ -51,6 +52,8 @@ class Ranking(Tabular, Sequence[Hit]):
         self.documents = documents
         self._matches = matches
         self._total = total
+        self._docs: dict[int, list[Doc]] | None = None  # of pages, by their first place
+        self._pieces: dict[int, list[str]] | None = None
 
     @property
     def topic(self) -> Topic:
@@ -126,6 +129,34 @@ class Ranking(Tabular, Sequence[Hit]):
             return [doc.text[:SNIPPET] for doc in docs]
         query = self.topic.text if self.topic.query is None else self.topic
         return [piece.marked(before, after) for piece in snippets([(query, doc) for doc in docs])]
+
+    def _doc_at(self, place: int) -> Doc:
+        """The document at a place, counted from 0."""
+        try:
+            return self._docs_around(place)[place % PAGE]
+        except InputError:  # perhaps of another document of the page
+            (doc,) = self._known().docs([self._ids[int(self._codes[place])]])
+            return doc
+
+    def _snippet_at(self, place: int) -> str:
+        """The snippet at a place, counted from 0."""
+        pages = self._pieces = {} if self._pieces is None else self._pieces
+        first = place - place % PAGE
+        if first not in pages:
+            try:
+                pages[first] = self._snippets(self._docs_around(place))
+            except InputError:
+                return self._snippets([self._doc_at(place)])[0]
+        return pages[first][place % PAGE]
+
+    def _docs_around(self, place: int) -> list[Doc]:
+        """The documents of the page with a place."""
+        pages = self._docs = {} if self._docs is None else self._docs
+        first = place - place % PAGE
+        if first not in pages:
+            page = slice(first, first + PAGE)
+            pages[first] = Ranking(self._topic, self._ids, self._codes[page], self.scores[page], self.documents).docs()
+        return pages[first]
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns query_id, doc_id, score, rank (counted from 1)."""

@@ -72,14 +72,14 @@ class Hit(_Hit):
         Raises:
             InputError: The run has no `documents`, or the hit belongs to no ranking.
         """
-        (doc,) = self._known()._known().docs([self.id])
-        return doc
+        ranking = self._known()
+        return ranking._doc_at(self.rank - ranking.offset - 1)
 
     @property
     def snippet(self) -> str:
         """The passage of the text that best fits the topic, as in `Ranking.snippets`; raises as `doc`."""
-        (snippet,) = self._known()._snippets([self.doc])
-        return snippet
+        ranking = self._known()
+        return ranking._snippet_at(self.rank - ranking.offset - 1)
 
     def _of(self, ranking: Ranking) -> Self:
         self._ranking = ranking

@@ -189,7 +189,7 @@ class BM25Weighting(Weighting):
         if self.combine == "sum":
             return self._summed(statistics, postings)
         idf = idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
-        weights: Floats = postings.spread(idf) * self._tf_part(*self._frequencies(statistics, postings))
+        weights: Floats = postings.repeat(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
 
     def saturation(self, statistics: Statistics) -> Saturation | None:

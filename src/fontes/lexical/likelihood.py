@@ -47,7 +47,7 @@ class LikelihoodWeighting(Weighting):
             *of_fields, background = (value for _, value in self._mixed(statistics, postings))
             mixed: Floats = np.maximum(np.log(sum(of_fields) / background), 0.0)
             return mixed
-        p = postings.spread(self._in_collection(statistics, postings.terms))
+        p = postings.repeat(self._in_collection(statistics, postings.terms))
         tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
         if self.smoothing == "jelinek-mercer":
             weights: Floats = np.log(1 + (1 - self.lambda_) * tf / dl / (self.lambda_ * p))
@@ -75,7 +75,7 @@ class LikelihoodWeighting(Weighting):
         for column, name in enumerate(statistics.field_names):
             share, field_of, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
             p = np.where(field_of.cf[postings.terms] > 0, self._in_collection(field_of, postings.terms), 0.0)
-            spread, dl = postings.spread(p), lengths_of(field_of, postings.docs, self.lengths)
+            spread, dl = postings.repeat(p), lengths_of(field_of, postings.docs, self.lengths)
             if self.smoothing == "jelinek-mercer":
                 in_field = np.divide(tf, dl, out=np.zeros(len(tf)), where=tf > 0)
                 yield name, share * ((1 - self.lambda_) * in_field + self.lambda_ * spread)

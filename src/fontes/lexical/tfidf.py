@@ -45,7 +45,7 @@ class TFIDFWeighting(Weighting):
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return tf times idf, divided by the norm of the document's row."""
-        weights: Floats = self._tf(statistics, postings) * postings.spread(
+        weights: Floats = self._tf(statistics, postings) * postings.repeat(
             idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
         )
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]

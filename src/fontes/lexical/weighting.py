@@ -72,7 +72,7 @@ class Postings:
         df = np.bincount(term_of[rows], minlength=len(self.terms))
         return rows, Postings(self.terms, df, self.docs[rows], tf[rows])
 
-    def spread(self, of_terms: Floats) -> Floats:
+    def repeat(self, of_terms: Floats) -> Floats:
         """Repeat the value of each term for its postings."""
         return np.repeat(of_terms, self.df)
 
