@@ -133,6 +133,20 @@ def test_the_weights_of_single_terms_are_let_go_when_those_of_all_are_there(larg
     assert stage.search("w1 w2").scores.tolist() == single.scores.tolist()
 
 
+def test_all_terms_are_weighted_once_single_topics_have_weighted_a_fourth_of_the_postings(large):
+    index = Index.open(large)
+    stage, df, weighted = index.bm25(), index.state.df, 0
+    first = stage.search("w1 w2").scores.tolist()
+    for term in np.argsort(-df).tolist():
+        stage.search(str(index.terms[term]))
+        weighted += int(df[term])
+        if models(large):
+            break
+    assert len(models(large)) == 2  # the lists and one model
+    assert 0.25 * df.sum() <= weighted < 0.5 * df.sum()
+    assert stage.search("w1 w2").scores.tolist() == first
+
+
 def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, monkeypatch):
     index = Index.open(large)
     run = index.bm25()(TOPICS)

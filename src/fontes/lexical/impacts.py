@@ -36,6 +36,7 @@ CHUNK = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
 SPARSE = 2048  # documents for a posting, above which lists are sorted together, not marked among all documents
 LARGE = 2_000_000  # least number of postings for keeping impacts on disk
+SHARE = 4  # a fourth of all postings is weighted term by term, before all are
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 4, "impacts", "they are worked out again when they are needed")
@@ -130,12 +131,12 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
         index: The index.
         weighting: The model.
         terms: The terms needed; None needs all. Only these are computed for a large index without impacts, so that the first
-            query after a change need not wait for all.
+            queries after a change need not wait for all.
     """
     key, models = weighting.for_postings(), _MODELS.of(index)  # the same object each time from one stage: found at once
     if terms is not None and key not in models:
         part = _PARTS.of(index).get(key, lambda: _part(index, key))
-        if part is not None:
+        if part is not None and not part.is_large:
             return part.impacts(terms)
     return models.get(key, lambda: _impacts(index, key))
 
@@ -243,6 +244,12 @@ class _Part:
         self._arrays = _empty(_impact_shapes(index, lists))
         self._impacts = Impacts(lists, **self._arrays)
         self._ready = np.zeros(len(index.df), dtype=np.bool_)
+        self._weighted = 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether so many postings are weighted that all should be."""
+        return self._weighted * SHARE >= len(self._impacts.lists.docs)
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
         if self._ready[terms].all():
@@ -252,6 +259,7 @@ class _Part:
                 _decode(self._index, self._impacts.lists, term, term + 1)
                 _weight(self._index, self._weighting, self._impacts.lists, self._arrays, term, term + 1)
                 self._ready[term] = True
+                self._weighted += int(self._index.df[term])
         return self._impacts
 
 
