@@ -398,7 +398,7 @@ GROUPS: dict[tuple[str, str], Callable[[Path], Pipelines]] = {
 
 ROUNDED = re.compile(r"neural/|cair2021/(pipeline|.*-semantic)$|cast2021/")  # runs whose scores are of neural models
 CLUSTERED = {"neural/late centroids", "neural/late reranker stored"}  # of 2 bits: rounding moves the centroids
-TOLERANCE, OF_CLUSTERED = 1e-5, 5e-3  # of the highest absolute score
+TOLERANCE, OF_CLUSTERED = 1e-5, 1e-2  # of the highest absolute score; .007 between processors with AVX-512 and without
 
 
 def figures(run: bytes) -> str:
