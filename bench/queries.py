@@ -7,8 +7,8 @@ and keep positions. Queries are made by a fixed seed from titles and sentences o
 time, in one thread, for the 10 best documents, for the number of documents that match, or for both. Those of the kinds "text"
 are analysed while the clock runs, by Fontes and Lucene. Nothing is timed before all engines count the same matches, and Fontes
 and Lucene give the same scores. Times are of the processor: in a turn each engine is asked the same queries, which none was
-asked before; some turns come first that are not counted. DIR is kept; what is there already is not made again. The jar has
-Lucene 10.5, Anserini and Jackson; --java is the folder of a Java 25 with javac.
+asked before, except in the rows "asked again"; some turns come first that are not counted. DIR is kept; what is there already
+is not made again. The jar has Lucene 10.5, Anserini and Jackson; --java is the folder of a Java 25 with javac.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from lexical import documents, folder_of, records
 
 ENGINES = ("fontes", "tantivy", "lucene")
 KINDS = {
+    "term": "one term of a title",
     "union": "union of 2 to 5 terms of a title",
     "union-long": "union of the terms of a sentence",
     "and": "all of 2 to 5 terms of a title",
@@ -42,6 +43,7 @@ KINDS = {
     "text-long": "a sentence, as text",
 }
 WAYS = {"top": "top 10", "count": "count", "both": "top 10 and count"}
+AGAIN = "again"  # the queries of "top", a second time
 BATCH = 20_000  # documents analysed together
 CLOSE = 1e-5  # relative difference of equal scores
 
@@ -79,6 +81,7 @@ def write_queries(path: Path, source: Path, each: int) -> None:
                 yield terms[start : start + size]
 
     made: dict[str, Iterator[list[str]]] = {
+        "term": ([draw.choice(terms)] for terms in few),
         "union": iter(few),
         "union-long": (terms for terms in of_sentences if 8 <= len(set(terms)) == len(terms) <= 20),
         "and": iter(few),
@@ -181,12 +184,13 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, dict[str, lis
                 raise SystemExit(1)
     times: dict[str, dict[str, list[float]]] = {}
     for i, kind in enumerate(KINDS):
-        for j, way in enumerate(WAYS):
+        for j, way in enumerate([*WAYS, AGAIN]):
             own: dict[str, list[float]] = {engine: [] for engine in engines_of(kind)}
+            order, number = (way, j) if way in WAYS else ("top", 0)
             for turn in range(given.warm + given.runs):
-                first = i * asked + (j * (given.warm + given.runs) + turn + 1) * given.each
+                first = i * asked + (number * (given.warm + given.runs) + turn + 1) * given.each
                 for engine in own:
-                    seconds = workers[engine].answer(way=way, first=first, last=first + given.each)["seconds"]
+                    seconds = workers[engine].answer(way=order, first=first, last=first + given.each)["seconds"]
                     if turn >= given.warm:
                         own[engine].append(1e3 * seconds / given.each)
             times[f"{kind} {way}"] = own
@@ -202,7 +206,7 @@ def report(title: str, times: dict[str, dict[str, list[float]]]) -> None:
         kind, way = name.split()
         ratios = {e: [a / b for a, b in zip(own["fontes"], own[e], strict=True)] for e in own if e != "fontes"}
         rows.append(
-            [f"{KINDS[kind]}, {WAYS[way]}"]
+            [f"{KINDS[kind]}, {WAYS.get(way, 'top 10, asked again')}"]
             + [f"{statistics.median(own[engine]):.3f}" if engine in own else "" for engine in ENGINES]
             + [spread(ratios[engine]) if engine in ratios else "" for engine in ENGINES[1:]]
         )

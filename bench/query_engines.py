@@ -40,6 +40,7 @@ def build_fontes(folder: Path) -> None:
 def fontes(folder: Path) -> tuple[list[Any], dict[str, Search]]:
     from fontes import Index, Topic
     from fontes.core.query import Group, Phrase, Term
+    from fontes.storage.compiled import load
 
     def topic(kind: str, terms: list[str]) -> Topic:
         if kind.startswith("phrase"):
@@ -48,9 +49,10 @@ def fontes(folder: Path) -> tuple[list[Any], dict[str, Search]]:
             clauses = tuple(map(Term, terms))
         return Topic("1", " ".join(terms), query=Group(must=clauses) if kind.startswith("and") else Group(should=clauses))
 
+    load()  # as in a process that asks many questions
     index = Index.open(folder / "fontes")
     bm25 = index.bm25(k1=0.9, b=0.4, lengths="lucene", threads=1)
-    bm25(["two", "topics"])  # a process that asks many questions has loaded its compiled loops
+    bm25(["two", "topics"])  # weighs all terms
     texts = Index.open(folder / "texts").bm25(k1=0.9, b=0.4, lengths="lucene", threads=1)
     texts(["two", "topics"])
     queries = [query["text"] if "text" in query else topic(query["kind"], query["terms"]) for query in given(folder)]
