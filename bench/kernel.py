@@ -68,7 +68,7 @@ def report(results: dict[str, Any]) -> None:
     ]
     table("One call, ms", ["topics", "k", "search()", "kernel", "difference"], rows)
     cases = list(results["parts"])
-    rows = [[name, *(f"{results['parts'][case][name]:.2f}" for case in cases)] for name in results["parts"][cases[0]]]
+    rows = [[name, *(f"{results['parts'][case][name]:.3f}" for case in cases)] for name in results["parts"][cases[0]]]
     table("Variants of the kernel, ms a query", ["", *cases], rows)
 
 
@@ -110,11 +110,16 @@ def tuning(folder: Path) -> list[list[float]]:
     seconds = []
     for k1 in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6):
         stage, start = index.bm25(k1=k1, b=0.3 + k1 / 4), time.perf_counter()
-        impacts.impacts_of(index, stage.weighting)
+        impacts.impacts_of(index.state, stage.weighting)
         worked_out = time.perf_counter()
         stage(topics)
         seconds.append([worked_out - start, time.perf_counter() - worked_out])
     return seconds
+
+
+def ids_of(index: Any) -> tuple[Any, Any]:
+    """Places of the ids, and the documents by place."""
+    return index.state.ids.rank, index.state.ids.order
 
 
 def prepared(index: Any, texts: Sequence[str]) -> tuple[Any, Any, Any]:
@@ -130,11 +135,10 @@ def prepared(index: Any, texts: Sequence[str]) -> tuple[Any, Any, Any]:
 def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[float]]:
     """Milliseconds of search(text, k), of the kernel alone, and the difference: the least of the runs, medians over topics."""
     stage = index.bm25(threads=1)
-    topics, made = prepared(index, texts), impacts.impacts_of(index, stage.weighting)
+    topics, made = prepared(index, texts), impacts.impacts_of(index.state, stage.weighting)
     found = {}
     for depth, k in enumerate(DEPTHS):
-        keys, counts = np.zeros((1, k), dtype=np.uint64), np.zeros(1, dtype=np.int64)
-        rows = []
+        rows, out = [], buffers(1, k)
         for i, text in enumerate(texts):
             calls, searches = [], []
             for turn in range(2 * runs):
@@ -142,7 +146,7 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
                 if turn % 2:
                     stage.search(text, k)
                 else:
-                    kernel.search(i, i + 1, topics, made.postings, made.limits, index.ids.rank, k, depth, (keys, counts))
+                    kernel.search(i, i + 1, topics, made.postings, made.limits, ids_of(index), k, depth, out)
                 (calls if turn % 2 else searches).append(time.perf_counter() - start)
             both = min(calls[1:]), min(searches[1:])
             rows.append((*both, both[0] - both[1]))
@@ -150,14 +154,13 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
     return found
 
 
+THRESHOLD = {"least = max(least, np.float32(query_weights[i] * kth[term, depth]))": "least = np.float32(0)"}
+BOUNDS = {"            size = pruned(bag, None": "            block_bounds[:] = np.inf\n            size = pruned(bag, None"}
 VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "as it is": {},
-    "no first threshold": {"least = max(least, np.float32(query_weights[i] * kth[term, depth]))": "least = np.float32(0)"},
-    "no bounds of blocks": {"            size = _pruned(": "            ceilings[:] = np.inf\n            size = _pruned("},
-    "neither": {
-        "least = max(least, np.float32(query_weights[i] * kth[term, depth]))": "least = np.float32(0)",
-        "            size = _pruned(": "            ceilings[:] = np.inf\n            size = _pruned(",
-    },
+    "no first threshold": THRESHOLD,
+    "no bounds of blocks": BOUNDS,
+    "neither": THRESHOLD | BOUNDS,
     "blocks of 32": {"BLOCK = 64  #": "BLOCK = 32  #"},
     "windows of 512": {"WINDOW = 4096": "WINDOW = 512"},
     "windows of 2048": {"WINDOW = 4096": "WINDOW = 2048"},
@@ -165,14 +168,11 @@ VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
 }
 
 
-ROUNDED = "weights of 16 bits, scores not exact"
-
-
-def rounded(lists: Any, limits: Any) -> tuple[Any, Any]:
-    """The weights as whole numbers of 16 bits: what a search in these costs before exact scores are made again."""
-    (*others_of_lists, weights), (best, kth, *others) = lists, limits
-    scale = np.float32(65535 / best.max())
-    return (*others_of_lists, np.rint(weights * scale).astype(np.uint16)), (best * scale, kth * scale, *others)
+def buffers(count: int, k: int) -> tuple[Any, Any, Any, Any]:
+    """Results of so many topics, as the kernel takes them."""
+    few, many = (k, 0) if k <= kernel.SORTED else (0, k)
+    keys = np.zeros((count, many), dtype=np.uint64)
+    return np.zeros(count, dtype=np.int64), np.zeros((count, few), np.int32), np.zeros((count, few), np.float32), keys
 
 
 def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, Any]:
@@ -188,16 +188,18 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
                 text = text.replace(old, new)
             (Path(folder) / f"kernel{number}.py").write_text(text.replace("from ..", "from fontes."), encoding="utf-8")
             module = __import__(f"kernel{number}")
-            made = impacts.impacts_of(index, weighting)
+            made = impacts.impacts_of(index.state, weighting)
             if changes.keys() & {"BLOCK = 64  #", "WINDOW = 4096"}:
-                impacts.BLOCK, impacts.WINDOW, impacts.summarize = module.BLOCK, module.WINDOW, module.summarize
-                lists = impacts.Lists(made.lists.bounds, **impacts._decoded(index))
-                made = impacts.Impacts(lists, **impacts._weighted(index, weighting, lists))
-                impacts.BLOCK, impacts.WINDOW, impacts.summarize = kernel.BLOCK, kernel.WINDOW, kernel.summarize
+                for changed in ("BLOCK", "WINDOW", "summarize", "pack"):
+                    setattr(impacts, changed, getattr(module, changed))
+                state = index.state
+                lists = impacts.PackedLists(made.lists.bounds, impacts._row_of(state), **impacts._packed(state))
+                made = impacts.Impacts(lists, made.curve, **impacts._weighted(state, weighting, lists, made.curve))
+                for changed in ("BLOCK", "WINDOW", "summarize", "pack"):
+                    setattr(impacts, changed, getattr(kernel, changed))
             variants[name] = module.search, made.postings, made.limits
         search, lists, limits = variants["as it is"]
         variants["every document, one after the other"] = search, lists, (*limits[:2], np.zeros_like(limits[2]), *limits[3:])
-        variants[ROUNDED] = search, *rounded(lists, limits)
         found: dict[str, Any] = {}
         for part, texts in parts.items():
             topics = prepared(index, texts)
@@ -206,12 +208,11 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
                 results = {}
                 for _ in range(runs + 1):
                     for name, (search, lists, bounds_of) in variants.items():
-                        keys, counts = np.zeros((len(texts), k), dtype=np.uint64), np.zeros(len(texts), dtype=np.int64)
+                        out = buffers(len(texts), k)
                         start = time.perf_counter()
-                        search(0, len(texts), topics, lists, bounds_of, index.ids.rank, k, depth, (keys, counts))
+                        search(0, len(texts), topics, lists, bounds_of, ids_of(index), k, depth, out)
                         seconds[name].append((time.perf_counter() - start) / len(texts))
-                        results[name] = np.sort(keys, axis=1)
-                del results[ROUNDED]
+                        results[name] = np.sort(out[3], axis=1) if k > kernel.SORTED else out[1]
                 assert all(np.array_equal(results["as it is"], one) for one in results.values())
                 found[f"{part} {k}"] = {name: 1000 * min(some[1:]) for name, some in seconds.items()}
             print(found, flush=True)

@@ -89,6 +89,16 @@ def mined(run: str, preset: str | None = None, **how: Any) -> Callable[[Collecti
     return examples
 
 
+def apart(run: str, share: float, **how: Any) -> Callable[[Collection], Examples]:
+    """The same without candidates that late interaction scores above a share of the relevant document's score."""
+
+    def examples(one: Collection) -> Examples:
+        colbert = ft.ColBERT(one.start, document_length=300, precision="bfloat16")
+        return mined(run, teacher=ft.neural.LateReranker(colbert, nbits=0), relative_margin=share, **how)(one)
+
+    return examples
+
+
 def titles(limit: int) -> Callable[[Collection], Examples]:
     """Examples out of the documents: the title looks for the text, with negatives of BM25."""
     return lambda one: document_examples(one.index, form="title", negatives=one.index.bm25(), limit=limit).examples
@@ -136,6 +146,9 @@ RECIPES = {
     "scifact bi-encoder, zero-shot": Recipe(None, towers(), start="scifact bi-encoder", systems=("bm25",)),
     "claims bi-encoder, zero-shot": Recipe(None, towers(), SCIFACT, SCIFACT, "bi-encoder", ("bm25",)),
     "bi-encoder": Recipe(ONE_HARD, towers(batch=32, epochs=3)),
+    "bi-encoder, relative margin": Recipe(
+        apart("hybrid", 0.95, per_positive=1, ranks=(1, 20), sampling="random"), towers(batch=32, epochs=3)
+    ),
     "bi-encoder, tokens": Recipe(None, None, start="bi-encoder", systems=("hybrid", "bi-encoder")),
     "scifact bi-encoder": Recipe(ONE_HARD, towers(batch=16, epochs=2, max_length=256), SCIFACT, SCIFACT, systems=("bm25",)),
     "scifact listwise": Recipe(

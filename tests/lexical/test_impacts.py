@@ -13,7 +13,7 @@ from support.examples import up_to
 
 from fontes import Index, Topic
 from fontes.core import IndexFormatError
-from fontes.lexical import impacts
+from fontes.lexical import impacts, packed
 from fontes.lexical.kernel import WINDOW
 from fontes.lexical.retriever import _bags
 from fontes.storage import caches
@@ -37,11 +37,12 @@ def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     """All matching documents with their scores in the one order, without the kernel."""
     found = impacts.impacts_of(index, stage.weighting)
     _, terms, weights = _bags(stage.weighting, stage._counts([topic]))
+    bounds, docs, of_docs = found.unpacked(terms)
     sums: dict[int, float] = {}
     for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
-        for at in range(found.lists.bounds[term], found.lists.bounds[term + 1]):
-            doc = int(found.lists.docs[at])
-            sums[doc] = sums.get(doc, 0.0) + weight * float(found.weights[at])
+        for at in range(bounds[term], bounds[term + 1]):
+            doc = int(docs[at])
+            sums[doc] = sums.get(doc, 0.0) + weight * float(of_docs[at])
     scored = [(index.ids[doc], float(np.float32(value))) for doc, value in sums.items()]
     return sorted(sorted(scored, reverse=True), key=lambda pair: -pair[1])
 
@@ -63,16 +64,50 @@ def test_the_best_k_are_those_of_plain_sums(collection, words, k, model, sign):
 def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(collection):
     found = impacts.impacts_of(collection, collection.bm25().weighting)
     assert len(found.rows) > 3
+    starts, all_docs, all_weights = found.unpacked(np.arange(len(found.best)))
     for term in np.flatnonzero(found.lists.row_of >= 0).tolist():
-        part = slice(int(found.lists.bounds[term]), int(found.lists.bounds[term + 1]))
-        bounds = found.rows[found.lists.row_of[term]][found.lists.docs[part] // 64] * found.best[term] / 255
-        assert np.all(found.weights[part] <= bounds * (1 + 1e-6))
+        part = slice(int(starts[term]), int(starts[term + 1]))
+        docs, weights = all_docs[part], all_weights[part]
+        bounds = found.rows[found.lists.row_of[term]][docs // 64] * found.best[term] / 255
+        assert np.all(weights <= bounds * (1 + 1e-6))
         assert np.all(bounds <= found.best[term] * (1 + 1e-6))
         for depth, k in enumerate((10, 100, 1000)):
-            assert np.count_nonzero(found.weights[part] >= found.kth[term, depth]) >= min(k, len(found.weights[part]))
-        assert np.array_equal(found.lists.places[part], found.lists.docs[part] % WINDOW)
-        windows = np.bincount(found.lists.docs[part] // WINDOW, minlength=found.lists.starts.shape[1] - 1)
+            assert np.count_nonzero(weights >= found.kth[term, depth]) >= min(k, len(weights))
+        windows = np.bincount(docs // WINDOW, minlength=found.lists.starts.shape[1] - 1)
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
+
+
+def test_postings_are_packed_and_unpacked_with_the_documents_and_weights_of_the_model(collection):
+    terms = np.arange(len(collection.state.terms))
+    for stage in (collection.bm25(), collection.bm25(variant="plus"), collection.bm25(lengths="lucene"), collection.bm25("l")):
+        found = impacts.impacts_of(collection, stage.weighting)
+        docs, weights = impacts.weighted_postings(collection, stage.weighting, terms)
+        bounds, own_docs, own_weights = found.unpacked(terms)
+        assert np.array_equal(own_docs, docs)
+        assert np.array_equal(own_weights, weights)
+        assert (found.curve is None) == (stage.weighting.variant == "l")
+        assert len(found.weights) == (bounds[-1] if found.curve is None else 0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("limits", [{"CODES": 9}, {"PAIRS": 400}, {"LONGEST": 50}, {"CODES": 9, "COVERED": 0.9}], ids=str)
+def test_postings_without_codes_are_summed_as_all_others(collection, monkeypatch, sign, limits):
+    texts = ("w7", "w1", "w1 w2 w9 w40 w41 w1500", "w3 w4", "w2000 w1 w60")
+    topics = [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
+    depths = (10, 200, 3000)
+    expected = [collection.bm25(k=k)(topics) for k in depths]
+    for name, limit in {"COVERED": 0.0, **limits}.items():
+        monkeypatch.setattr(packed, name, limit)
+    index = Index.open(collection.path)
+    found = impacts.impacts_of(index, index.bm25().weighting)
+    assert (found.curve is None) == ("LONGEST" in limits or "COVERED" in limits)
+    if found.curve is not None:
+        has_row = found.lists.row_of[found.lists.rest[0]] >= 0
+        assert 0 < has_row.sum() < found.lists.bounds[-1]
+    assert [index.bm25(k=k)(topics) for k in depths] == expected
+    assert [index.bm25(k=k).search(topics[2], k).scores.tolist() for k in depths] == [
+        run[texts[2]].scores.tolist() for run in expected
+    ]
 
 
 def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_they_have_more(monkeypatch):
@@ -118,7 +153,8 @@ def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds
     assert [stage.search(text, 50).ids for text in topics.values()] == [expected[topic].ids for topic in topics]
     assert [stage(text)["1"].scores.tolist() for text in topics.values()] == [expected[t].scores.tolist() for t in topics]
     part = impacts._PARTS.of(index.state).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
-    assert sorted(index.terms[t] for t in np.flatnonzero(part._ready)) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
+    ready = [index.terms[term] for term in np.flatnonzero(part._filled.ready)]
+    assert sorted(ready) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
     assert models(large) == []
 
 
@@ -157,8 +193,8 @@ def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, mo
 
 
 def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
-    def zeros(index, weighting, lists):
-        return {name: np.zeros(shape, dtype) for name, (dtype, shape) in impacts._impact_shapes(index, lists).items()}
+    def zeros(index, weighting, lists, curve):
+        return {name: np.zeros(shape, dtype) for name, (dtype, shape) in impacts._impact_shapes(index, lists, curve).items()}
 
     monkeypatch.setattr(impacts, "_weighted", zeros)
     index = Index.open(large)
@@ -181,14 +217,15 @@ def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
     assert Index.open(large).bm25()(TOPICS) == first
 
 
-@pytest.mark.parametrize("name", ["docs", "places", "row_of", "starts", "weights", "best", "kth", "positive", "rows"])
+@pytest.mark.parametrize("name", ["docs", "codes", "places", "starts", "pairs", "weights", "best", "kth", "positive", "rows"])
 def test_impacts_with_a_flipped_bit_are_worked_out_again(large, name):
-    first = Index.open(large).bm25()(TOPICS)
+    model = "tfidf" if name == "weights" else "bm25"
+    first = getattr(Index.open(large), model)()(TOPICS)
     (file,) = (caches.cache_folder() / "impacts").glob(f"*/*/{name}.npy")
     sound = file.read_bytes()
     for at in (128, (128 + len(sound)) // 2, len(sound) - 1):
         file.write_bytes(sound[:at] + bytes([sound[at] ^ 0x40]) + sound[at + 1 :])
-        assert Index.open(large).bm25()(TOPICS) == first
+        assert getattr(Index.open(large), model)()(TOPICS) == first
         assert file.read_bytes() == sound
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fontes.lexical import kernel
 from fontes.lexical.conjunctions import search_all
-from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, summarize
+from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, pack, search, summarize
+from fontes.lexical.packed import NO_CURVE, NO_REST, offsets_of
 from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
@@ -108,6 +109,17 @@ def plain(collection: Collection, bag: dict[int, float], k: int) -> list[tuple[f
     return sorted(every, reverse=True)[:k]
 
 
+def packed_of(c: Collection) -> tuple[NDArray[Any], ...]:
+    """Bounds, offsets, documents, codes and places of the lists."""
+    offsets, long = offsets_of(c.bounds, c.row_of), int(np.diff(c.bounds)[c.row_of >= 0].sum())
+    out = np.zeros(len(c.docs) - long, np.int32), np.zeros(len(c.docs) - long, np.uint16), np.zeros(long, np.uint32)
+    starts = np.zeros_like(c.starts)
+    pack(*map(fixed, (c.bounds, c.docs, np.zeros(0, np.uint16), c.row_of, offsets)), out, starts)
+    own = np.unique(c.row_of[c.row_of >= 0])
+    assert np.array_equal(starts[own], c.starts[own])
+    return tuple(map(fixed, (c.bounds, offsets, *out)))
+
+
 def results(
     collection: Collection, bags: list[dict[int, float]], k: int, thresholds: bool = True
 ) -> list[list[tuple[float, int]]]:
@@ -122,7 +134,7 @@ def results(
     docs, scores = np.zeros((len(counts), k), dtype=np.int32), np.zeros((len(counts), k), dtype=np.float32)
     limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)
     topics = (bounds, terms, weights)
-    postings = (c.bounds, c.docs, (c.docs % WINDOW).astype(np.uint16), c.weights)
+    postings = *packed_of(c), fixed(c.weights), NO_CURVE, NO_REST
     ids = c.rank, np.argsort(c.rank).astype(np.int32)
     keys = np.zeros((len(counts), k if k > SORTED else 0), dtype=np.uint64)
     search(1, len(bags), topics, postings, limits, ids, k, depth, (counts, docs, scores, keys))

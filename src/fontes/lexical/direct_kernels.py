@@ -23,10 +23,14 @@ from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, prun
 
 CHUNK = 512  # documents of the shortest list that are looked up at a time
 FREQUENT = 1 << 15  # df of the rarest term of phrases whose counts take so long that they are kept: see `pseudo_terms`
+PACKED = -2  # what a loop returns where a list must be unpacked first
 UNABLE = -1  # what a loop returns where the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
-    ("bounds", np.int64), ("docs", np.int32), ("places", np.uint16), ("weights", np.float32),  # of the postings
+    ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.int32), ("codes", np.uint16), ("places", np.uint32),
+    ("weights", np.float32), ("idfs", np.float64), ("saturation", np.float64), ("rest_bounds", np.int64),
+    ("rest_docs", np.int32), ("rest_weights", np.float32),  # of the postings
+    ("all_docs", np.int32), ("all_weights", np.float32), ("ready", np.bool_),  # of unpacked lists
     ("best", np.float32), ("kth", np.float32), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
     ("starts", np.uint32),  # their limits
     ("rank", np.uint32), ("order", np.uint32),  # of the documents' ids
@@ -35,13 +39,14 @@ TYPES = (
     ("properties", np.int16), ("stops", np.uint8), ("stop_bounds", np.int64), ("pipeline", np.int64),  # of the analyzer
     ("shifts", np.int32),
     ("counts", np.float64),
-    ("champions", np.int32),  # of terms with rows
+    ("champions", np.int32), ("champion_weights", np.float32),  # of terms with rows
 )  # fmt: skip
 """The arrays of an index, in the order in which they are pinned."""
 (
-    HEADS, BLOB, OFFSETS, BOUNDS, DOCS, PLACES, WEIGHTS, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK, ORDER, POSITIONS,
+    HEADS, BLOB, OFFSETS, BOUNDS, LIST_OFFSETS, DOCS, CODES, PLACES, WEIGHTS, IDFS, SATURATION, REST_BOUNDS,
+    REST_DOCS, REST_WEIGHTS, ALL_DOCS, ALL_WEIGHTS, READY, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK, ORDER, POSITIONS,
     POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, SHIFTS, COUNTS,
-    CHAMPIONS,
+    CHAMPIONS, CHAMPION_WEIGHTS,
 ) = range(len(TYPES))  # fmt: skip
 
 
@@ -75,6 +80,15 @@ def _sort(numbers: Any) -> None:
             numbers[at] = numbers[at - 1]
             at -= 1
         numbers[at] = number
+
+
+@compiled()
+def _are_ready(table: Any, terms: Any) -> bool:
+    """Whether the lists of terms are unpacked."""
+    ready, all_ready = view(table, READY, np.bool_), True
+    for term in terms:
+        all_ready &= ready[term]
+    return all_ready
 
 
 @compiled()
@@ -143,7 +157,7 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         scores: Output: their scores.
 
     Returns:
-        The number of all documents that match, or UNABLE.
+        The number of all documents that match, UNABLE or PACKED.
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, known = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
@@ -152,11 +166,14 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     if not known:
         return 0
     _sort(terms)
-    bounds, of_docs, weights = view(table, BOUNDS, np.int64), view(table, DOCS, np.int32), view(table, WEIGHTS, np.float32)
+    bounds, of_docs = view(table, BOUNDS, np.int64), view(table, ALL_DOCS, np.int32)
+    weights = view(table, ALL_WEIGHTS, np.float32)
     none = np.empty(0, dtype=np.uint64)
     if words == 1 and (k == 0 or (query_weight == 1.0 and _of_champions(table, terms[0], k, docs, scores, none) == k)):
         matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
         return matches
+    if not _are_ready(table, terms):
+        return PACKED
     rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
     order, keys, total = _by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
@@ -191,7 +208,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         scores: As of `find_all`.
 
     Returns:
-        The number of all documents that match, or UNABLE, also where bytes or weights are damaged.
+        The number of all documents that match, PACKED, or UNABLE, also where bytes or weights are damaged.
     """
     of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
     count, known = _numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
@@ -207,7 +224,9 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         terms[slot], of_words[0, word] = of_words[0, word], slot
         count = max(count, slot + 1)
     terms = terms[:count]
-    bounds, of_docs = view(table, BOUNDS, np.int64), view(table, DOCS, np.int32)
+    if not _are_ready(table, terms):
+        return PACKED
+    bounds, of_docs = view(table, BOUNDS, np.int64), view(table, ALL_DOCS, np.int32)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order, length = _by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
@@ -358,13 +377,12 @@ def _of_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: A
     own = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
     if row < 0 or k < 1 or k > WIDTH or own[k - 1] < 0:
         return UNABLE
-    first, weights = view(table, BOUNDS, np.int64)[term], view(table, WEIGHTS, np.float32)
-    rank, of_docs = view(table, RANK, np.uint32), view(table, DOCS, np.int32)
-    candidates, score = np.empty(WIDTH, dtype=np.uint64), np.empty(1, dtype=np.float32)
-    least, size = weights[first + own[k - 1]], 0
-    while size < WIDTH and own[size] >= 0 and weights[first + own[size]] >= least:
-        score[0] = weights[first + own[size]]
-        candidates[size] = key_of(score, rank[of_docs[first + own[size]]])
+    weights = view(table, CHAMPION_WEIGHTS, np.float32)[row * WIDTH : (row + 1) * WIDTH]
+    rank, candidates, score = view(table, RANK, np.uint32), np.empty(WIDTH, dtype=np.uint64), np.empty(1, dtype=np.float32)
+    size = 0
+    while size < WIDTH and own[size] >= 0 and weights[size] >= weights[k - 1]:
+        score[0] = weights[size]
+        candidates[size] = key_of(score, rank[own[size]])
         size += 1
     counts = np.empty(1, dtype=np.int64)
     give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
@@ -379,15 +397,20 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
         return 0
     rank = view(table, RANK, np.uint32)
     windows = (len(rank) + WINDOW - 1) // WINDOW
-    bounds, places = view(table, BOUNDS, np.int64), view(table, PLACES, np.uint16)
-    lists = bounds, view(table, DOCS, np.int32), places, view(table, WEIGHTS, np.float32)
+    offsets, bounds = view(table, LIST_OFFSETS, np.int64), view(table, BOUNDS, np.int64)
+    curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
+    rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
+    lists = (
+        bounds, offsets, view(table, DOCS, np.int32), view(table, CODES, np.uint16), view(table, PLACES, np.uint32),
+        view(table, WEIGHTS, np.float32), curve, rest,
+    )  # fmt: skip
     best, starts = view(table, BEST, np.float32), view(table, STARTS, np.uint32)
     rows, of_blocks = len(starts) // (windows + 1), windows * (WINDOW // BLOCK)
     bounds_of = (
         best, view(table, KTH, np.float32).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
         view(table, ROW_OF, np.int32), view(table, ROWS, np.uint8).reshape(rows, of_blocks), starts.reshape(rows, windows + 1),
     )  # fmt: skip
-    bag = terms, query_weights, lists, bounds_of, bounds[terms]
+    bag = terms, query_weights, lists, bounds_of, offsets[terms]
     if not is_positive(bag):
         return UNABLE
     if len(terms) == 1 and query_weights[0] == 1.0 and _of_champions(table, terms[0], k, docs, scores, keys) == k:
@@ -396,11 +419,10 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     for i in range(len(DEPTHS) - 1, -1, -1):
         if k <= DEPTHS[i]:
             depth = i
-    none = terms[:0], query_weights[:0], lists, bounds_of, bounds[:0]
     sums, score, allowed = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.bool_)
     candidates, block_bounds = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), np.zeros(of_blocks, dtype=np.float32)
     least = bound_blocks(bag, len(terms), depth, block_bounds)
-    size = pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
+    size = pruned(bag, None, allowed, rank, k, block_bounds, least, sums, score, candidates)
     counts = np.empty(1, dtype=np.int64)
     give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
     returned: int = counts[0]

@@ -55,7 +55,8 @@ class FilteredImpacts:
             return Terms(self._numbers[terms] - 1, self._pool.postings, self._pool.limits)
 
     def _extend(self, terms: NDArray[np.int32]) -> None:
-        bounds, docs, _, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
+        impacts = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None)
+        bounds, docs, weights = impacts.unpacked(terms)
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where.docs)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One extra place: documents that do not pass are written and then overwritten.

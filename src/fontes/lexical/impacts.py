@@ -25,7 +25,9 @@ from ..storage.arrays import REMEDY, fixed, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind
 from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
-from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+from . import packed
+from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
+from .packed import Codes, Curve, Filled, PackedLists
 from .unions import unite
 from .weighting import Postings, Statistics, Weighting
 
@@ -38,68 +40,70 @@ SPARSE = 2048  # documents for a posting, above which lists are sorted together,
 LARGE = 2_000_000  # least number of postings for keeping impacts on disk
 SHARE = 8  # an eighth of all postings is weighted term by term, before all are
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
+Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
+Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
 CACHE = DiskCache("impacts")
-KIND = ArtifactKind("fontes-impacts", 4, "impacts", "they are worked out again when they are needed")
+KIND = ArtifactKind("fontes-impacts", 5, "impacts", "they are worked out again when they are needed")
 
 
-@dataclass(frozen=True)
-class Lists:
-    """Decoded postings of an index, shared by all models.
-
-    Args:
-        bounds: int64; term t has docs[bounds[t]:bounds[t+1]].
-        docs: int32; document ordinals.
-        places: uint16; positions of the documents in their windows, used to accumulate scores in half the bytes.
-        row_of: int32; row of bounds of each term, -1 if its list is too short.
-        starts: uint32, rows x (windows + 1); start of a term's postings of each window in its list.
-    """
-
-    bounds: NDArray[np.int64]
-    docs: NDArray[np.int32]
-    places: NDArray[np.uint16]
-    row_of: NDArray[np.int32]
-    starts: NDArray[np.uint32]
-
-    @cached_property
-    def of_terms(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Bounds and documents, for compiled loops."""
-        return self.bounds, fixed(self.docs)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Impacts:
     """Weights of one model, and their bounds for pruning.
 
     Args:
         lists: The postings.
-        weights: float32; weight of each posting.
+        curve: The weights as a function of tf and length, for a model of this form.
+        weights: float32; weight of each posting, none where there is a curve.
         best: float32; greatest weight of each term.
         kth: float32, terms x DEPTHS; a weight that so many postings of the term reach, 0 where there are fewer.
         positive: Whether all weights of a term are above 0.
         rows: uint8, rows x blocks; block bounds of terms with long lists, as fractions of the greatest weight.
-        champions: int32, rows x CHAMPIONS; the postings with the greatest weights, the greatest first, counted from the
-            first of the term: all that have one of these weights, then -1 (champion lists; Manning, Raghavan and Schütze
-            2008, section 7.1.3).
+        champions: int32, rows x CHAMPIONS; the documents with the greatest weights, the greatest first: all that have one of
+            these weights, then -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
+        champion_weights: float32; their weights.
     """
 
-    lists: Lists
+    lists: PackedLists
+    curve: Curve | None
     weights: NDArray[np.float32]
     best: NDArray[np.float32]
     kth: NDArray[np.float32]
     positive: NDArray[np.bool_]
     rows: NDArray[np.uint8]
     champions: NDArray[np.int32]
+    champion_weights: NDArray[np.float32]
 
     @cached_property
-    def postings(self) -> tuple[NDArray[Any], ...]:
+    def postings(self) -> tuple[Any, ...]:
         """The `lists` argument of the search."""
-        return self.lists.bounds, fixed(self.lists.docs), fixed(self.lists.places), fixed(self.weights)
+        return self.lists.with_weights(self.weights, self.curve)
 
     @cached_property
     def limits(self) -> tuple[NDArray[Any], ...]:
         """The `bounds_of` argument of the search."""
         arrays = self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts
         return tuple(map(fixed, arrays))
+
+    @cached_property
+    def _unpacked(self) -> tuple[Filled, NDArray[np.int32], NDArray[np.float32], Unpacked]:
+        filled, docs = self.lists.documents
+        weights = self.weights
+        if self.curve is not None:
+            filled, weights = Filled(len(filled.ready)), np.zeros(len(docs), dtype=np.float32)
+        return filled, docs, weights, (self.lists.bounds, fixed(docs), fixed(weights))
+
+    @property
+    def unpacked_arrays(self) -> dict[str, NDArray[Any]]:
+        """Documents and weights of all postings, and for which terms they are `ready`."""
+        filled, docs, weights, _ = self._unpacked
+        return {"all_docs": docs, "all_weights": weights, "ready": filled.ready}
+
+    def unpacked(self, terms: NDArray[np.integer[Any]]) -> Unpacked:
+        """Return bounds, documents and weights of all postings, valid for these terms; memory is taken for those alone."""
+        filled, docs, weights, whole = self._unpacked
+        out = np.zeros(0, np.float32) if self.curve is None else weights
+        filled.ensure(terms, lambda terms: self.lists.unpack(terms, self.curve, docs, out))
+        return whole
 
 
 _LOCK = threading.Lock()
@@ -154,7 +158,8 @@ def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
     lists = _LISTS.get(index)
     if lists is None:
         return index.postings(np.array([term]))[0]
-    return lists.docs[lists.bounds[term] : lists.bounds[term + 1]]
+    bounds, docs = lists.unpacked(np.array([term]))
+    return docs[bounds[term] : bounds[term + 1]]
 
 
 def decoded_lists(
@@ -163,7 +168,7 @@ def decoded_lists(
     """Return numbers of the terms' lists, and bounds and documents of lists; without decoding as of `documents_of`."""
     lists = _LISTS.get(index)
     if lists is not None:
-        return terms, *lists.of_terms
+        return terms, *lists.unpacked(terms)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(index.df[terms], dtype=np.int64)])
     return np.arange(len(terms)), bounds, fixed(index.postings(terms)[0])
 
@@ -173,11 +178,12 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
     lists, postings = _LISTS.get(index), int(index.df[terms].sum(dtype=np.int64))
     if lists is None:
         return np.unique(index.postings(terms)[0])
+    bounds, of_lists = lists.unpacked(terms)
     if postings * SPARSE < len(index):
-        own = [lists.docs[lists.bounds[term] : lists.bounds[term + 1]] for term in terms.tolist()]
+        own = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
         return np.unique(np.concatenate([np.zeros(0, np.int32), *own]))
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
-    return docs[: unite(terms, lists.bounds, lists.docs, _no_marks(index), docs)]
+    return docs[: unite(terms, bounds, of_lists, _no_marks(index), docs)]
 
 
 def count_of_any(
@@ -206,7 +212,7 @@ def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: ND
     lists = _LISTS.get(index)
     if lists is None:
         return len(documents_of_any(index, terms))
-    return int(unite(terms, lists.bounds, lists.docs, _no_marks(index), np.zeros(0, np.int32)))
+    return int(unite(terms, *lists.unpacked(terms), _no_marks(index), np.zeros(0, np.int32)))
 
 
 def _no_marks(index: Searchable) -> NDArray[np.uint64]:
@@ -215,19 +221,20 @@ def _no_marks(index: Searchable) -> NDArray[np.uint64]:
 
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
     lists = _LISTS.of(index)
-    shapes = _impact_shapes(index, lists)
-    whole = _cached(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists))
+    curve = Curve.of(index, weighting, lists)
+    shapes = _impact_shapes(index, lists, curve)
+    whole = _cached(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists, curve))
     _PARTS.of(index).drop(weighting)  # what single terms needed is in memory of its own, and in the whole
-    return Impacts(lists, **whole)
+    return Impacts(lists, curve, **whole)
 
 
 def _name(weighting: Weighting) -> str:
     return hash_text(repr((KIND.version, weighting)))[:16]
 
 
-def _lists(index: Searchable) -> Lists:
-    arrays = _cached(index, "lists", _list_shapes(index), not any(_blocks), lambda: _decoded(index))
-    return Lists(_bounds(index), **arrays)
+def _lists(index: Searchable) -> PackedLists:
+    arrays = _cached(index, "lists", _list_shapes(index), not any(_blocks), lambda: _packed(index))
+    return PackedLists(_bounds(index), _row_of(index), **arrays)
 
 
 def _no_models(index: Searchable) -> Cached[Weighting, Impacts]:
@@ -238,29 +245,26 @@ class _Part:
     """Impacts of a model on an index, computed term by term."""
 
     def __init__(self, index: Searchable, weighting: Weighting) -> None:
-        self._index, self._weighting, self._lock = index, weighting, threading.Lock()
-        lists = Lists(_bounds(index), **_empty(_list_shapes(index)))
-        lists.row_of[:] = _row_of(index)
-        self._arrays = _empty(_impact_shapes(index, lists))
-        self._impacts = Impacts(lists, **self._arrays)
-        self._ready = np.zeros(len(index.df), dtype=np.bool_)
-        self._weighted = 0
+        self._index, self._weighting = index, weighting
+        self._lists = PackedLists(_bounds(index), _row_of(index), **_empty(_list_shapes(index)))
+        self._arrays = _empty(_impact_shapes(index, self._lists, None))
+        self._impacts = Impacts(self._lists, None, **self._arrays)
+        self._filled, self._weighted = Filled(len(index.df)), 0
 
     @property
     def is_large(self) -> bool:
         """Whether so many postings are weighted that all should be."""
-        return self._weighted * SHARE >= len(self._impacts.lists.docs)
+        return self._weighted * SHARE >= int(self._lists.bounds[-1])
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
-        if self._ready[terms].all():
-            return self._impacts
-        with self._lock:
-            for term in np.unique(terms[~self._ready[terms]]).tolist():
-                _decode(self._index, self._impacts.lists, term, term + 1)
-                _weight(self._index, self._weighting, self._impacts.lists, self._arrays, term, term + 1)
-                self._ready[term] = True
-                self._weighted += int(self._index.df[term])
+        self._filled.ensure(terms, self._weigh)
         return self._impacts
+
+    def _weigh(self, terms: NDArray[np.int64]) -> None:
+        for term in terms.tolist():
+            _pack(self._index, self._lists, term, term + 1)
+            _weight(self._index, self._weighting, self._lists, self._arrays, term, term + 1)
+            self._weighted += int(self._index.df[term])
 
 
 def _part(index: Searchable, weighting: Weighting) -> _Part | None:
@@ -292,26 +296,30 @@ def _windows(index: Searchable) -> int:
     return -(-len(index) // WINDOW)
 
 
-def _list_shapes(index: Searchable) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    rows = len(_rows(index))
-    postings = int(index.df.sum(dtype=np.int64))
+def _list_shapes(index: Searchable) -> Shapes:
+    rows, df = _rows(index), index.df
+    long = int(df[rows].sum(dtype=np.int64))
+    short = int(df.sum(dtype=np.int64)) - long
     return {
-        "docs": (np.int32, (postings,)),
-        "places": (np.uint16, (postings,)),
-        "row_of": (np.int32, (len(index.df),)),
-        "starts": (np.uint32, (rows, _windows(index) + 1)),
+        "docs": (np.int32, (short,)),
+        "codes": (np.uint16, (short,)),
+        "places": (np.uint32, (long,)),
+        "starts": (np.uint32, (len(rows), _windows(index) + 1)),
+        "pairs": (np.int32, (2, None)),
+        "rest": (np.int32, (3, None)),
     }
 
 
-def _impact_shapes(index: Searchable, lists: Lists) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    terms = len(index.df)
+def _impact_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -> Shapes:
+    terms, rows = len(index.df), len(lists.starts)
     return {
-        "weights": (np.float32, (len(lists.docs),)),
+        "weights": (np.float32, (int(lists.bounds[-1]) if curve is None else 0,)),
         "best": (np.float32, (terms,)),
         "kth": (np.float32, (terms, len(DEPTHS))),
         "positive": (np.bool_, (terms,)),
-        "rows": (np.uint8, (len(lists.starts), _windows(index) * (WINDOW // BLOCK))),
-        "champions": (np.int32, (len(lists.starts), CHAMPIONS)),
+        "rows": (np.uint8, (rows, _windows(index) * (WINDOW // BLOCK))),
+        "champions": (np.int32, (rows, CHAMPIONS)),
+        "champion_weights": (np.float32, (rows, CHAMPIONS)),
     }
 
 
@@ -322,49 +330,63 @@ def _row_of(index: Searchable) -> NDArray[np.int32]:
     return row_of
 
 
-def _empty(shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
-    return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
+def _empty(shapes: Shapes) -> dict[str, NDArray[Any]]:
+    return {name: np.zeros([size or 0 for size in shape], dtype) for name, (dtype, shape) in shapes.items()}
 
 
-def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
-    arrays = {**_empty(_list_shapes(index)), "row_of": _row_of(index)}
-    lists = Lists(_bounds(index), **arrays)
-    in_threads(lambda edges: _decode(index, lists, *edges), list(chunks(lists.bounds)))
-    return arrays
+def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
+    arrays = _empty(_list_shapes(index))
+    lists = PackedLists(_bounds(index), _row_of(index), **arrays)
+    parts, codes = list(chunks(lists.bounds)), None
+    if len(index) and index.lengths.max() <= packed.LONGEST:
+        counted = Codes(index.lengths)
+        in_threads(lambda edges: counted.count(*index.postings(np.arange(*edges))), parts)
+        if counted.covered >= packed.COVERED:
+            codes, arrays["pairs"] = counted, counted.pairs
+    rest = in_threads(lambda edges: _pack(index, lists, edges[0], edges[1], codes), parts)
+    return {**arrays, "rest": np.concatenate([arrays["rest"], *rest], axis=1)}
 
 
-def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
-    bounds, docs = lists.bounds, lists.docs
-    own = slice(bounds[first], bounds[last])
-    docs[own] = index.postings(np.arange(first, last))[0]
-    lists.places[own] = docs[own] % WINDOW
-    edges = np.arange(_windows(index) + 1) * WINDOW
-    for term in (first + np.flatnonzero(lists.row_of[first:last] >= 0)).tolist():
-        lists.starts[lists.row_of[term]] = np.searchsorted(docs[bounds[term] : bounds[term + 1]], edges)
+def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: Codes | None = None) -> NDArray[np.int32]:
+    """Fill in the lists of the terms from `first` to `last`; return their `rest`."""
+    docs, tfs = index.postings(np.arange(first, last))
+    own = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
+    bounds = lists.bounds[first : last + 1] - lists.bounds[first]
+    inputs = map(fixed, (bounds, docs, own, lists.row_of[first:last], lists.offsets[first:last]))
+    pack(*inputs, (lists.docs, lists.codes, lists.places), lists.starts)
+    rest = np.flatnonzero(own == 0)
+    terms = first + np.searchsorted(bounds, rest, side="right") - 1
+    return np.stack([terms, docs[rest], tfs[rest]]).astype(np.int32)
 
 
-def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
-    arrays = _empty(_impact_shapes(index, lists))
+def _weighted(index: Searchable, weighting: Weighting, lists: PackedLists, curve: Curve | None) -> dict[str, NDArray[Any]]:
+    arrays = _empty(_impact_shapes(index, lists, curve))
     in_threads(lambda edges: _weight(index, weighting, lists, arrays, *edges), list(chunks(lists.bounds)))
     return arrays
 
 
 def _weight(
-    index: Searchable, weighting: Weighting, lists: Lists, arrays: dict[str, NDArray[Any]], first: int, last: int
+    index: Searchable, weighting: Weighting, lists: PackedLists, arrays: dict[str, NDArray[Any]], first: int, last: int
 ) -> None:
     """Fill in the weights and bounds of the terms from `first` to `last`."""
-    weights = arrays["weights"]
-    weights[lists.bounds[first] : lists.bounds[last]] = weighted_postings(index, weighting, np.arange(first, last))[1]
-    rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
-    summarize(first, last, lists.bounds, fixed(lists.docs), weights, fixed(lists.row_of), *rest)
-    for term in (first + np.flatnonzero(lists.row_of[first:last] >= 0)).tolist():
-        own, row = _champions(weights[lists.bounds[term] : lists.bounds[term + 1]]), arrays["champions"][lists.row_of[term]]
-        row[: len(own)], row[len(own) :] = own, -1
+    docs, weights = weighted_postings(index, weighting, np.arange(first, last))
+    start, end = lists.bounds[first], lists.bounds[last]
+    if len(arrays["weights"]):
+        arrays["weights"][start:end] = weights
+    bounds, row_of = lists.bounds[first : last + 1] - start, lists.row_of[first:last]
+    of_terms = (arrays[name][first:last] for name in ("best", "kth", "positive"))
+    summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *of_terms, arrays["rows"])
+    for term in np.flatnonzero(row_of >= 0).tolist():
+        own, row = slice(bounds[term], bounds[term + 1]), row_of[term]
+        best = bounds[term] + _champions(weights[own])
+        for name, values, none in (("champions", docs, -1), ("champion_weights", weights, 0)):
+            arrays[name][row, : len(best)], arrays[name][row, len(best) :] = values[best], none
 
 
 def _champions(weights: NDArray[np.float32]) -> NDArray[np.intp]:
     """The postings whose weights are above the one at CHAMPIONS in descending order, which others may have, too."""
-    least = np.partition(weights, len(weights) - CHAMPIONS)[len(weights) - CHAMPIONS]
+    place = max(0, len(weights) - CHAMPIONS)
+    least = np.partition(weights, place)[place]
     above = np.flatnonzero(weights > least)
     return above[np.argsort(-weights[above], kind="stable")]
 
@@ -396,7 +418,7 @@ def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 def _cached(
     index: Searchable,
     name: str,
-    shapes: dict[str, tuple[Any, tuple[int, ...]]],
+    shapes: Shapes,
     keep: bool,
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
@@ -416,7 +438,7 @@ def _folder(index: Searchable, name: str) -> Path:
     return CACHE.folder / index.fingerprint[:32] / name
 
 
-def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+def _stored(folder: Path, bounds: NDArray[np.int64], shapes: Shapes) -> dict[str, NDArray[Any]]:
     """Arrays of a folder in the cache, verified because the search trusts them.
 
     Raises:

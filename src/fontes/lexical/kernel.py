@@ -19,6 +19,7 @@ BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # bins of the histogram for the k-th best weights
 SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
+PLACE, CODE = np.uint32(0xFFFF), np.uint32(16)  # of a packed posting: bits of the position in the window, and how many they are
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
@@ -73,6 +74,70 @@ def summarize(
 
 
 @kernel()
+def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, lists: Any, starts: Any) -> None:
+    """Write the postings of some terms in packed form.
+
+    Args:
+        bounds: Start of the postings of each term, and the end of the last.
+        docs: Their documents.
+        codes: uint16; their codes, or none.
+        row_of: Row of each term, -1 for none.
+        offsets: Start of each term in the outputs.
+        lists: Outputs, (docs, codes, places), as of `packed.PackedLists`.
+        starts: Output, as of `packed.PackedLists`.
+    """
+    out_docs, out_codes, out_places = lists
+    for term in range(len(row_of)):
+        row, shift, window = row_of[term], offsets[term] - bounds[term], 0
+        for at in range(bounds[term], bounds[term + 1]):
+            code = codes[at] if len(codes) else np.uint16(0)
+            if row < 0:
+                out_docs[at + shift], out_codes[at + shift] = docs[at], code
+                continue
+            out_places[at + shift] = np.uint32(docs[at] % WINDOW) | np.uint32(code) << CODE
+            while window <= docs[at] // WINDOW:
+                starts[row, window] = at - bounds[term]
+                window += 1
+        if row >= 0:
+            starts[row, window:] = bounds[term + 1] - bounds[term]
+
+
+@kernel()
+def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights: Any) -> None:
+    """Write the documents of some terms as in an unpacked list, and their weights by the curve if there is room.
+
+    Args:
+        terms: The terms.
+        lists: As of `search`.
+        row_of: Row of each term, -1 for none.
+        starts: As of `packed.PackedLists`.
+        docs: Output: documents, by the bounds of the terms.
+        weights: Output: weights; none.
+    """
+    bounds, offsets, own_docs, codes, places, _, (idf, saturation), rest = lists
+    for term in terms:
+        row, shift = row_of[term], bounds[term] - offsets[term]
+        if row < 0:
+            for at in range(offsets[term], bounds[term + 1] - shift):
+                docs[at + shift] = own_docs[at]
+                if len(weights):
+                    weights[at + shift] = idf[term] * saturation[codes[at]]
+        else:
+            for window in range(starts.shape[1] - 1):
+                first, last = np.int64(starts[row, window]), np.int64(starts[row, window + 1])
+                for at in range(offsets[term] + first, offsets[term] + last):
+                    docs[at + shift] = window * WINDOW + np.int64(places[at] & PLACE)
+                    if len(weights):
+                        weights[at + shift] = idf[term] * saturation[places[at] >> CODE]
+        if len(weights):
+            at = bounds[term]
+            for other in range(rest[0][term], rest[0][term + 1]):
+                while docs[at] < rest[1][other]:
+                    at += 1
+                weights[at] = rest[2][other]
+
+
+@kernel()
 def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: Any, k: int, depth: int, results: Any) -> None:
     """Find the best documents of the topics from `first` to `last`.
 
@@ -83,8 +148,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
         first: The first topic.
         last: The topic after the last.
         topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], ascending, with float64 weights.
-        lists: (bounds, docs, places, weights) of the postings of all terms: documents, int32, their positions in their
-            windows, uint16, and float32 weights.
+        lists: The postings of all terms and their weights; see `packed.PackedLists.with_weights`.
         bounds_of: (best, kth, positive, row_of, rows, starts), as from `summarize`; starts[r, w] is the start of the postings
             of row r in window w, counted from its first posting.
         ids: (rank, order): positions of the document ids in ascending order, and the documents' numbers in the results, by
@@ -105,15 +169,14 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     allowed = bounds_of[2][:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
     for topic in range(first, last):
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
-        bag = terms[own], query_weights[own], lists, bounds_of, lists[0][terms[own]]
-        none = terms[:0], query_weights[:0], lists, bounds_of, lists[0][:0]
+        bag = terms[own], query_weights[own], lists, bounds_of, lists[1][terms[own]]
         if is_positive(bag):
             block_bounds[:] = 0
             least = bound_blocks(bag, len(bag[0]), depth, block_bounds)
-            size = pruned(bag, none, allowed, rank, k, block_bounds, least, sums, score, candidates)
+            size = pruned(bag, None, allowed, rank, k, block_bounds, least, sums, score, candidates)
         else:
             hit = np.zeros(WINDOW, dtype=np.uint8)
-            size = _exhaustive(bag, none, allowed, rank, k, windows, sums, hit, score, candidates)
+            size = _exhaustive(bag, None, allowed, rank, k, windows, sums, hit, score, candidates)
         counts[topic - first] = size = select(candidates, size, k)
         if k <= SORTED:
             sort_keys(candidates, size)
@@ -140,8 +203,8 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
     windows = (len(rank) + WINDOW - 1) // WINDOW
     sums, score = np.zeros(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    bag = own[0], own[1], own[2], own[3], own[2][0][own[0]]
-    second = other[0], other[1], other[2], other[3], other[2][0][other[0]]
+    bag = own[0], own[1], own[2], own[3], own[2][1][own[0]]
+    second = other[0], other[1], other[2], other[3], other[2][1][other[0]]
     if is_positive(bag) and is_positive(second):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
         least = bound_blocks(bag, terms, depth, block_bounds)
@@ -206,8 +269,9 @@ def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> Non
 def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
     """Add to the bound of each block; return a score that at least k documents reach, or 0."""
     terms, query_weights, lists, bounds_of, _ = bag
-    list_bounds, docs, _, weights = lists
+    list_bounds, offsets, docs, codes, _, weights, (idf, saturation), rest = lists
     best, kth, _, row_of, rows, _ = bounds_of
+    is_packed = len(saturation) > 0
     margin = 1 + 3e-7 * (terms_of_query + 4)  # tolerance for rounding of float32 sums
     least = np.float32(0)
     for i in range(len(terms)):
@@ -217,17 +281,21 @@ def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -
         if row_of[term] >= 0:
             _add_row(block_bounds, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
             continue
-        scale = np.float32(query_weights[i] * margin)
-        block, greatest = -1, np.float32(0)
-        for at in range(list_bounds[term], list_bounds[term + 1]):
+        scale, of_term = np.float32(query_weights[i] * margin), idf[term] if is_packed else 1.0
+        block, greatest, shift = -1, 0.0, list_bounds[term] - offsets[term]
+        for at in range(offsets[term], list_bounds[term + 1] - shift):
+            value = saturation[codes[at]] if is_packed else np.float64(weights[at + shift])
             if docs[at] // BLOCK != block:
                 if block >= 0:
-                    block_bounds[block] += greatest * scale
-                block, greatest = docs[at] // BLOCK, weights[at]
+                    block_bounds[block] += np.float32(of_term * greatest) * scale
+                block, greatest = docs[at] // BLOCK, value
             else:
-                greatest = max(greatest, weights[at])
+                greatest = max(greatest, value)
         if block >= 0:
-            block_bounds[block] += greatest * scale
+            block_bounds[block] += np.float32(of_term * greatest) * scale
+        if is_packed:
+            for at in range(rest[0][term], rest[0][term + 1]):
+                block_bounds[rest[1][at] // BLOCK] += rest[2][at] * scale
     return least
 
 
@@ -263,7 +331,7 @@ def pruned(
                 if own[block] >= least:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, bag, sums)
-        if len(other[0]):
+        if other is not None:
             _sum_window(window, other, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
         for block in range(blocks):
@@ -290,28 +358,54 @@ def pruned(
     return size
 
 
-@inner()
+@inner(inline="always")  # a call would copy the descriptors of all arrays, for each window
 def _sum_window(window: int, bag: Any, sums: Any) -> None:
     """Add the scores of one window to `sums`; `cursors` of terms without a row advance."""
     terms, query_weights, lists, bounds_of, cursors = bag
-    bounds, docs, places, weights = lists
+    bounds, offsets, docs, codes, places, weights, (idf, saturation), rest = lists
     _, _, _, row_of, _, starts = bounds_of
-    begin = window * WINDOW
+    begin, is_packed, has_rest = window * WINDOW, len(saturation) > 0, len(rest[1]) > 0
     for i in range(len(terms)):
         term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
+        of_term = idf[term] if is_packed else 0.0
         if row >= 0:
-            first, last = bounds[term] + np.int64(starts[row, window]), bounds[term] + np.int64(starts[row, window + 1])
-            own_places, own_weights = places[first:last], weights[first:last]
-            for at in range(last - first):  # unsigned indexes need no check for negative values
-                sums[np.uint64(own_places[at])] += query_weight * own_weights[at]
-            continue
-        at, end = cursors[i], bounds[term + 1]
-        if at < end and docs[at] < begin:
-            at = _skip(docs, at, end, begin)
-        while at < end and docs[at] < begin + WINDOW:
-            sums[np.uint64(docs[at]) - np.uint64(begin)] += query_weight * weights[at]
-            at += 1
-        cursors[i] = at
+            first, last = offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])
+            own = places[first:last]
+            if is_packed:
+                for at in range(last - first):  # unsigned indexes need no check for negative values
+                    weight = np.float32(of_term * saturation[np.uint64(own[at] >> CODE)])
+                    sums[np.uint64(own[at] & PLACE)] += query_weight * weight
+            else:
+                shift = bounds[term] - offsets[term]
+                own_weights = weights[first + shift : last + shift]
+                for at in range(last - first):
+                    sums[np.uint64(own[at] & PLACE)] += query_weight * own_weights[at]
+        else:
+            shift = bounds[term] - offsets[term]
+            at, end = cursors[i], bounds[term + 1] - shift
+            if at < end and docs[at] < begin:
+                at = _skip(docs, at, end, begin)
+            while at < end and docs[at] < begin + WINDOW:
+                place = np.uint64(docs[at]) - np.uint64(begin)
+                if is_packed:
+                    sums[place] += query_weight * np.float32(of_term * saturation[np.uint64(codes[at])])
+                else:
+                    sums[place] += query_weight * weights[at + shift]
+                at += 1
+            cursors[i] = at
+        if has_rest and rest[0][term] < rest[0][term + 1]:
+            _sum_rest(begin, term, query_weight, rest, sums)
+
+
+@inner()
+def _sum_rest(begin: int, term: int, query_weight: Any, rest: Any, sums: Any) -> None:
+    """Add to a window the postings that have their weights in `rest`."""
+    at, end = rest[0][term], rest[0][term + 1]
+    if rest[1][at] < begin:
+        at = _skip(rest[1], at, end, begin)
+    while at < end and rest[1][at] < begin + WINDOW:
+        sums[rest[1][at] - begin] += query_weight * rest[2][at]
+        at += 1
 
 
 @inner()
@@ -338,7 +432,8 @@ def _exhaustive(
     for window in range(windows):
         begin = window * WINDOW
         _hit_window(begin, bag, sums, hit)
-        _hit_window(begin, other, sums, hit)
+        if other is not None:
+            _hit_window(begin, other, sums, hit)
         for doc in range(min(WINDOW, len(rank) - begin)):
             if hit[doc]:
                 hit[doc] = 0
@@ -354,16 +449,35 @@ def _exhaustive(
 
 @inner()
 def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
-    """Set or add the scores of the window that begins with a document; `cursors` advance."""
-    terms, query_weights, (bounds, docs, _, weights), _, cursors = bag
+    """Set or add the scores of the window that begins with a document; `cursors` advance.
+
+    The window is summed term by term, and the documents of each are marked first; those that are marked anew start from 0.
+    """
+    terms, query_weights, lists, bounds_of, cursors = bag
     for i in range(len(terms)):
-        at, end = cursors[i], bounds[terms[i] + 1]
-        while at < end and docs[at] < begin + WINDOW:
-            doc = docs[at] - begin
-            sums[doc] = query_weights[i] * weights[at] + (sums[doc] if hit[doc] else 0.0)
-            hit[doc] = 1
-            at += 1
-        cursors[i] = at
+        one = terms[i : i + 1], query_weights[i : i + 1], lists, bounds_of, cursors[i : i + 1]
+        _mark_window(begin, one, sums, hit)
+        _sum_window(begin // WINDOW, one, sums)
+
+
+@inner()
+def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
+    """Mark the documents of one term in a window; the sums of those that no term before had become 0."""
+    terms, _, (bounds, offsets, docs, _, places, _, _, _), bounds_of, cursors = bag
+    term, row, window = terms[0], bounds_of[3][terms[0]], begin // WINDOW
+    if row >= 0:
+        starts = bounds_of[5]
+        for at in range(offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])):
+            place = np.uint64(places[at] & PLACE)
+            sums[place] = sums[place] if hit[place] else 0.0
+            hit[place] = 1
+        return
+    at, end = cursors[0], offsets[term] + bounds[term + 1] - bounds[term]
+    while at < end and docs[at] < begin + WINDOW:
+        doc = docs[at] - begin
+        sums[doc] = sums[doc] if hit[doc] else 0.0
+        hit[doc] = 1
+        at += 1
 
 
 @inner()

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
-from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
+from .packed import NO_CURVE, NO_REST, offsets_of
 
 
 class ImpactPool:
@@ -25,8 +26,9 @@ class ImpactPool:
 
     def __init__(self, documents: int) -> None:
         self._documents, self._windows = documents, -(-documents // WINDOW)
-        self._lists = _Growing([((), np.int64), ((), np.int32), ((), np.uint16), ((), np.float32)])
-        self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), np.zeros(0, np.float32)])
+        types = (np.int64, np.int64, np.int32, np.uint16, np.uint32, np.float32)
+        self._lists = _Growing([((), dtype) for dtype in types])
+        self._lists.append([np.zeros(int(not i), dtype) for i, dtype in enumerate(types)])  # the first bound
         self._terms = _Growing([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
         self._rows = _Growing([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
         self._offer()
@@ -46,24 +48,27 @@ class ImpactPool:
         best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.float32)
         positive, rows = np.zeros(lists, dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
         summarize(0, lists, bounds, fixed(docs), weights, fixed(row_of), best, kth, positive, rows)
-        edges = np.arange(self._windows + 1) * WINDOW
+        sizes, offsets = np.diff(bounds), offsets_of(bounds, row_of)
+        of_long = int(sizes[long].sum())
+        short = int(bounds[-1]) - of_long
+        packed = np.empty(short, np.int32), np.empty(short, np.uint16), np.empty(of_long, np.uint32)
         starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
-        for row, number in enumerate(long.tolist()):
-            starts[row] = np.searchsorted(docs[bounds[number] : bounds[number + 1]], edges)
-        before, rows_before = self._lists.sizes[1], self._rows.sizes[0]
-        row_of[long] += rows_before
+        pack(fixed(bounds), fixed(docs), fixed(np.zeros(0, np.uint16)), fixed(row_of), fixed(offsets), packed, starts)
+        _, _, docs_before, _, places_before, before = self._lists.sizes
+        offsets += np.where(row_of < 0, docs_before, places_before)
+        row_of[long] += self._rows.sizes[0]
         first = self._terms.sizes[0]
-        self._lists.append([bounds[1:] + before, docs, docs % WINDOW, weights])
+        self._lists.append([bounds[1:] + before, offsets, *packed, weights])
         self._terms.append([best, kth, positive, row_of])
         self._rows.append([rows, starts])
         self._offer()
         return first
 
     def _offer(self) -> None:
-        bounds, *lists = self._lists.arrays
-        self.postings: tuple[NDArray[Any], ...] = bounds, *map(fixed, lists)
+        lists = tuple(map(fixed, self._lists.arrays))
+        self.postings: tuple[Any, ...] = *lists, NO_CURVE, NO_REST
         self.limits: tuple[NDArray[Any], ...] = tuple(map(fixed, (*self._terms.arrays, *self._rows.arrays)))
-        self.nbytes = sum(array.nbytes for array in (*self.postings, *self.limits))
+        self.nbytes = sum(array.nbytes for array in (*lists, *self.limits))
 
 
 class _Growing:

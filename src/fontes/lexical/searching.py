@@ -72,7 +72,7 @@ def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, 
 def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
     """Return the scores of some documents for one topic, as `search_topic` gives them; 0 for one that does not match."""
     _, terms, query_weights = bag
-    bounds, all_docs, _, weights = impacts_of(searched, weighting, terms).postings
+    bounds, all_docs, weights = impacts_of(searched, weighting, terms).unpacked(terms)
     docs, sums = docs.astype(np.int32), np.zeros(len(docs), dtype=np.float64)
     for term, query_weight in zip(terms.tolist(), query_weights, strict=True):
         own = slice(bounds[term], bounds[term + 1])

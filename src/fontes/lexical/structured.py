@@ -252,8 +252,7 @@ class StructuredQuery:
         own = other = _joined(of_clauses) if of_clauses else ()
         if len(of_clauses) < len(numbers) + len(outside):
             terms = of_parts if not (of_clauses or outside) else np.array([n for n in (*numbers, *outside) if n >= 0])
-            bounds, docs, _, weights = impacts_of(index, weighting, terms).postings
-            own = bounds, docs, weights
+            own = impacts_of(index, weighting, terms).unpacked(terms)
         lists = np.array(required), np.array(outside) if outside else NONE, own, other or own
         arguments = of_parts, self.weights(weighting), *lists, allowed
 
@@ -376,8 +375,9 @@ class StructuredQuery:
             elif impacts is None:
                 lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
-                own = slice(*impacts.lists.bounds[part.number : part.number + 2].tolist())
-                lists.append((impacts.lists.docs[own], impacts.weights[own]))
+                bounds, docs, of_docs = impacts.unpacked(np.array([part.number]))
+                own = slice(*bounds[part.number : part.number + 2].tolist())
+                lists.append((docs[own], of_docs[own]))
         return lists
 
     def _list(self, weighting: Weighting, part: Part) -> List:

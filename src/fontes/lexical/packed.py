@@ -1,0 +1,226 @@
+"""Packed lists: the postings of an index in the form that the search reads, four bytes each in long lists.
+
+Each pair of a tf and a document length has a code of 16 bits. A term with a row of block bounds has a code and the document's
+position in its window of 4,096 for each posting, other terms a code and the document. A model whose weight is idf times a
+function of tf and length, as BM25, is a table of that function by code, so that all k1 and b share the lists; other models have
+a float32 weight for each posting. Rare pairs have the code 0, and their postings stand in a list of their own as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.arrays import fixed
+from .kernel import unpack
+from .weighting import Saturation, Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index.postings import Searchable
+
+CODES = 1 << 16  # values of a code, 0 for rare pairs
+PAIRS = 1 << 20  # pairs that are counted: all lengths with as many tf as fit
+LONGEST = 1 << 24  # length of a document above which postings have no codes
+COVERED = 0.9  # least share of postings that have a code above 0, as those of learned weights do not; else none has one
+
+
+class Filled:
+    """Which terms of some arrays are filled in; others are when they are first needed.
+
+    Attributes:
+        ready: Whether each term is.
+    """
+
+    def __init__(self, terms: int) -> None:
+        self.ready, self._lock = np.zeros(terms, dtype=np.bool_), threading.Lock()
+
+    def ensure(self, terms: NDArray[np.integer[Any]], fill: Callable[[NDArray[np.int64]], object]) -> None:
+        """Call a function with those of the terms that are not filled in."""
+        if self.ready[terms].all():
+            return
+        with self._lock:
+            if len(missing := np.unique(terms[~self.ready[terms]]).astype(np.int64)):
+                fill(missing)
+                self.ready[missing] = True
+
+
+@dataclass(frozen=True, eq=False)
+class PackedLists:
+    """The postings of an index, shared by all models.
+
+    Args:
+        bounds: int64; term t has the postings from bounds[t] to bounds[t + 1].
+        row_of: int32; row of bounds of each term, -1 if its list is too short.
+        docs: int32; documents of the terms without a row, ascending in each.
+        codes: uint16; their codes.
+        places: uint32; postings of the terms with a row: position in the window, and the code above bit 16.
+        starts: uint32, rows x (windows + 1); start of a term's postings of each window in its list.
+        pairs: int32, (2, codes); tf and length of each code; none where postings have no codes.
+        rest: int32, (3, R); term, document and tf of each posting with the code 0, ascending.
+    """
+
+    bounds: NDArray[np.int64]
+    row_of: NDArray[np.int32]
+    docs: NDArray[np.int32]
+    codes: NDArray[np.uint16]
+    places: NDArray[np.uint32]
+    starts: NDArray[np.uint32]
+    pairs: NDArray[np.int32]
+    rest: NDArray[np.int32]
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Start of each term's postings in `docs`, or in `places` if it has a row."""
+        return offsets_of(self.bounds, self.row_of)
+
+    @cached_property
+    def _rest_bounds(self) -> NDArray[np.int64]:
+        return np.searchsorted(self.rest[0], np.arange(len(self.bounds)))
+
+    @cached_property
+    def documents(self) -> tuple[Filled, NDArray[np.int32]]:
+        """The documents of all postings, and for which terms they are filled in."""
+        return Filled(len(self.row_of)), np.zeros(self.bounds[-1], dtype=np.int32)
+
+    def unpacked(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return bounds, and the documents of all postings, valid for these terms; memory is taken for those alone."""
+        filled, docs = self.documents
+        filled.ensure(terms, lambda terms: self.unpack(terms, None, docs, np.zeros(0, np.float32)))
+        return self.bounds, fixed(docs)
+
+    def unpack(
+        self, terms: NDArray[np.int64], curve: Curve | None, docs: NDArray[np.int32], weights: NDArray[np.float32]
+    ) -> None:
+        """Write the documents of some terms, and their weights by a curve if there is room."""
+        unpack(terms, self.with_weights(np.zeros(0, np.float32), curve), fixed(self.row_of), fixed(self.starts), docs, weights)
+
+    def with_weights(self, weights: NDArray[np.float32], curve: Curve | None) -> tuple[Any, ...]:
+        """Return the `lists` argument of the search, (bounds, offsets, docs, codes, places, weights, curve, rest).
+
+        Args:
+            weights: Weight of each posting; none where there is a curve.
+            curve: The function of tf and length.
+        """
+        arrays = _fixed(self.bounds, self.offsets, self.docs, self.codes, self.places, weights)
+        if curve is None:
+            return *arrays, NO_CURVE, NO_REST
+        return *arrays, _fixed(curve.idf, curve.saturation), _fixed(self._rest_bounds, self.rest[1], curve.rest)
+
+
+def _fixed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    return tuple(map(fixed, arrays))
+
+
+NO_CURVE = _fixed(np.zeros(0, np.float64), np.zeros(0, np.float64))
+NO_REST = _fixed(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Weights of a model as idf times a function of tf and length, rounded to float32.
+
+    Args:
+        idf: float64; idf of each term.
+        saturation: float64; the function by code, 0 for the code 0.
+        rest: float32; weights of the postings in the `rest` of the lists.
+    """
+
+    idf: NDArray[np.float64]
+    saturation: NDArray[np.float64]
+    rest: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, index: Searchable, weighting: Weighting, lists: PackedLists) -> Curve | None:
+        """Return the curve of a model; None for a model of another form."""
+        statistics = Statistics.of(index)
+        function = weighting.saturation(statistics)
+        if function is None or function.sums_idf or not lists.pairs.size:
+            return None
+        exact = index.lengths
+        length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # of the model, by the exact one
+        length_of[exact] = function.lengths
+        if not np.array_equal(length_of[exact], function.lengths):
+            return None
+        idf = function.idf(statistics.df_of(np.arange(len(lists.row_of)))).astype(np.float64)
+        saturation = np.zeros(lists.pairs.shape[1], dtype=np.float64)
+        saturation[1:] = _saturated(function, lists.pairs[0, 1:], length_of[lists.pairs[1, 1:]])
+        terms, docs, tf = lists.rest
+        rest = idf[terms] * _saturated(function, tf, length_of[exact[docs]])
+        return cls(idf, saturation, rest.astype(np.float32))
+
+
+def _saturated(function: Saturation, counts: NDArray[np.int32], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    factor, k1, delta, constant, b, mean = function.parameters
+    tf = counts.astype(np.float64)
+    return factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
+
+
+class Codes:
+    """Codes of the pairs of tf and length, the most frequent of those that were counted.
+
+    Args:
+        lengths: Length of each document, with a maximum of at most LONGEST.
+    """
+
+    def __init__(self, lengths: NDArray[np.integer[Any]]) -> None:
+        self._lengths, self._lock = lengths, threading.Lock()
+        self._distinct = np.flatnonzero(np.bincount(lengths))
+        self._number_of = np.zeros(int(lengths.max()) + 1, dtype=np.int64)
+        self._number_of[self._distinct] = np.arange(len(self._distinct))
+        self._counts = np.zeros(len(self._distinct) * max(1, PAIRS // len(self._distinct)), dtype=np.int64)
+
+    def count(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> None:
+        """Count the pairs of some postings."""
+        counts = np.bincount(self._cells(docs, tfs), minlength=len(self._counts))
+        with self._lock:
+            self._counts += counts
+
+    def _cells(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Cell of each posting's pair; 0 for a tf that is too large."""
+        width = len(self._distinct)
+        cells = tfs * width + self._number_of[self._lengths[docs]]
+        return np.where(tfs < len(self._counts) // width, cells, 0)
+
+    @cached_property
+    def _coded(self) -> NDArray[np.int64]:
+        """Cells of the codes from 1 on."""
+        counts = self._counts.copy()
+        counts[: len(self._distinct)] = 0  # where tf is 0
+        cells = np.flatnonzero(counts)
+        return cells[np.argsort(-counts[cells], kind="stable")][: CODES - 1]
+
+    @property
+    def covered(self) -> float:
+        """Share of the counted postings that have a code above 0."""
+        return float(self._counts[self._coded].sum() / max(1, self._counts.sum()))
+
+    @cached_property
+    def _code_of(self) -> NDArray[np.uint16]:
+        code_of = np.zeros(len(self._counts), dtype=np.uint16)
+        code_of[self._coded] = np.arange(1, len(self._coded) + 1)
+        return code_of
+
+    @property
+    def pairs(self) -> NDArray[np.int32]:
+        """As of `PackedLists`."""
+        tfs, numbers = np.divmod(self._coded, len(self._distinct))
+        pairs = np.zeros((2, len(self._coded) + 1), dtype=np.int32)
+        pairs[:, 1:] = tfs, self._distinct[numbers]
+        return pairs
+
+    def of(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.uint16]:
+        """Return the codes of some postings."""
+        return self._code_of[self._cells(docs, tfs)]
+
+
+def offsets_of(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the start of each term's postings among those of the terms that have a row as it does, or have none."""
+    sizes, has_row = np.diff(bounds), row_of >= 0
+    starts = [np.cumsum(own) - own for own in (np.where(has_row, 0, sizes), np.where(has_row, sizes, 0))]
+    return np.where(has_row, starts[1], starts[0])
