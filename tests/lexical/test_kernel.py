@@ -110,14 +110,13 @@ def plain(collection: Collection, bag: dict[int, float], k: int) -> list[tuple[f
 
 
 def packed_of(c: Collection) -> tuple[NDArray[Any], ...]:
-    """Bounds, offsets, documents, codes and places of the lists."""
+    """Bounds, offsets, documents, no codes, and places of the lists."""
     offsets, long = offsets_of(c.bounds, c.row_of), int(np.diff(c.bounds)[c.row_of >= 0].sum())
-    out = np.zeros(len(c.docs) - long, np.int32), np.zeros(len(c.docs) - long, np.uint16), np.zeros(long, np.uint32)
-    starts = np.zeros_like(c.starts)
-    pack(*map(fixed, (c.bounds, c.docs, np.zeros(0, np.uint16), c.row_of, offsets)), out, starts)
+    docs, places, starts = np.zeros(len(c.docs) - long, np.int32), np.zeros(long, np.uint16), np.zeros_like(c.starts)
+    pack(*map(fixed, (c.bounds, c.docs, c.row_of, offsets)), (docs, places), starts)
     own = np.unique(c.row_of[c.row_of >= 0])
     assert np.array_equal(starts[own], c.starts[own])
-    return tuple(map(fixed, (c.bounds, offsets, *out)))
+    return tuple(map(fixed, (c.bounds, offsets, docs, np.zeros(0, np.uint16), places)))
 
 
 def results(

@@ -27,7 +27,7 @@ PACKED = -2  # what a loop returns where a list must be unpacked first
 UNABLE = -1  # what a loop returns where the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
-    ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.int32), ("codes", np.uint16), ("places", np.uint32),
+    ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.int32), ("codes", np.uint16), ("places", np.uint16),
     ("weights", np.float32), ("idfs", np.float64), ("saturation", np.float64), ("rest_bounds", np.int64),
     ("rest_docs", np.int32), ("rest_weights", np.float32),  # of the postings
     ("all_docs", np.int32), ("all_weights", np.float32), ("ready", np.bool_),  # of unpacked lists
@@ -401,7 +401,7 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
     rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
     lists = (
-        bounds, offsets, view(table, DOCS, np.int32), view(table, CODES, np.uint16), view(table, PLACES, np.uint32),
+        bounds, offsets, view(table, DOCS, np.int32), view(table, CODES, np.uint16), view(table, PLACES, np.uint16),
         view(table, WEIGHTS, np.float32), curve, rest,
     )  # fmt: skip
     best, starts = view(table, BEST, np.float32), view(table, STARTS, np.uint32)

@@ -302,8 +302,8 @@ def _list_shapes(index: Searchable) -> Shapes:
     short = int(df.sum(dtype=np.int64)) - long
     return {
         "docs": (np.int32, (short,)),
-        "codes": (np.uint16, (short,)),
-        "places": (np.uint32, (long,)),
+        "codes": (np.uint16, (None,)),
+        "places": (np.uint16, (long,)),
         "starts": (np.uint32, (len(rows), _windows(index) + 1)),
         "pairs": (np.int32, (2, None)),
         "rest": (np.int32, (3, None)),
@@ -335,14 +335,15 @@ def _empty(shapes: Shapes) -> dict[str, NDArray[Any]]:
 
 
 def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
-    arrays = _empty(_list_shapes(index))
-    lists = PackedLists(_bounds(index), _row_of(index), **arrays)
-    parts, codes = list(chunks(lists.bounds)), None
+    arrays, bounds = _empty(_list_shapes(index)), _bounds(index)
+    parts, codes = list(chunks(bounds)), None
     if len(index) and index.lengths.max() <= packed.LONGEST:
         counted = Codes(index.lengths)
         in_threads(lambda edges: counted.count(*index.postings(np.arange(*edges))), parts)
         if counted.covered >= packed.COVERED:
             codes, arrays["pairs"] = counted, counted.pairs
+            arrays["codes"] = np.empty(int(bounds[-1]), dtype=np.uint16)
+    lists = PackedLists(bounds, _row_of(index), **arrays)
     rest = in_threads(lambda edges: _pack(index, lists, edges[0], edges[1], codes), parts)
     return {**arrays, "rest": np.concatenate([arrays["rest"], *rest], axis=1)}
 
@@ -350,10 +351,11 @@ def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
 def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: Codes | None = None) -> NDArray[np.int32]:
     """Fill in the lists of the terms from `first` to `last`; return their `rest`."""
     docs, tfs = index.postings(np.arange(first, last))
-    own = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
     bounds = lists.bounds[first : last + 1] - lists.bounds[first]
-    inputs = map(fixed, (bounds, docs, own, lists.row_of[first:last], lists.offsets[first:last]))
-    pack(*inputs, (lists.docs, lists.codes, lists.places), lists.starts)
+    inputs = map(fixed, (bounds, docs, lists.row_of[first:last], lists.offsets[first:last]))
+    pack(*inputs, (lists.docs, lists.places), lists.starts)
+    own = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
+    lists.codes[lists.bounds[first] : lists.bounds[first] + len(own)] = own
     rest = np.flatnonzero(own == 0)
     terms = first + np.searchsorted(bounds, rest, side="right") - 1
     return np.stack([terms, docs[rest], tfs[rest]]).astype(np.int32)

@@ -19,7 +19,6 @@ BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # bins of the histogram for the k-th best weights
 SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
-PLACE, CODE = np.uint32(0xFFFF), np.uint32(16)  # of a packed posting: bits of the position in the window, and how many they are
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
@@ -74,27 +73,25 @@ def summarize(
 
 
 @kernel()
-def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, lists: Any, starts: Any) -> None:
+def pack(bounds: Any, docs: Any, row_of: Any, offsets: Any, lists: Any, starts: Any) -> None:
     """Write the postings of some terms in packed form.
 
     Args:
         bounds: Start of the postings of each term, and the end of the last.
         docs: Their documents.
-        codes: uint16; their codes, or none.
         row_of: Row of each term, -1 for none.
         offsets: Start of each term in the outputs.
-        lists: Outputs, (docs, codes, places), as of `packed.PackedLists`.
+        lists: Outputs, (docs, places), as of `packed.PackedLists`.
         starts: Output, as of `packed.PackedLists`.
     """
-    out_docs, out_codes, out_places = lists
+    out_docs, out_places = lists
     for term in range(len(row_of)):
         row, shift, window = row_of[term], offsets[term] - bounds[term], 0
         for at in range(bounds[term], bounds[term + 1]):
-            code = codes[at] if len(codes) else np.uint16(0)
             if row < 0:
-                out_docs[at + shift], out_codes[at + shift] = docs[at], code
+                out_docs[at + shift] = docs[at]
                 continue
-            out_places[at + shift] = np.uint32(docs[at] % WINDOW) | np.uint32(code) << CODE
+            out_places[at + shift] = docs[at] % WINDOW
             while window <= docs[at] // WINDOW:
                 starts[row, window] = at - bounds[term]
                 window += 1
@@ -114,23 +111,20 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
         docs: Output: documents, by the bounds of the terms.
         weights: Output: weights; none.
     """
-    bounds, offsets, own_docs, codes, places, _, (idf, saturation), rest = lists
+    bounds, offsets, of_lists, codes, places, _, (idf, saturation), rest = lists
     for term in terms:
-        row, shift = row_of[term], bounds[term] - offsets[term]
+        row, begin, end = row_of[term], bounds[term], bounds[term + 1]
         if row < 0:
-            for at in range(offsets[term], bounds[term + 1] - shift):
-                docs[at + shift] = own_docs[at]
-                if len(weights):
-                    weights[at + shift] = idf[term] * saturation[codes[at]]
+            for at in range(end - begin):
+                docs[begin + at] = of_lists[offsets[term] + at]
         else:
             for window in range(starts.shape[1] - 1):
-                first, last = np.int64(starts[row, window]), np.int64(starts[row, window + 1])
-                for at in range(offsets[term] + first, offsets[term] + last):
-                    docs[at + shift] = window * WINDOW + np.int64(places[at] & PLACE)
-                    if len(weights):
-                        weights[at + shift] = idf[term] * saturation[places[at] >> CODE]
+                for at in range(np.int64(starts[row, window]), np.int64(starts[row, window + 1])):
+                    docs[begin + at] = window * WINDOW + np.int64(places[offsets[term] + at])
         if len(weights):
-            at = bounds[term]
+            for at in range(begin, end):
+                weights[at] = idf[term] * saturation[codes[at]]
+            at = begin
             for other in range(rest[0][term], rest[0][term + 1]):
                 while docs[at] < rest[1][other]:
                     at += 1
@@ -284,7 +278,7 @@ def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -
         scale, of_term = np.float32(query_weights[i] * margin), idf[term] if is_packed else 1.0
         block, greatest, shift = -1, 0.0, list_bounds[term] - offsets[term]
         for at in range(offsets[term], list_bounds[term + 1] - shift):
-            value = saturation[codes[at]] if is_packed else np.float64(weights[at + shift])
+            value = saturation[codes[at + shift]] if is_packed else np.float64(weights[at + shift])
             if docs[at] // BLOCK != block:
                 if block >= 0:
                     block_bounds[block] += np.float32(of_term * greatest) * scale
@@ -370,16 +364,16 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
         of_term = idf[term] if is_packed else 0.0
         if row >= 0:
             first, last = offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])
-            own = places[first:last]
+            own, shift = places[first:last], bounds[term] - offsets[term]
             if is_packed:
+                own_codes = codes[first + shift : last + shift]
                 for at in range(last - first):  # unsigned indexes need no check for negative values
-                    weight = np.float32(of_term * saturation[np.uint64(own[at] >> CODE)])
-                    sums[np.uint64(own[at] & PLACE)] += query_weight * weight
+                    weight = np.float32(of_term * saturation[np.uint64(own_codes[at])])
+                    sums[np.uint64(own[at])] += query_weight * weight
             else:
-                shift = bounds[term] - offsets[term]
                 own_weights = weights[first + shift : last + shift]
                 for at in range(last - first):
-                    sums[np.uint64(own[at] & PLACE)] += query_weight * own_weights[at]
+                    sums[np.uint64(own[at])] += query_weight * own_weights[at]
         else:
             shift = bounds[term] - offsets[term]
             at, end = cursors[i], bounds[term + 1] - shift
@@ -388,7 +382,7 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
             while at < end and docs[at] < begin + WINDOW:
                 place = np.uint64(docs[at]) - np.uint64(begin)
                 if is_packed:
-                    sums[place] += query_weight * np.float32(of_term * saturation[np.uint64(codes[at])])
+                    sums[place] += query_weight * np.float32(of_term * saturation[np.uint64(codes[at + shift])])
                 else:
                     sums[place] += query_weight * weights[at + shift]
                 at += 1
@@ -468,7 +462,7 @@ def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
     if row >= 0:
         starts = bounds_of[5]
         for at in range(offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])):
-            place = np.uint64(places[at] & PLACE)
+            place = np.uint64(places[at])
             sums[place] = sums[place] if hit[place] else 0.0
             hit[place] = 1
         return

@@ -1,9 +1,9 @@
 """Packed lists: the postings of an index in the form that the search reads, four bytes each in long lists.
 
-Each pair of a tf and a document length has a code of 16 bits. A term with a row of block bounds has a code and the document's
-position in its window of 4,096 for each posting, other terms a code and the document. A model whose weight is idf times a
-function of tf and length, as BM25, is a table of that function by code, so that all k1 and b share the lists; other models have
-a float32 weight for each posting. Rare pairs have the code 0, and their postings stand in a list of their own as well.
+A term with a row of block bounds has the document's position in its window of 4,096 for each posting, in two bytes, other
+terms the document. Each pair of a tf and a document length has a code, in two bytes more. A model whose weight is idf times a
+function of tf and length, as BM25, is a table of that function by code, so that all k1 and b share the lists; other models
+have a float32 weight for each posting. Rare pairs have the code 0, and their postings stand in a list of their own as well.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class PackedLists:
         bounds: int64; term t has the postings from bounds[t] to bounds[t + 1].
         row_of: int32; row of bounds of each term, -1 if its list is too short.
         docs: int32; documents of the terms without a row, ascending in each.
-        codes: uint16; their codes.
-        places: uint32; postings of the terms with a row: position in the window, and the code above bit 16.
+        codes: uint16; code of each posting; none where postings have no codes.
+        places: uint16; positions in their windows of the documents of the terms with a row.
         starts: uint32, rows x (windows + 1); start of a term's postings of each window in its list.
         pairs: int32, (2, codes); tf and length of each code; none where postings have no codes.
         rest: int32, (3, R); term, document and tf of each posting with the code 0, ascending.
@@ -69,7 +69,7 @@ class PackedLists:
     row_of: NDArray[np.int32]
     docs: NDArray[np.int32]
     codes: NDArray[np.uint16]
-    places: NDArray[np.uint32]
+    places: NDArray[np.uint16]
     starts: NDArray[np.uint32]
     pairs: NDArray[np.int32]
     rest: NDArray[np.int32]

@@ -26,7 +26,7 @@ class ImpactPool:
 
     def __init__(self, documents: int) -> None:
         self._documents, self._windows = documents, -(-documents // WINDOW)
-        types = (np.int64, np.int64, np.int32, np.uint16, np.uint32, np.float32)
+        types = (np.int64, np.int64, np.int32, np.uint16, np.uint16, np.float32)
         self._lists = _Growing([((), dtype) for dtype in types])
         self._lists.append([np.zeros(int(not i), dtype) for i, dtype in enumerate(types)])  # the first bound
         self._terms = _Growing([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
@@ -51,14 +51,14 @@ class ImpactPool:
         sizes, offsets = np.diff(bounds), offsets_of(bounds, row_of)
         of_long = int(sizes[long].sum())
         short = int(bounds[-1]) - of_long
-        packed = np.empty(short, np.int32), np.empty(short, np.uint16), np.empty(of_long, np.uint32)
+        packed = np.empty(short, np.int32), np.empty(of_long, np.uint16)
         starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
-        pack(fixed(bounds), fixed(docs), fixed(np.zeros(0, np.uint16)), fixed(row_of), fixed(offsets), packed, starts)
+        pack(fixed(bounds), fixed(docs), fixed(row_of), fixed(offsets), packed, starts)
         _, _, docs_before, _, places_before, before = self._lists.sizes
         offsets += np.where(row_of < 0, docs_before, places_before)
         row_of[long] += self._rows.sizes[0]
         first = self._terms.sizes[0]
-        self._lists.append([bounds[1:] + before, offsets, *packed, weights])
+        self._lists.append([bounds[1:] + before, offsets, packed[0], np.zeros(0, np.uint16), packed[1], weights])
         self._terms.append([best, kth, positive, row_of])
         self._rows.append([rows, starts])
         self._offer()
