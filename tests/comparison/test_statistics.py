@@ -160,7 +160,7 @@ def test_the_bootstrap_interval_is_that_of_scipy_within_the_error_of_its_samples
 
 
 def skewed(topics: int, seed: int) -> np.ndarray:
-    """Values as of few topics that are very good: most near 0, a long tail to the right."""
+    """Values as from few topics that are very good: most near 0, a long tail to the right."""
     return np.random.default_rng(seed).exponential(0.1, topics) ** 2
 
 

@@ -14,8 +14,10 @@ from support.examples import up_to
 from fontes import Index, Topic
 from fontes.core import IndexFormatError
 from fontes.lexical import impacts, packed
+from fontes.lexical.bm25 import BM25Weighting
 from fontes.lexical.kernel import WINDOW
 from fontes.lexical.retriever import _bags
+from fontes.lexical.weighting import Statistics, saturation_of
 from fontes.storage import caches
 
 TOPICS = {"1": "w1 w2 w9", "2": "w1"}
@@ -87,6 +89,22 @@ def test_postings_are_packed_and_unpacked_with_the_documents_and_weights_of_the_
         assert np.array_equal(own_weights, weights)
         assert (found.curve is None) == (stage.weighting.variant == "l")
         assert len(found.weights) == (bounds[-1] if found.curve is None else 0)
+
+
+class Doubled(BM25Weighting):
+    """BM25 with a method of its own."""
+
+    def postings(self, statistics, postings):
+        return 2 * super().postings(statistics, postings)
+
+
+def test_a_class_whose_methods_may_change_the_weights_of_bm25_inherits_no_function_of_tf_and_length(collection):
+    terms = np.arange(len(collection.state.terms))
+    plain, doubled = (impacts.impacts_of(collection, cls.of("lucene")) for cls in (BM25Weighting, Doubled))
+    assert plain.curve is not None
+    assert doubled.curve is None
+    assert saturation_of(Doubled.of("lucene"), Statistics.of(collection.state)) is None  # which phrases are weighed by
+    assert doubled.unpacked(terms)[2] == pytest.approx(2 * plain.unpacked(terms)[2])
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -50,7 +50,7 @@ def collection() -> Collection:
     lists[0][:] = DOCUMENTS - 1  # the last document
     lists[13][:] = 0  # and the first
     lists[9] = np.arange(WINDOW - 130, WINDOW + 130)  # a list that stands close, across two windows
-    # Weights as of BM25, with repetitions; those of a term differ in scale from those of the next.
+    # Weights like those of BM25, with repetitions; those of a term differ in scale from those of the next.
     weights = [np.round(draws.gamma(2.0, 1.0, df) + 0.01, 2) * 1.7 ** (term % 5) for term, df in enumerate(DF)]
     weights[BELOW] -= 2.0 * weights[BELOW].mean()
     weights[ZERO][3] = 0.0

@@ -56,7 +56,7 @@ def checkthat2026(folder: Path) -> Path:
 
 
 def scifact(folder: Path) -> Path:
-    """A tar.gz as of AI2: abstracts as lists of sentences, claims with cited documents and evidence."""
+    """A tar.gz like that of AI2: abstracts as lists of sentences, claims with cited documents and evidence."""
     path = folder / "data.tar.gz"
     docs = ({"doc_id": doc.id, "title": doc.title, "abstract": doc.text.split(". ")} for doc in POSTS.corpus)
     files = {"data/corpus.jsonl": lines(docs)}
@@ -100,7 +100,7 @@ def touche(folder: Path) -> Path:
 
 
 def longeval(folder: Path) -> Path:
-    """Two snapshots as of LongEval's scientific retrieval: the second lacks some documents."""
+    """Two snapshots like those of LongEval's scientific retrieval: the second lacks some documents."""
     given = folder / "longeval"
     docs = [{"id": doc.id, "title": doc.title, "abstract": doc.text} for doc in POSTS.corpus]
     for root, split, name, kept in (("training", "dev", "", docs), ("testing", "test", "_2025-01_test", docs[5:])):

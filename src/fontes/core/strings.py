@@ -54,7 +54,7 @@ class Strings(Sequence[str]):
         if self._check is not None:
             self._check(self._order)
             self._check = None
-        self._order.flags.writeable = False  # as of a memory map: compiled loops have one version for both
+        self._order.flags.writeable = False  # as in a memory map: compiled loops have one version for both
         return self._order
 
     @property

@@ -296,7 +296,7 @@ def count_phrase(
         places: int64, (terms, documents or more): the term's row of each document, ascending.
         words: int64; for each word of the phrase the index of its term, then for each its offset.
         limits: int32, (documents, 2): first position of a field and the one after its last; none: everywhere.
-        block: As of `unpack_positions`.
+        block: As in `unpack_positions`.
         docs: The documents, which are replaced by those that have the phrase.
         tf: Output: frequency in each of these.
 
@@ -328,7 +328,7 @@ def row_readers(bounds: Any, firsts: Any, terms: Any) -> Any:
 
 @inner()
 def rarest_first(words: Any, readers: Any) -> Any:
-    """The words of a phrase, as of `count_phrase` in two rows, those with the fewest bytes of rows first."""
+    """The words of a phrase, as in `count_phrase` in two rows, those with the fewest bytes of rows first."""
     ordered = words.copy()
     for i in range(1, words.shape[1]):
         term, offset, at = words[0, i], words[1, i], i
@@ -349,11 +349,11 @@ def phrase_frequency(
     The positions of the first word lead, and those of another word are read only once all words before it stand in place.
 
     Args:
-        data: As of `count_phrase`.
-        offsets: As of `count_phrase`.
-        block: As of `count_phrase`.
+        data: As in `count_phrase`.
+        offsets: As in `count_phrase`.
+        block: As in `count_phrase`.
         readers: As `row_readers` makes them; they advance.
-        places: As of `count_phrase`.
+        places: As in `count_phrase`.
         match: The document's column in `places`, after those of earlier calls.
         words: As `rarest_first` returns them.
         low: Least position.

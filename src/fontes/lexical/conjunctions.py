@@ -26,10 +26,10 @@ def search_all(
         query_weights: float64; their query weights.
         required: int64; which of them a document must have.
         excluded: int64; lists that a document must not be in, numbered alike.
-        own: (bounds, docs, weights) of lists, as of `kernel.search`.
+        own: (bounds, docs, weights) of lists, as in `kernel.search`.
         other: Likewise.
         allowed: Whether each document may be returned; none: all.
-        ids: As of `kernel.search`.
+        ids: As in `kernel.search`.
         k: Greatest number of documents.
         results: Output, (docs, scores, keys): the best documents and their scores where k is at most SORTED; else a key of each
             document that matches.
@@ -76,9 +76,9 @@ def search_weighed(docs: Any, tf: Any, lengths: Any, parameters: Any, query_weig
         lengths: float64; dl of every document.
         parameters: (idf, factor, k1, delta, 1 - b, b, avgdl).
         query_weight: The query weight of the clause.
-        ids: As of `search_all`.
-        k: As of `search_all`.
-        results: As of `search_all`.
+        ids: As in `search_all`.
+        k: As in `search_all`.
+        results: As in `search_all`.
 
     Returns:
         The number of documents, 0 where a weight is not finite.
@@ -125,10 +125,10 @@ def _meet(numbers: Any, required: Any, own: Any, other: Any) -> Any:
     """Find the documents that all of some lists have.
 
     Args:
-        numbers: As of `search_all`.
+        numbers: As in `search_all`.
         required: The lists that meet.
-        own: As of `search_all`.
-        other: As of `search_all`.
+        own: As in `search_all`.
+        other: As in `search_all`.
 
     Returns:
         The documents, and their places in each of `numbers`, a row each; rows that are not required have none.

@@ -22,7 +22,7 @@ from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
 from .impacts import MAX_MODELS, whole_impacts
 from .kernel import SORTED
 from .searching import Ranked, ranked
-from .weighting import Statistics, Weighting
+from .weighting import Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.state import State
@@ -214,7 +214,7 @@ def _equal_weight(weighting: Weighting, size: int) -> float | None:
 def _of_phrases(index: State, weighting: Weighting) -> Arrays:
     """The arrays by which phrases are searched; none where they cannot be."""
     positions = index.positions if index.has_positions else None
-    curve = weighting.saturation(Statistics.of(index))
+    curve = saturation_of(weighting, Statistics.of(index))
     if not isinstance(positions, PositionLists) or curve is None or curve.sums_idf:
         return {}
     rows, offsets, bounds, firsts = positions.row_arrays

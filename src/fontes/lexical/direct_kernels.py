@@ -199,13 +199,13 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     """Find the documents that have an exact phrase; the terms of `text` stand as many places apart as zero bytes say.
 
     Args:
-        table: As of `find_all`.
-        text: As of `find_all`; several zero bytes are a gap in the phrase.
+        table: As in `find_all`.
+        text: As in `find_all`; several zero bytes are a gap in the phrase.
         words: Number of terms.
         query_weight: Query weight of the phrase.
-        k: As of `find_all`.
-        docs: As of `find_all`.
-        scores: As of `find_all`.
+        k: As in `find_all`.
+        docs: As in `find_all`.
+        scores: As in `find_all`.
 
     Returns:
         The number of all documents that match, PACKED, or UNABLE, also where bytes or weights are damaged.
@@ -282,10 +282,10 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     """Find the documents that have one of some distinct terms, which weigh the same in the query.
 
     Args:
-        table: As of `find_all`.
-        text: As of `find_all`.
-        words: As of `find_all`.
-        query_weight: As of `find_all`.
+        table: As in `find_all`.
+        text: As in `find_all`.
+        words: As in `find_all`.
+        query_weight: As in `find_all`.
         k: Greatest number of documents, at least 1.
         docs: Output: the best documents if k is at most SORTED.
         scores: Output: their scores.
@@ -310,7 +310,7 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
 
 @compiled()
 def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Analyse a text in UTF-8, and find the documents that have one of its terms; arguments as of `find_any`."""
+    """Analyse a text in UTF-8, and find the documents that have one of its terms; arguments as in `find_any`."""
     terms, counts = np.empty(len(text) + 1, dtype=np.int64), np.empty(len(text) + 1, dtype=np.int64)
     size = find_terms(table, text, terms, counts)
     of_counts, weights = view(table, COUNTS, np.float64), np.empty(max(size, 0), dtype=np.float64)
@@ -329,7 +329,7 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
     """Analyse a text in UTF-8, and find the numbers of its terms, ascending, and how often each occurs.
 
     Args:
-        table: As of `find_all`.
+        table: As in `find_all`.
         text: The text.
         terms: Output: the numbers, with room for one more than the text's bytes.
         counts: Output: the frequencies, alike.

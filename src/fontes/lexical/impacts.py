@@ -27,7 +27,7 @@ from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
 from . import packed
 from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
-from .packed import Codes, Curve, Filled, PackedLists
+from .packed import Codes, Curve, Filled, PackedLists, long_lists
 from .unions import unite
 from .weighting import Postings, Statistics, Weighting
 
@@ -165,7 +165,7 @@ def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
 def decoded_lists(
     index: Searchable, terms: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Return numbers of the terms' lists, and bounds and documents of lists; without decoding as of `documents_of`."""
+    """Return numbers of the terms' lists, and bounds and documents of lists; without decoding as in `documents_of`."""
     lists = _LISTS.get(index)
     if lists is not None:
         return terms, *lists.unpacked(terms)
@@ -195,7 +195,7 @@ def count_of_any(
         index: The index.
         terms: Numbers of the terms.
         passed: Whether each document is counted; None: all are.
-        up_to: As of `Stage.count`. More documents than that with the most frequent term alone are not counted on.
+        up_to: As in `Stage.count`. More documents than that with the most frequent term alone are not counted on.
     """
     if up_to is not None and len(terms):
         most = int(terms[index.df[terms].argmax()])
@@ -288,16 +288,12 @@ def _bounds(index: Searchable) -> NDArray[np.int64]:
     return bounds
 
 
-def _rows(index: Searchable) -> NDArray[np.int64]:
-    return np.flatnonzero(index.df > max(4 * BLOCK, len(index) // (8 * BLOCK)))
-
-
 def _windows(index: Searchable) -> int:
     return -(-len(index) // WINDOW)
 
 
 def _list_shapes(index: Searchable) -> Shapes:
-    rows, df = _rows(index), index.df
+    rows, df = long_lists(index.df, len(index)), index.df
     long = int(df[rows].sum(dtype=np.int64))
     short = int(df.sum(dtype=np.int64)) - long
     return {
@@ -325,7 +321,7 @@ def _impact_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -
 
 def _row_of(index: Searchable) -> NDArray[np.int32]:
     row_of = np.full(len(index.df), -1, dtype=np.int32)
-    rows = _rows(index)
+    rows = long_lists(index.df, len(index))
     row_of[rows] = np.arange(len(rows))
     return row_of
 

@@ -81,8 +81,8 @@ def pack(bounds: Any, docs: Any, row_of: Any, offsets: Any, lists: Any, starts: 
         docs: Their documents.
         row_of: Row of each term, -1 for none.
         offsets: Start of each term in the outputs.
-        lists: Outputs, (docs, places), as of `packed.PackedLists`.
-        starts: Output, as of `packed.PackedLists`.
+        lists: Outputs, (docs, places), as in `packed.PackedLists`.
+        starts: Output, as in `packed.PackedLists`.
     """
     out_docs, out_places = lists
     for term in range(len(row_of)):
@@ -105,9 +105,9 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
 
     Args:
         terms: The terms.
-        lists: As of `search`.
+        lists: As in `search`.
         row_of: Row of each term, -1 for none.
-        starts: As of `packed.PackedLists`.
+        starts: As in `packed.PackedLists`.
         docs: Output: documents, by the bounds of the terms.
         weights: Output: weights; none.
     """
@@ -184,13 +184,13 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
     """Find the best documents that have one of some clauses, whose lists are in two places.
 
     Args:
-        own: (terms, weights, lists, bounds_of): the first terms, with float64 query weights, and their lists as of `search`.
+        own: (terms, weights, lists, bounds_of): the first terms, with float64 query weights, and their lists as in `search`.
         other: The terms that follow, and their lists.
         allowed: Whether each document may be returned; none: all.
-        depth: As of `search`; -1 where not all are allowed.
-        ids: As of `search`.
-        k: As of `search`.
-        results: As of `search`, with one row.
+        depth: As in `search`; -1 where not all are allowed.
+        ids: As in `search`.
+        k: As in `search`.
+        results: As in `search`, with one row.
     """
     rank, order = ids
     terms = len(own[0]) + len(other[0])

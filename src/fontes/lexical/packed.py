@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
-from .kernel import unpack
-from .weighting import Saturation, Statistics, Weighting
+from .kernel import BLOCK, unpack
+from .weighting import Saturation, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
@@ -139,7 +139,7 @@ class Curve:
     def of(cls, index: Searchable, weighting: Weighting, lists: PackedLists) -> Curve | None:
         """Return the curve of a model; None for a model of another form."""
         statistics = Statistics.of(index)
-        function = weighting.saturation(statistics)
+        function = saturation_of(weighting, statistics)
         if function is None or function.sums_idf or not lists.pairs.size:
             return None
         exact = index.lengths
@@ -208,7 +208,7 @@ class Codes:
 
     @property
     def pairs(self) -> NDArray[np.int32]:
-        """As of `PackedLists`."""
+        """As in `PackedLists`."""
         tfs, numbers = np.divmod(self._coded, len(self._distinct))
         pairs = np.zeros((2, len(self._coded) + 1), dtype=np.int32)
         pairs[:, 1:] = tfs, self._distinct[numbers]
@@ -217,6 +217,11 @@ class Codes:
     def of(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.uint16]:
         """Return the codes of some postings."""
         return self._code_of[self._cells(docs, tfs)]
+
+
+def long_lists(df: NDArray[Any], documents: int) -> NDArray[np.int64]:
+    """Return the terms that have a row of block bounds, by document frequency."""
+    return np.flatnonzero(df > max(4 * BLOCK, documents // (8 * BLOCK)))
 
 
 def offsets_of(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:

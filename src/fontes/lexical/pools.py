@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
 from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
-from .packed import NO_CURVE, NO_REST, offsets_of
+from .packed import NO_CURVE, NO_REST, long_lists, offsets_of
 
 
 class ImpactPool:
@@ -42,14 +42,14 @@ class ImpactPool:
             weights: Weights of the documents.
         """
         lists = len(bounds) - 1
-        long = np.flatnonzero(np.diff(bounds) > max(4 * BLOCK, self._documents // (8 * BLOCK)))
+        sizes = np.diff(bounds)
+        long = long_lists(sizes, self._documents)
         row_of = np.full(lists, -1, dtype=np.int32)
         row_of[long] = np.arange(len(long))
         best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.float32)
         positive, rows = np.zeros(lists, dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
         summarize(0, lists, bounds, fixed(docs), weights, fixed(row_of), best, kth, positive, rows)
-        sizes, offsets = np.diff(bounds), offsets_of(bounds, row_of)
-        of_long = int(sizes[long].sum())
+        offsets, of_long = offsets_of(bounds, row_of), int(sizes[long].sum())
         short = int(bounds[-1]) - of_long
         packed = np.empty(short, np.int32), np.empty(of_long, np.uint16)
         starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)

@@ -55,7 +55,7 @@ def proximity_counts(
 
 
 def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], place: int, doc: int) -> Spans:
-    """Return where a document matches a clause; arguments as of `proximity_counts`."""
+    """Return where a document matches a clause; arguments as in `proximity_counts`."""
     positions: Any = index.positions
     terms, of_terms = sorted(set(numbers)), []
     for term in terms:

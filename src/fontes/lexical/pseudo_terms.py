@@ -28,7 +28,7 @@ from .impacts import MAX_MODELS
 from .pools import ImpactPool
 from .proximity import proximity_counts, spans_in
 from .searching import search_matches
-from .weighting import ClauseStatistics, Floats, Postings, Saturation, Statistics, Weighting
+from .weighting import ClauseStatistics, Floats, Postings, Saturation, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.state import State
@@ -114,7 +114,7 @@ def search_clause(
     Raises:
         IndexFormatError: A weight is not finite.
     """
-    curve = _SATURATIONS.of(index).get(weighting, lambda: weighting.saturation(Statistics.of(index)))
+    curve = _SATURATIONS.of(index).get(weighting, lambda: saturation_of(weighting, Statistics.of(index)))
     if curve is None or clause.field:
         return None
     counts = counts_of(index, clause)

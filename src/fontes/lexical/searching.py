@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
-ResultBuffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as of `kernel.search`
+ResultBuffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as in `kernel.search`
 Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 
 RESULTS = 1 << 21  # results in memory before they are packed

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings weighted at a time
 NORMS = 8  # models whose norms are cached
 KEPT = 1 << 16  # idfs of a model
+METHODS = (FunctionType, property, cached_property, classmethod, staticmethod)
 LENGTHS = ("exact", "lucene")  # ways to count document lengths
 PHRASE_IDF = ("own", "sum")  # where the idf of phrases and windows comes from
 
@@ -143,7 +144,10 @@ class Weighting(ABC):
         """Explain the weight of one posting."""
 
     def saturation(self, statistics: Statistics) -> Saturation | None:
-        """Return the weights of postings as a `Saturation`; None for a model of another form."""
+        """Return the weights of postings as a `Saturation`; None for a model of another form.
+
+        It is not inherited by a class with methods of its own; see `saturation_of`.
+        """
         return None
 
     def of_field(self, name: str) -> Weighting:
@@ -153,6 +157,16 @@ class Weighting(ABC):
     def for_postings(self) -> Weighting:
         """Return a weighting with equal posting weights and default query parameters."""
         return self
+
+
+def saturation_of(weighting: Weighting, statistics: Statistics) -> Saturation | None:
+    """Return what `saturation` does; None where it is inherited by a class whose other methods may change the weights."""
+    for cls in type(weighting).__mro__:
+        if "saturation" in vars(cls):
+            return weighting.saturation(statistics)
+        if any(isinstance(value, METHODS) for name, value in vars(cls).items() if not name.startswith("__")):
+            return None
+    return None
 
 
 class Statistics:

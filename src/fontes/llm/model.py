@@ -60,7 +60,7 @@ class Model(Part, name="llm"):
         timeout: Seconds to wait for an answer of the service.
         retries: Tries after a rate limit or a failure of the server.
         batch_size: Prompts of the greatest length that a local model reads at once. None: a fast size.
-        precision: Precision of a local model, as of `SentenceEncoder`.
+        precision: Precision of a local model, as in `SentenceEncoder`.
         device: Device of a local model; None takes a GPU if there is one.
     """
 

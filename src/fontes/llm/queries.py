@@ -249,7 +249,7 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
     Args:
         retriever: Searches for each question.
         n: Simpler questions, at most.
-        k: Constant of the fusion, as of `fuse`.
+        k: Constant of the fusion, as in `fuse`.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query", "count")

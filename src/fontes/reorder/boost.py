@@ -54,7 +54,7 @@ class Boost(Reordering, name="boost"):
         origin: Where age is 0: a date or a number. None: the greatest value of the index, never the clock; provenance has
             it under "origins".
         log: Take ln(1 + value), for numbers that grow without bound, such as counts.
-        where: A condition as of filters, in place of a column.
+        where: A filter condition, in place of a column.
         by: Factor of the boost.
         multiply: Multiply the scores; they must not be negative.
 

@@ -28,7 +28,7 @@ HEADER = re.compile(rb"\{'descr': '([<|][bfiu][1248])', 'fortran_order': False, 
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, as of a memory map: compiled loops have one version for both."""
+    """Return a read-only view, as in a memory map: compiled loops have one version for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
     return array

@@ -52,4 +52,4 @@ def _view(table: Any, number: int, dtype: Any) -> Any:
 
 
 view = numba.njit(inline="always")(_view)
-"""In a compiled loop: the array with a number among those that are pinned, flat, as of a type."""
+"""In a compiled loop: the array with this number among those that are pinned, flat, viewed as a type."""

@@ -107,7 +107,7 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
 
 @kernel(_steps)
 def count_sloppy(slots: Any, offsets: Any, slop: int, bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any) -> None:
-    """Count phrases with slop; arguments as of `count_phrases`.
+    """Count phrases with slop; arguments as in `count_phrases`.
 
     For each adjusted position as the least of a match, descending, the least greatest one is found by taking for each word the
     first position that is left; of equal ones the first met is the inner match.
@@ -156,11 +156,11 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
     Args:
         needs: How often each term occurs in the clause.
         width: Greatest number of positions from first to last, both counted.
-        bounds: As of `count_phrases`.
-        positions: As of `count_phrases`.
-        limits: As of `count_phrases`.
-        tf: As of `count_phrases`.
-        spans: As of `count_phrases`.
+        bounds: As in `count_phrases`.
+        positions: As in `count_phrases`.
+        limits: As in `count_phrases`.
+        tf: As in `count_phrases`.
+        spans: As in `count_phrases`.
     """
     terms = len(needs)
     slots = np.arange(terms)

@@ -29,7 +29,7 @@ def snapshots(
     qrels: Annotated[
         list[str] | None,
         typer.Option(
-            help="Judgments of each folder, in order, as of the other commands.",
+            help="Judgments of each folder, in order, as for the other commands.",
             show_default=f"the folder's {', '.join(QRELS[:2])}, …",
         ),
     ] = None,

@@ -104,7 +104,7 @@ class Graph:
         """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had all `count` of them.
 
         Args:
-            queries: As of `nearest`, as are the four that follow.
+            queries: As in `nearest`, as are the four that follow.
             embeddings: The vectors of the only segment, without deletions, one for each document, and no RaBitQ codes.
             ranks: The positions of the documents' ids in ascending order.
             longest: The length of the longest vector.

@@ -63,7 +63,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     @property
     def similarity(self) -> str:
-        """Meaning of the inner product: "cosine" or "dot", as of the encoder."""
+        """Meaning of the inner product: "cosine" or "dot", as for the encoder."""
         return self._encoder.similarity
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
