@@ -252,3 +252,13 @@ def test_examples_are_pairs_with_the_labels_1_and_0(tmp_path: Path) -> None:
         LabelledPairs([pairs[0], pairs[0]]).check_labels()
     with pytest.raises(InputError, match="pair 2: no pair of two texts"):
         LabelledPairs.of([("a", "b", 1), ("a", "b")])
+
+
+def test_a_score_that_is_a_whole_number_is_read_as_a_float(tmp_path: Path) -> None:
+    row = {"topic": "q", "query": "a query", "positive": {"id": "d", "text": "a text", "score": 10**30 - 1}, "negatives": []}
+    path, again = tmp_path / "examples.jsonl", tmp_path / "again.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    examples = Examples.read(path)
+    examples.write(again)
+    assert examples[0].positive.score == 1e30
+    assert (Examples.read(again), Examples.read(again).hash) == (examples, examples.hash)

@@ -367,7 +367,8 @@ def _passage(row: Mapping[str, Any], name: str, where: str) -> Passage:
     if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
         raise InputError(f"{where}: the rank of the {name} is {rank!r}, not a whole number from 1 up")
     doc_id = string_of(row["id"], f"id of the {name}", where)
-    return Passage(doc_id, text_under(row, "text", f" of the {name} '{doc_id}'", where), score, rank)
+    text = text_under(row, "text", f" of the {name} '{doc_id}'", where)
+    return Passage(doc_id, text, None if score is None else float(score), rank)
 
 
 def _passage_row(passage: Passage) -> dict[str, Any]:
