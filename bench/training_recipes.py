@@ -90,7 +90,7 @@ def mined(run: str, preset: str | None = None, **how: Any) -> Callable[[Collecti
 
 
 def apart(run: str, share: float, **how: Any) -> Callable[[Collection], Examples]:
-    """The same without candidates that late interaction scores above a share of the relevant document's score."""
+    """Examples as from `mined`, without candidates that late interaction scores above a share of the relevant document's."""
 
     def examples(one: Collection) -> Examples:
         colbert = ft.ColBERT(one.start, document_length=300, precision="bfloat16")

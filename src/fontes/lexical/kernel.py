@@ -101,15 +101,15 @@ def pack(bounds: Any, docs: Any, row_of: Any, offsets: Any, lists: Any, starts: 
 
 @kernel()
 def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights: Any) -> None:
-    """Write the documents of some terms as in an unpacked list, and their weights by the curve if there is room.
+    """Write the documents of some terms, and their weights by the curve if `weights` is not empty.
 
     Args:
         terms: The terms.
         lists: As in `search`.
         row_of: Row of each term, -1 for none.
         starts: As in `packed.PackedLists`.
-        docs: Output: documents, by the bounds of the terms.
-        weights: Output: weights; none.
+        docs: Output: the documents; term t has those from bounds[t] on.
+        weights: Output: their weights, or an empty array.
     """
     bounds, offsets, of_lists, codes, places, _, (idf, saturation), rest = lists
     for term in terms:

@@ -97,7 +97,7 @@ class PackedLists:
     def unpack(
         self, terms: NDArray[np.int64], curve: Curve | None, docs: NDArray[np.int32], weights: NDArray[np.float32]
     ) -> None:
-        """Write the documents of some terms, and their weights by a curve if there is room."""
+        """Write the documents of some terms, and their weights by a curve if `weights` is not empty."""
         unpack(terms, self.with_weights(np.zeros(0, np.float32), curve), fixed(self.row_of), fixed(self.starts), docs, weights)
 
     def with_weights(self, weights: NDArray[np.float32], curve: Curve | None) -> tuple[Any, ...]:
