@@ -99,12 +99,12 @@ def command_line(word: str = "") -> typer.Typer:
 
 
 def _groups(word: str) -> list[typer.Typer]:
-    own = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
-    if word in own:
+    modules = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
+    if word in modules:
         return [import_module(f"{commands.__name__}.{word}").commands]
     points = entry_points(group=GROUP)
     named = [point for point in points if point.name == word]
-    groups = [] if named else [import_module(f"{commands.__name__}.{name}").commands for name in own]
+    groups = [] if named else [import_module(f"{commands.__name__}.{name}").commands for name in modules]
     for value, point in sorted({point.value: point for point in named or points}.items()):
         try:
             groups.append(point.load())

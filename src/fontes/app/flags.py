@@ -32,8 +32,8 @@ ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
 def flags_first(arguments: list[str]) -> list[str]:
     """Move the flags that may stand anywhere to the front; arguments after `--` stay."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    own, rest = _with_values(arguments[:end]), arguments[end:]
-    return [*filter(_is_first, own), *(word for word in own if not _is_first(word)), *rest]
+    options, rest = _with_values(arguments[:end]), arguments[end:]
+    return [*filter(_is_first, options), *(word for word in options if not _is_first(word)), *rest]
 
 
 def command_of(arguments: list[str]) -> str:

@@ -157,7 +157,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         def run(**arguments: Any) -> None:
             from ..formats.decoding import ReadingOptions, reading_as
 
-            chosen = {part: own for part in parts if (own := arguments.pop(part))}
+            chosen = {part: value for part in parts if (value := arguments.pop(part))}
             with reading_as(ReadingOptions(arguments.pop("encoding"), arguments.pop("errors"), chosen)):
                 command(**arguments)
 

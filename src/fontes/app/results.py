@@ -27,9 +27,9 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
     if text and all(ranking.has_texts for ranking in rankings):
         docs = docs_of(rankings)
         pieces = iter(_snippets(rankings, docs) if snippets else ())
-        for ranking, own in zip(rankings, docs, strict=True):
+        for ranking, ranking_docs in zip(rankings, docs, strict=True):
             hits.append([])
-            for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), ranking.offset + 1):
+            for rank, (doc, score) in enumerate(zip(ranking_docs, ranking.scores.tolist(), strict=True), ranking.offset + 1):
                 texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata)}
                 hits[-1].append({"rank": rank, "id": doc.id, "score": score, **texts})
                 if snippets:
@@ -37,17 +37,17 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
                     hits[-1][-1]["snippet"] = {"text": piece.text, "matches": list(map(list, piece.matches))}
     else:
         hits = [[{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking] for ranking in rankings]
-    for ranking, own_hits in zip(rankings, hits, strict=True):
-        for hit in own_hits if has_rationales(ranking) else ():
+    for ranking, ranking_hits in zip(rankings, hits, strict=True):
+        for hit in ranking_hits if has_rationales(ranking) else ():
             hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
     return [
         {
             "topic": ranking.topic.id,
             "query": ranking.topic.text,
             **({"answer": answer} if (answer := cited_answer(ranking.topic)) else {}),
-            "hits": own,
+            "hits": ranking_hits,
         }
-        for ranking, own in zip(rankings, hits, strict=True)
+        for ranking, ranking_hits in zip(rankings, hits, strict=True)
     ]
 
 
@@ -98,7 +98,7 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
     topics = [ranking.topic for ranking in rankings]
     queries: list[str | Topic] = [topic.text if topic.query is None else topic for topic in topics]
-    pairs = [(query, doc) for query, own in zip(queries, docs, strict=True) for doc in own]
+    pairs = [(query, doc) for query, ranking_docs in zip(queries, docs, strict=True) for doc in ranking_docs]
     snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
     if snippets_of is None:
         return [Snippet(doc.text[:SNIPPET], ()) for _, doc in pairs]

@@ -115,13 +115,13 @@ class CausalHead:
         loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._checked(encoder))
 
     def _checked(self, encoder: Encoder) -> bool:
-        own = f"the head was trained over {self.encoder}"
+        trained = f"the head was trained over {self.encoder}"
         advice = "use that encoder, or train a head over this one: train_causality (fontes train causality)"
         if encoder.dim != len(self.weights):
-            raise ParameterError(f"{own}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
+            raise ParameterError(f"{trained}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
         distance = float(np.linalg.norm(sentence_vectors(encoder, [PROBE])[0] - np.array(self.probe)))
         if distance > NEARLY:
-            raise ParameterError(f"{own}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
+            raise ParameterError(f"{trained}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
         return True
 
 

@@ -137,9 +137,9 @@ def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[DocumentPart]:
     corpora = corpus.cut(max(MIN_PART, -(-corpus.size // max(1, count))))
     common = [VERSION, version("fontes"), build.form.facts, schema.to_json(), sorted(map(repr, vars(corpus.fields).items()))]
     parts = []
-    for number, own in enumerate(corpora):
-        name = "part-" + hash_json([*common, number, [[piece.stamp, form.name] for piece, form in own.pieces]])[:24]
-        parts.append(DocumentPart(own, build.folder, name, build.form, schema))
+    for number, share in enumerate(corpora):
+        name = "part-" + hash_json([*common, number, [[piece.stamp, form.name] for piece, form in share.pieces]])[:24]
+        parts.append(DocumentPart(share, build.folder, name, build.form, schema))
     return parts
 
 
@@ -231,8 +231,8 @@ def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
 
 
 def _name(children: Sequence[Child], schema: Schema) -> str:
-    own = [[child.name, child.first, child.last, child.anew] for child in children]
-    return "merge-" + hash_json([VERSION, own, schema.to_json()])[:24]
+    described = [[child.name, child.first, child.last, child.anew] for child in children]
+    return "merge-" + hash_json([VERSION, described, schema.to_json()])[:24]
 
 
 def _located(bounds: Sequence[int], names: Sequence[object], document: int) -> tuple[int, object]:

@@ -232,20 +232,20 @@ class PartLists:
         numbers: Number of each term among the documents' own, int32; -1 for none.
     """
 
-    def __init__(self, own: Any, whole: Searchable) -> None:
-        self._own, self.lengths, self.terms, self.term_number = own, own.lengths, whole.terms, whole.term_number
-        terms, (_, indices) = union([whole.terms, own.terms])  # type: ignore[list-item]
+    def __init__(self, part: Any, whole: Searchable) -> None:
+        self._part, self.lengths, self.terms, self.term_number = part, part.lengths, whole.terms, whole.term_number
+        terms, (_, indices) = union([whole.terms, part.terms])  # type: ignore[list-item]
         if len(terms) != len(whole.terms):
             raise IndexFormatError(f"{whole!r} is damaged: a shard has other terms than the whole, or unsorted ones; {REMEDY}")
         self.numbers = np.full(len(whole.terms), -1, dtype=np.int32)
         self.numbers[indices] = np.arange(len(indices), dtype=np.int32)
         self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)
-        self.df[indices], self.cf[indices] = own.df, own.cf
+        self.df[indices], self.cf[indices] = part.df, part.cf
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """See `Index.postings`."""
         numbers = self.numbers[terms]
-        postings: tuple[NDArray[np.int32], NDArray[np.int32]] = self._own.postings(numbers[numbers >= 0])
+        postings: tuple[NDArray[np.int32], NDArray[np.int32]] = self._part.postings(numbers[numbers >= 0])
         return postings
 
 
@@ -317,8 +317,8 @@ def _compact(run: Run, first: int, last: int) -> Run:
     used, codes = np.unique(run.codes[rows], return_inverse=True)
     topics = Topics(list(run.topics.values())[first:last])
     bounds = run.bounds[first : last + 1] - run.bounds[first]
-    own: dict[str, Any] = {"documents": run.documents, "provenance": run.provenance}
-    return Run(topics, run.ids.reordered(used), bounds, codes.astype(np.int32), run.scores[rows], **own)
+    attributes: dict[str, Any] = {"documents": run.documents, "provenance": run.provenance}
+    return Run(topics, run.ids.reordered(used), bounds, codes.astype(np.int32), run.scores[rows], **attributes)
 
 
 def _whole(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value: Topics | Run) -> Run:

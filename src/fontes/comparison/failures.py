@@ -305,7 +305,9 @@ class _Texts:
         """Return the words of the topic that a document lacks, and its length over the mean."""
         if (terms := self._docs.get(doc_id)) is None:
             return (), None
-        lacks = tuple(word for word, own in self._words.items() if word not in self.unknown and own.isdisjoint(terms))
+        lacks = tuple(
+            word for word, word_terms in self._words.items() if word not in self.unknown and word_terms.isdisjoint(terms)
+        )
         return lacks, round(terms.total() / self._mean, 4) if self._mean else None
 
     def repeated(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:

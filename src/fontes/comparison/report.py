@@ -278,8 +278,10 @@ class Report(Tested[Comparison], Tabular, Saveable):
             return None
         values = PairedValues.of({name: system.evaluation for name, system in self.systems.items()}, self.measures, 0)
         names = list(self.systems)
-        own = [c for c in self.comparisons if c.measure == self.measures[0]]
-        return values.differences([(names.index(c.system), names.index(c.against)) for c in own]) if own else None
+        comparisons = [c for c in self.comparisons if c.measure == self.measures[0]]
+        return (
+            values.differences([(names.index(c.system), names.index(c.against)) for c in comparisons]) if comparisons else None
+        )
 
     @property
     def _first(self) -> Evaluation:
@@ -318,9 +320,9 @@ class Report(Tested[Comparison], Tabular, Saveable):
             "candidates_depth": system.candidates.depth if system.candidates else None,
             "candidates_recall": system.candidates.recall if system.candidates else None,
         }
-        own = [c for c in self.comparisons if c.measure == measure and c.system == name]
+        comparisons = [c for c in self.comparisons if c.measure == measure and c.system == name]
         nothing: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
-        tests = [json_values({key: vars(c)[key] for key in nothing}) for c in own] or [nothing]
+        tests = [json_values({key: vars(c)[key] for key in nothing}) for c in comparisons] or [nothing]
         return [{**line, **test} for test in tests]
 
     def _repr_html_(self) -> str:

@@ -291,14 +291,14 @@ def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, d
     rankings, start = [], 0
     for topic_id in list(report.topics)[:shown]:
         grades = report.qrels[topic_id]
-        own = [top.get(topic_id, []) for top in lists]
-        judged = dict.fromkeys(doc_id for ids in own for doc_id in ids if doc_id in grades)
+        id_lists = [top.get(topic_id, []) for top in lists]
+        judged = dict.fromkeys(doc_id for ids in id_lists for doc_id in ids if doc_id in grades)
         relevant = [(row, doc_id) for row, doc_id in enumerate(grades, start) if grades[doc_id] > 0]
         relevant.sort(key=lambda pair: (-grades[pair[1]], pair[1]))
         start += len(grades)
         rankings.append(
             {
-                "lists": [[docs.setdefault(doc_id, len(docs)) for doc_id in ids] for ids in own],
+                "lists": [[docs.setdefault(doc_id, len(docs)) for doc_id in ids] for ids in id_lists],
                 "grades": [[docs[doc_id], grades[doc_id]] for doc_id in judged],
                 "relevant": [
                     [docs.setdefault(doc_id, len(docs)), grades[doc_id], *places[row].tolist()]

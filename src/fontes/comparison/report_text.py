@@ -238,8 +238,8 @@ def _machine_notes(report: Report, first: Evaluation) -> list[str]:
         return notes
     doubtful = [c for c, doubt in zip(report.comparisons, differences.doubtful, strict=True) if doubt]
     notes.append("each difference has its own weight of the machine labels, and so is not that of the means")
-    own = f"d_z, g, W/T/L and Judged: of the {first.topics} topics that people judged"
-    return [*notes, own, *few_errors([f"{c.system} – {c.against} by {c.measure}" for c in doubtful])]
+    note = f"d_z, g, W/T/L and Judged: of the {first.topics} topics that people judged"
+    return [*notes, note, *few_errors([f"{c.system} – {c.against} by {c.measure}" for c in doubtful])]
 
 
 def _enumerated(parts: list[str]) -> str:

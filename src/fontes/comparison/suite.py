@@ -136,8 +136,8 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         ranks = []
         for report in self.reports.values():
             means = [round(report.mean(name, measure), DIGITS) for name in self.systems]
-            own = means[self.systems.index(system)]
-            ranks.append(1 + sum(mean > own for mean in means) + (means.count(own) - 1) / 2)
+            value = means[self.systems.index(system)]
+            ranks.append(1 + sum(mean > value for mean in means) + (means.count(value) - 1) / 2)
         return float(np.mean(ranks))
 
     @cached_property
@@ -151,18 +151,18 @@ class SuiteReport(Tested[MeanComparison], TableReport):
 
     def _comparisons(self, measure: Measure) -> Iterator[MeanComparison]:
         pairs = [(c.system, c.against) for c in self._first.comparisons if c.measure == measure]
-        own: dict[tuple[str, str], list[Comparison]] = {pair: [] for pair in pairs}
+        grouped: dict[tuple[str, str], list[Comparison]] = {pair: [] for pair in pairs}
         for report in self.reports.values():
             for one in report.comparisons:
                 if one.measure == measure:
-                    own[one.system, one.against].append(one)
+                    grouped[one.system, one.against].append(one)
         tests = []
-        for ours, theirs in own:
+        for ours, theirs in grouped:
             i, j = self.systems.index(ours), self.systems.index(theirs)
             values = [report.values[measure] for report in self.reports.values()]
             tests.append(_stratified([of[:, i] - of[:, j] for of in values], self.testing.alpha))
         after = corrected(np.array([test[-1] for test in tests]), self._correction).tolist()
-        for (pair, ones), test, p in zip(own.items(), tests, after, strict=True):
+        for (pair, ones), test, p in zip(grouped.items(), tests, after, strict=True):
             better, worse = (sum(c.significant and sign * c.difference > 0 for c in ones) for sign in (1, -1))
             yield MeanComparison(measure, *pair, *test, p, better, worse, p <= self.testing.alpha)
 
@@ -227,9 +227,9 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             marked = f"{name} (baseline)" if name == self._first.baseline else name
             mean = ResultCell(f"{means[place]:.4f}", letters, round(means[place], 4) == best and len(self.systems) > 1)
             ends = report_text.NOTHING if math.isnan(low) else f"{low:.4f} to {high:.4f}"
-            own = [column[place] for column in columns]
+            cells = [column[place] for column in columns]
             more = map(ResultCell, (ends, f"{self.rank(name, measure):.2f}"))
-            rows.append((ResultCell(labels[name]), ResultCell(marked), *own, mean, *more))
+            rows.append((ResultCell(labels[name]), ResultCell(marked), *cells, mean, *more))
         rows += [self._published(one) for one in self.published if one.measure == measure]
         interval = f"{100 * (1 - self.testing.alpha):g}% interval"
         return ResultTable(("", str(measure), *self.reports, "mean", interval, "rank"), tuple(rows), 2)

@@ -50,15 +50,15 @@ class Pairs:
         ids, codes = _codes(runs)
         total = np.zeros(len(topics), dtype=np.int64)
         before = []  # for each run and topic, the number of rows of earlier runs
-        for run, own in zip(runs, numbers, strict=True):
-            before.append(total[own])
-            total[own] += np.diff(run.bounds)
+        for run, topic_numbers in zip(runs, numbers, strict=True):
+            before.append(total[topic_numbers])
+            total[topic_numbers] += np.diff(run.bounds)
         starts = offsets_of(total)
         keys = np.empty(starts[-1], dtype=np.uint64)
         rows = []  # positions of each run's rows among those of all runs, by topic
-        for run, own, ahead, docs in zip(runs, numbers, before, codes, strict=True):
+        for run, topic_numbers, ahead, docs in zip(runs, numbers, before, codes, strict=True):
             within = np.arange(run.rows) + np.repeat(ahead - run.bounds[:-1], np.diff(run.bounds))
-            rows.append(within + np.repeat(starts[own], np.diff(run.bounds)))
+            rows.append(within + np.repeat(starts[topic_numbers], np.diff(run.bounds)))
             keys[rows[-1]] = ids.rank[docs].astype(np.uint64) << HALF | within.astype(np.uint64)
         _sort_each(keys, starts)
         rank = (keys >> HALF).astype(np.int64)

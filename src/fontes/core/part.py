@@ -68,10 +68,10 @@ class Part:
         """
         known = self.params()
         changes = self._with_entries(changes) if any("." in key for key in changes) else changes
-        own = {key: value for key, value in changes.items() if key in known}
-        copy = dataclasses.replace(self, **own) if own else self  # type: ignore[type-var]
+        fields = {key: value for key, value in changes.items() if key in known}
+        copy = dataclasses.replace(self, **fields) if fields else self  # type: ignore[type-var]
         for key, value in changes.items():
-            if key not in own:
+            if key not in fields:
                 copy = copy._with_nested(key, value)
         return copy
 
@@ -193,7 +193,7 @@ class Part:
             raise PipelineError(f"{type(self).__name__} has no text: its class is registered under no name")
         shown = self.shown()
         index = getattr(self, "index", None)
-        own = {"index": names[id(index)]} if id(index) in names else {}
+        over = {"index": names[id(index)]} if id(index) in names else {}
         parts = []
         if self.variadic:
             parts += [_value(item, names, strict) for item in shown.pop(self.variadic, ())]
@@ -204,7 +204,7 @@ class Part:
             leading = leading and field is not None and (default_of(field) is MISSING or "leading" in field.metadata)
             text = _short(value, field) or _value(value, names, strict)
             parts.append(text if leading else f"{key}={text}")
-        parts += [f"{key}={_value(value, names, strict)}" for key, value in own.items()]
+        parts += [f"{key}={_value(value, names, strict)}" for key, value in over.items()]
         return f"{self.name or type(self).__name__}({', '.join(parts)})"
 
     @property

@@ -324,8 +324,8 @@ class Pipeline(Stage[Any, Any]):
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """Return the matches of the last retriever, for the topic that the stages before it make."""
-        retriever, own = self._last_retriever(topic)
-        return retriever.matches(own)
+        retriever, rewritten = self._last_retriever(topic)
+        return retriever.matches(rewritten)
 
     @property
     def before_retriever(self) -> tuple[Stage[Any, Any], ...]:
@@ -498,7 +498,7 @@ def _aligned(run: Run, result: Run, label: str) -> NDArray[np.float32]:
         codes = np.array([run.ids.find(doc_id) for doc_id in result.ids.take(used)], dtype=np.int32)[rows]
     if (codes < 0).any() or list(result.topics) != list(run.topics):
         raise PipelineError(f"{label} gives other documents or topics than it takes, so it does not score those of a run")
-    rows, others = (one.topic_numbers * len(run.ids) + own for one, own in ((run, run.codes), (result, codes)))
+    rows, others = (one.topic_numbers * len(run.ids) + row_codes for one, row_codes in ((run, run.codes), (result, codes)))
     order = np.argsort(rows)
     place = np.minimum(np.searchsorted(rows, others, sorter=order), max(0, run.rows - 1))
     scores = np.full(run.rows, np.nan, dtype=np.float32)

@@ -217,9 +217,9 @@ class Topics(Tabular, Mapping[str, Topic]):
         """
         judged = Topics(topic for topic in self.values() if topic.id in qrels)
         if not judged:
-            own, other = next(iter(self), ""), next(iter(qrels), "")
+            topic_id, other = next(iter(self), ""), next(iter(qrels), "")
             raise InputError(
-                f"none of the topics has judgments; topic ids are such as '{own}', those of the qrels such as '{other}'"
+                f"none of the topics has judgments; topic ids are such as '{topic_id}', those of the qrels such as '{other}'"
             )
         return judged
 

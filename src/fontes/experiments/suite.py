@@ -169,10 +169,10 @@ class Suite:
             if not NAME.fullmatch(name):
                 problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a folder is called by it"
                 raise problem_in(self.path, "collections", problem)
-            own = {"dataset": one} if isinstance(one, str) else one.model_dump(exclude_defaults=True)
-            if by_name.keys() & {name} and not own.keys() & {"dataset", "corpus", "topics", "qrels"}:
-                own = {**by_name[name], **own}
-            by_name[name] = own
+            entry = {"dataset": one} if isinstance(one, str) else one.model_dump(exclude_defaults=True)
+            if by_name.keys() & {name} and not entry.keys() & {"dataset", "corpus", "topics", "qrels"}:
+                entry = {**by_name[name], **entry}
+            by_name[name] = entry
         if not by_name:
             problem = 'there is no collection; NAME = "FOLDER" in the table [collections] is one'
             raise problem_in(self.path, "", problem)

@@ -75,12 +75,12 @@ class Cache:
                 if facts["key"] != key:
                     return None
                 source = None if facts["documents"] is None else documents[facts["documents"]]
-                own = topics if facts["topics"] is None else Topics(map(_topic, facts["topics"]))
+                run_topics = topics if facts["topics"] is None else Topics(map(_topic, facts["topics"]))
                 ids, columns = (
                     Strings(stored["blob"], stored["offsets"]),
                     (stored[name] for name in ("bounds", "codes", "scores")),
                 )
-                run = Run(own, ids, *columns, documents=source, provenance=facts["provenance"])
+                run = Run(run_topics, ids, *columns, documents=source, provenance=facts["provenance"])
         except DAMAGE:
             return None
         if not _is_sound(run):

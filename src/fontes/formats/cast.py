@@ -167,11 +167,11 @@ def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
 
 
 def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
-    own = topic.text in (turn.text, turn.manual)
+    unrewritten = topic.text in (turn.text, turn.manual)
     row = {
         RAW[0]: turn.text,
         MANUAL[0]: turn.manual,
-        AUTOMATIC[0]: turn.automatic if own else topic.text,
+        AUTOMATIC[0]: turn.automatic if unrewritten else topic.text,
         ANSWER[0]: turn.answer,
         ANSWER_ID[0]: turn.answer_id,
     }

@@ -93,9 +93,9 @@ def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes,
         more = fields.keys((*present, "title"))
         keys = more if (more["id"], more["text"]) == (keys["id"], keys["text"]) else keys
     names = [[json.dumps(name).encode() for name in keys[part]] for part in ("id", "title", "text")]
-    if any(len(own) > 1 for own in names):
+    if any(len(part_keys) > 1 for part_keys in names):
         return b"", b"", b""
-    one, title, text = (own[0] if own else b"" for own in names)
+    one, title, text = (part_keys[0] if part_keys else b"" for part_keys in names)
     return one, title, text
 
 

@@ -72,7 +72,7 @@ class Fields:
             for part, names in named.items()
             if part in self.chosen
         }
-        taken = {key for own in chosen.values() for key in own}
+        taken = {key for part_keys in chosen.values() for key in part_keys}
         free = tuple(key for key in present if key not in taken)
         usual = {part: find(free, names) for part, names in named.items() if part not in chosen}
         return {part: chosen[part] if part in chosen else (usual[part],) if usual[part] is not None else () for part in named}
@@ -141,11 +141,11 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
     if not keys["id"] or not keys["text"]:
         raise _missing(fields, keys, row, name, f"{unit} {number}")
     parts: list[str] = []
-    for part, own in keys.items():
-        values = [row[key] for key in own]
+    for part, part_keys in keys.items():
+        values = [row[key] for key in part_keys]
         value = values[0] if len(values) == 1 else "\n".join(str(v) for v in values if v not in (None, ""))
         parts.append(value if type(value) is str else _string(value, part, f"{name}, {unit} {number}"))
-    for key in {key for own in keys.values() for key in own}:
+    for key in {key for part_keys in keys.values() for key in part_keys}:
         del row[key]
     doc_id, text, title = parts
     if not doc_id or doc_id.isspace():
@@ -236,7 +236,7 @@ def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[A
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
-    return InputError(problem + remedy_of(name, where, {part: list(own) for part, own in keys.items()}, row))
+    return InputError(problem + remedy_of(name, where, {part: list(part_keys) for part, part_keys in keys.items()}, row))
 
 
 def _weight(value: Any) -> float:
@@ -264,8 +264,10 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
         row: The first record.
         kind: "corpus" or "topics".
     """
-    chosen = {part: list(own) for part, own in keys.items()}
-    left = [key for key in row if not any(key in own for own in chosen.values()) and isinstance(row[key], (str, int))]
+    chosen = {part: list(part_keys) for part, part_keys in keys.items()}
+    left = [
+        key for key in row if not any(key in part_keys for part_keys in chosen.values()) and isinstance(row[key], (str, int))
+    ]
     for part, guess in (("title", _title), ("id", _id), ("text", _text)):
         if not chosen[part] and (guessed := guess(left, row)) is not None:
             chosen[part] = [guessed]
@@ -273,10 +275,10 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
     if not chosen["id"] or not chosen["text"]:
         return ""
     parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part] and (part, kind) != ("title", "topics")}
-    fields = {part: own[0] if len(own) == 1 else own for part, own in parts.items()}
+    fields = {part: part_keys[0] if len(part_keys) == 1 else part_keys for part, part_keys in parts.items()}
     if name == "documents":
         return f"; say which is which: read_corpus(…, fields={fields})"
-    options = " ".join(f"--{part} {shlex.quote(str(key))}" for part, own in parts.items() for key in own)
+    options = " ".join(f"--{part} {shlex.quote(str(key))}" for part, part_keys in parts.items() for key in part_keys)
     if kind == "topics":
         return f"; say which is which: {options} (in Python: read_topics(…, fields={fields}))"
     path = "-" if name == "standard input" else name

@@ -42,7 +42,7 @@ class Sheet(Format):
             for number, cells in rows:
                 row = {name: cell for name, cell in zip(header, cells, strict=False) if name and cell is not None}
                 if row:
-                    for part in (name for own in fields.keys(tuple(header)).values() for name in own):
+                    for part in (name for part_keys in fields.keys(tuple(header)).values() for name in part_keys):
                         row.setdefault(part, None)
                     yield doc_from(row, fields, file.name, number, "row")
 

@@ -153,9 +153,9 @@ class FusionMethod:
         run, numbers = pairs.runs[i], pairs.numbers[i]
         sizes = np.diff(run.bounds)
         if self.missing is None and self.formula.missing is not None:
-            own = np.zeros(len(pairs.topics), dtype=np.int64)
-            own[numbers] = sizes
-            return pairs.of_topics(self.formula.missing(pairs.sizes, own))
+            topic_sizes = np.zeros(len(pairs.topics), dtype=np.int64)
+            topic_sizes[numbers] = sizes
+            return pairs.of_topics(self.formula.missing(pairs.sizes, topic_sizes))
         if self.missing is None:
             return 0.0 if self.formula.best is None else math.nan
         if self.missing != "min":
@@ -466,10 +466,10 @@ def _part(
         return Explanation(contribution, f"not among the {run.rows} documents of {stage!r}")
     label = method.label(row + 1, float(run.scores[row]))
     try:
-        own: tuple[Explanation, ...] = (stage.explain(topic, doc_id),)
+        details: tuple[Explanation, ...] = (stage.explain(topic, doc_id),)
     except PipelineError:
-        own = ()
-    return Explanation(contribution, f"{label} in {stage!r}", own)
+        details = ()
+    return Explanation(contribution, f"{label} in {stage!r}", details)
 
 
 def _joining(formula: Formula, lists: int) -> str:

@@ -92,14 +92,14 @@ class IndexSettings:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
         every = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
         names = tuple(components[name].name for name in dict.fromkeys(every))
-        own = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
-        if own.weights is not None and (own.separate or own.positions):
+        settings = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
+        if settings.weights is not None and (settings.separate or settings.positions):
             raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
-        if own.separate and (len(set(own.fields)) < len(own.fields) or len(own.fields) > MAX_FIELDS):
+        if settings.separate and (len(set(settings.fields)) < len(settings.fields) or len(settings.fields) > MAX_FIELDS):
             raise ParameterError(f"separate fields must differ from each other, and be {MAX_FIELDS} at most")
-        if own.positions and (own.analyzer.words != (1, 1) or own.analyzer.chars is not None):
+        if settings.positions and (settings.analyzer.words != (1, 1) or settings.analyzer.chars is not None):
             raise ParameterError("positions need an analyzer of one term for each token; leave out its n-grams, or positions")
-        return own
+        return settings
 
     @property
     def separate(self) -> bool:

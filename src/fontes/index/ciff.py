@@ -276,9 +276,9 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
                 dfs.append(df)
                 part = min(1.0, source.position / size) if size else None
                 progress(Progress("reading", len(df), None, time.perf_counter() - start, part=part))
-            for table, own_lengths in reader.records():
+            for table, table_lengths in reader.records():
                 ids.add(table)
-                lengths.append(own_lengths)
+                lengths.append(table_lengths)
             facts = {**asdict(reader.header), "surplus": reader.surplus()}
             reader.check_mean()
         for spool in spools:
@@ -299,8 +299,8 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
 
     def spooled(first: int, last: int) -> Postings:
         if order is None:
-            own = slice(int(bounds[first]), int(bounds[last]))
-            return docs[own], tfs[own]
+            rows = slice(int(bounds[first]), int(bounds[last]))
+            return docs[rows], tfs[rows]
         lists = order[first:last]
         counts = df[lists]
         indices = np.arange(counts.sum()) + np.repeat(bounds[lists] - (np.cumsum(counts) - counts), counts)

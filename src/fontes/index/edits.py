@@ -90,7 +90,7 @@ def _walk(
     length = len(letters)
     deepest = length + edits + 1  # where every row is above `edits`
     rows = np.full((deepest + 1, length + 1), edits + 1, dtype=np.int64)  # row d, column j: distance of d and j characters
-    own = np.zeros(deepest + 1, dtype=np.int64)  # characters of the prefix, from 1
+    prefix = np.zeros(deepest + 1, dtype=np.int64)  # characters of the prefix, from 1
     ends = np.zeros(deepest + 1, dtype=np.int64)  # its bytes up to each
     lowest = np.zeros(deepest + 1, dtype=np.int64)  # least value of each row
     nearest = np.zeros(deepest + 1, dtype=np.int64)  # least distance of the word from a prefix up to here
@@ -109,13 +109,13 @@ def _walk(
         while start + ends[depth] < end and lowest[depth] <= edits:
             letter, size = _letter(text, start + ends[depth])
             depth += 1
-            own[depth], ends[depth] = letter, ends[depth - 1] + size
+            prefix[depth], ends[depth] = letter, ends[depth - 1] + size
             rows[depth, 0] = min(depth, edits + 1)
             low = rows[depth, 0]
             for j in range(max(1, depth - edits), min(length, depth + edits) + 1):  # all others are above `edits`
                 best = rows[depth - 1, j - 1] + (letter != letters[j - 1])
                 best = min(best, rows[depth - 1, j] + 1, rows[depth, j - 1] + 1)
-                if depth > 1 and j > 1 and letter == letters[j - 2] and own[depth - 1] == letters[j - 1]:
+                if depth > 1 and j > 1 and letter == letters[j - 2] and prefix[depth - 1] == letters[j - 1]:
                     best = min(best, rows[depth - 2, j - 2] + 1)
                 rows[depth, j] = min(best, edits + 1)
                 low = min(low, rows[depth, j])

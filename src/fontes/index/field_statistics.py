@@ -90,9 +90,9 @@ class FieldLists(RowLists):
 
     def named(self, names: tuple[str, ...]) -> FieldLists:
         """The statistics with the names of the fields."""
-        own = copy(self)
-        own.names = names
-        return own
+        copied = copy(self)
+        copied.names = names
+        return copied
 
     @cached_property
     def tokens(self) -> Integers:
@@ -111,10 +111,10 @@ class FieldLists(RowLists):
         counts = self.lists.df[terms].astype(np.int64)
 
         def part(edges: tuple[int, int]) -> None:
-            own = slice(*edges)
-            docs, _ = self.lists.postings(terms[own])
-            gone = self.frequencies(terms[own]) * dead[docs][:, None]
-            count_frequencies(gone, counts[own], df[own], cf[own])
+            rows = slice(*edges)
+            docs, _ = self.lists.postings(terms[rows])
+            gone = self.frequencies(terms[rows]) * dead[docs][:, None]
+            count_frequencies(gone, counts[rows], df[rows], cf[rows])
 
         in_threads(part, list(chunks(counts, postings.CHUNK // 4)))
         return df, cf
@@ -156,8 +156,8 @@ class JoinedFields:
 
     @cached_property
     def lengths(self) -> Integers:
-        own = [part.lengths[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
-        return np.concatenate([np.zeros((0, self._width), np.uint8), *own])
+        live_lengths = [part.lengths[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
+        return np.concatenate([np.zeros((0, self._width), np.uint8), *live_lengths])
 
     @cached_property
     def tokens(self) -> Integers:
@@ -195,10 +195,10 @@ class JoinedFields:
         out = np.zeros((int(counts.sum()), self._width), dtype=np.int32)
         for part, leaf, of_union in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
             here = np.flatnonzero(of_union[terms] >= 0)
-            own = of_union[terms][here]
-            rows, of_term = part.frequencies(own), np.repeat(here, part.lists.df[own])
+            part_terms = of_union[terms][here]
+            rows, of_term = part.frequencies(part_terms), np.repeat(here, part.lists.df[part_terms])
             if leaf.dead is not None:
-                alive = leaf.ordinals[part.lists.postings(own)[0]] >= 0
+                alive = leaf.ordinals[part.lists.postings(part_terms)[0]] >= 0
                 rows, of_term = rows[alive], of_term[alive]
             sizes = np.bincount(of_term, minlength=len(counts))
             if np.any(cursor + sizes > ends):
@@ -216,21 +216,21 @@ class NumberedFields:
         numbers: Of each term its number there; -1 for none.
     """
 
-    def __init__(self, own: FieldStatistics, numbers: Integers) -> None:
-        self._own, self._numbers = own, numbers
-        self.names, self.lengths, self.tokens = own.names, own.lengths, own.tokens
+    def __init__(self, statistics: FieldStatistics, numbers: Integers) -> None:
+        self._statistics, self._numbers = statistics, numbers
+        self.names, self.lengths, self.tokens = statistics.names, statistics.lengths, statistics.tokens
 
     @cached_property
     def df(self) -> Integers:
-        return self._of_terms(self._own.df)
+        return self._of_terms(self._statistics.df)
 
     @cached_property
     def cf(self) -> Integers:
-        return self._of_terms(self._own.cf)
+        return self._of_terms(self._statistics.cf)
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
         numbers = self._numbers[terms]
-        return self._own.frequencies(numbers[numbers >= 0])
+        return self._statistics.frequencies(numbers[numbers >= 0])
 
     def _of_terms(self, counts: Integers) -> Integers:
         known = self._numbers >= 0

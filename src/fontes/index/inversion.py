@@ -223,10 +223,10 @@ class Inverter:
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
         for _, terms, *_ in self._pending:
             sizes += np.bincount(terms, minlength=len(sizes))
-        own = np.flatnonzero(sizes)
+        used = np.flatnonzero(sizes)
         table = self.vocabulary if isinstance(self.vocabulary, Strings) else self.vocabulary.table()
-        table = table if len(own) == len(table) else table.reordered(own)
-        order = own[table.order]
+        table = table if len(used) == len(table) else table.reordered(used)
+        order = used[table.order]
         ends = np.cumsum(sizes[order])
         cursor = np.zeros(len(sizes), dtype=np.int64)
         cursor[order] = ends - sizes[order]
@@ -514,14 +514,14 @@ def write_lists(
 
     def part(edges: tuple[int, int]) -> Chunk:
         first, last = edges
-        own = np.asarray(df[first:last], dtype=np.int64)
+        chunk_df = np.asarray(df[first:last], dtype=np.int64)
         docs, tfs = postings(first, last)
-        bounds, byte_bounds = offsets_of(own), np.zeros(last - first + 1, dtype=np.int64)
+        bounds, byte_bounds = offsets_of(chunk_df), np.zeros(last - first + 1, dtype=np.int64)
         cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MAX_BYTES * len(docs), dtype=np.uint8)
         length = pack_postings(bounds, fixed(docs), fixed(tfs), out, byte_bounds, cf)
         offsets = terms.offsets[first : last + 1].astype(np.int64)
         text = terms.blob[offsets[0] : offsets[-1]]
-        return Chunk(text, np.diff(offsets), own, cf, out[:length].copy(), np.diff(byte_bounds))
+        return Chunk(text, np.diff(offsets), chunk_df, cf, out[:length].copy(), np.diff(byte_bounds))
 
     lists = ListsWriter(folder)
     try:

@@ -387,24 +387,24 @@ def phrase_frequency(
                 streams[0, word] = _seek(data, offsets, block, readers, term, places[term, match])
                 streams[1, word], streams[2, word] = -1, 0
                 opened += 1
-            own_at, own, own_value, own_end = streams[0, word], streams[1, word], streams[2, word], readers[term, 3]
-            while own < sought:
-                if own_value & 1:
+            place, other, code, last = streams[0, word], streams[1, word], streams[2, word], readers[term, 3]
+            while other < sought:
+                if code & 1:
                     return count
-                if 0 <= own_at < own_end and data[own_at] < 128:
-                    own_value, own_at = np.int64(data[own_at]), own_at + 1
+                if 0 <= place < last and data[place] < 128:
+                    code, place = np.int64(data[place]), place + 1
                 else:
-                    own_value, own_at = _number(data, own_at, own_end)
-                if own_at < 0 or (own >= 0 and own_value < 2):
+                    code, place = _number(data, place, last)
+                if place < 0 or (other >= 0 and code < 2):
                     return -1
-                own = max(own, 0) + (own_value >> 1)
-                if own > LARGEST:
+                other = max(other, 0) + (code >> 1)
+                if other > LARGEST:
                     return -1
-            streams[0, word], streams[1, word], streams[2, word] = own_at, own, own_value
-            if own > sought:
-                target, matches = own - words[1, word], np.int64(0)
+            streams[0, word], streams[1, word], streams[2, word] = place, other, code
+            if other > sought:
+                target, matches = other - words[1, word], np.int64(0)
                 break
-            matches &= np.int64(low <= own < high)
+            matches &= np.int64(low <= other < high)
         count += matches
 
 

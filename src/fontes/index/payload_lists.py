@@ -54,16 +54,16 @@ def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last:
     Raises IndexFormatError if the bytes are no rows of the postings.
     """
     sizes = np.zeros(last - first, dtype=np.int64)
-    own = []
+    part_rows = []
     for part, numbers in zip(parts, lists.numbers, strict=True):
         indices = np.flatnonzero(numbers[first:last] >= 0)
         terms = numbers[first:last][indices]
         starts, ends, df = part.spans(terms)
         sizes[indices] += ends - starts
-        own.append((indices, terms, starts, ends, df))
+        part_rows.append((indices, terms, starts, ends, df))
     begins = np.cumsum(sizes) - sizes
     cursor, out = begins.copy(), np.empty(int(sizes.sum()), dtype=np.uint8)
-    for part, leaf, (indices, terms, starts, ends, df) in zip(parts, lists.leaves, own, strict=True):
+    for part, leaf, (indices, terms, starts, ends, df) in zip(parts, lists.leaves, part_rows, strict=True):
         alive = np.zeros(0, dtype=np.bool_)
         if leaf.dead is not None:
             alive = leaf.ordinals[part.lists.postings(terms)[0]] >= 0

@@ -212,8 +212,8 @@ class JoinedPositions:
 
     @cached_property
     def field_starts(self) -> NDArray[np.int32]:
-        own = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
-        return np.concatenate(own) if own else np.zeros((0, 1), np.int32)
+        live_starts = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
+        return np.concatenate(live_starts) if live_starts else np.zeros((0, 1), np.int32)
 
     def of(self, term: int, indices: Integers | None = None) -> Rowed:
         first = 0  # of the leaf's postings among all
@@ -227,12 +227,12 @@ class JoinedPositions:
             if leaf.dead is not None:
                 alive = np.flatnonzero(leaf.ordinals[part.lists.postings(np.array([number]))[0]] >= 0)
                 size = len(alive)
-            own: Integers | None = alive
+            rows: Integers | None = alive
             if indices is not None:
                 low, high = np.searchsorted(indices, (first, first + size))
-                own = indices[low:high] - first
-                own = own if alive is None else alive[own]
-            bounds, of_part = part.of(number, own)
+                rows = indices[low:high] - first
+                rows = rows if alive is None else alive[rows]
+            bounds, of_part = part.of(number, rows)
             counts.append(np.diff(bounds))
             positions.append(of_part)
             first += size
@@ -253,16 +253,16 @@ class NumberedPositions:
         numbers: Of each term its number there; -1 for none.
     """
 
-    def __init__(self, own: Positions, numbers: Integers) -> None:
-        self._own, self._numbers = own, numbers
+    def __init__(self, positions: Positions, numbers: Integers) -> None:
+        self._positions, self._numbers = positions, numbers
 
     @property
     def field_starts(self) -> NDArray[np.int32]:
-        return self._own.field_starts
+        return self._positions.field_starts
 
     def of(self, term: int, indices: Integers | None = None) -> Rowed:
         number = int(self._numbers[term])
-        return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._own.of(number, indices)
+        return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._positions.of(number, indices)
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
         return _each(self, terms, bounds, indices)
@@ -336,5 +336,5 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
 
 def _each(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
     parts = [positions.of(int(term), indices[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
-    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(own) for own, _ in parts)])
-    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(own for _, own in parts)])
+    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(starts) for starts, _ in parts)])
+    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(of_part for _, of_part in parts)])

@@ -263,8 +263,8 @@ class JoinedLists:
         docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
         for part, leaf, of_part, of_union in zip(self.parts, self.leaves, self._df, self.numbers, strict=True):
             numbers = of_union[terms]
-            own = part.postings(numbers[numbers >= 0])
-            fit = append_postings(numbers, of_part, *own, leaf.ordinals, cursor, docs, tfs)
+            part_postings = part.postings(numbers[numbers >= 0])
+            fit = append_postings(numbers, of_part, *part_postings, leaf.ordinals, cursor, docs, tfs)
             if not fit:
                 break
         if not np.array_equal(cursor[:-1], ends):
@@ -284,8 +284,10 @@ def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: P
     `parts` are the inverted indexes of the leaves' documents: their own, or term weights. Returns the counts of terms, postings
     and tokens.
     """
-    own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
-    lists = JoinedLists(parts, own)
+    live_leaves = [
+        leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)
+    ]
+    lists = JoinedLists(parts, live_leaves)
     postings = lambda first, last: lists.postings(np.arange(first, last))  # noqa: E731
     return write_lists(folder, lists.terms, lists.df, lists.lengths, postings)
 

@@ -125,18 +125,18 @@ def _put(path: Path, address: str, overwrite: bool, progress: ProgressCallback) 
     if there and not overwrite:
         what = "is an index already; overwrite=True (--overwrite) replaces it"
         raise InputError(f"{address} {what if MANIFEST in there else 'holds other files; choose another place'}")
-    own = {}
+    uploads = {}
     for segment in manifest["segments"]:
         files = [file for file in sorted((path / segment["name"]).rglob("*")) if file.is_file()]
-        own.update({file.relative_to(path).as_posix(): file for file in files})
-    own = {name: file for name, file in own.items() if not any(part.startswith(".") for part in name.split("/"))}
-    for number, (name, file) in enumerate(own.items(), 1):
+        uploads.update({file.relative_to(path).as_posix(): file for file in files})
+    uploads = {name: file for name, file in uploads.items() if not any(part.startswith(".") for part in name.split("/"))}
+    for number, (name, file) in enumerate(uploads.items(), 1):
         if there.get(name) != file.stat().st_size:
             put(file, f"{address}/{name}")
-        progress(Progress("copying", number, len(own), 0.0, unit="files"))
+        progress(Progress("copying", number, len(uploads), 0.0, unit="files"))
     put(path / MANIFEST, f"{address}/{MANIFEST}")
     for name in there:
-        if name not in own and name.startswith(f"{SEGMENT}-"):
+        if name not in uploads and name.startswith(f"{SEGMENT}-"):
             remove(f"{address}/{name}")
 
 

@@ -325,8 +325,8 @@ class State:
         for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
             leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
             leaf_docs = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
-            own = [ordinals[i] - leaf.first for i in here] if leaf_docs is None else leaf_docs.tolist()
-            for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], own), strict=True):
+            segment_docs = [ordinals[i] - leaf.first for i in here] if leaf_docs is None else leaf_docs.tolist()
+            for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], segment_docs), strict=True):
                 docs[i] = doc
         return docs
 
@@ -503,7 +503,10 @@ class State:
         queries = list(dict.fromkeys(query for query, _ in plain))
         terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
         of_plain = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
-        return [clause_snippet(analyzer, doc.text, own) if (own := _clauses(query)) else next(of_plain) for query, doc in pairs]
+        return [
+            clause_snippet(analyzer, doc.text, clauses) if (clauses := _clauses(query)) else next(of_plain)
+            for query, doc in pairs
+        ]
 
     def marked(self, query: str | Topic, doc: Doc) -> str:
         """Title and best passage of a document as HTML, with the query terms in bold."""

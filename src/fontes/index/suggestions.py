@@ -81,11 +81,11 @@ class Suggester:
 
     def _words(self, query: str) -> list[_Word]:
         analyzer = self._state.analyzer
-        terms = {start: own for start, _, own in whole_words(analyzer).spans(query)}
+        terms = {start: span_terms for start, _, span_terms in whole_words(analyzer).spans(query)}
         return [
-            _Word(start, end, own[0], self._df(own[0], terms[start]), bool(terms[start]))
-            for start, end, own in unstemmed(analyzer).spans(query)
-            if len(own) == 1 and start in terms
+            _Word(start, end, span_terms[0], self._df(span_terms[0], terms[start]), bool(terms[start]))
+            for start, end, span_terms in unstemmed(analyzer).spans(query)
+            if len(span_terms) == 1 and start in terms
         ]
 
     def _df(self, form: str, terms: tuple[str, ...]) -> int:

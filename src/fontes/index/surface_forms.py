@@ -171,9 +171,9 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
     for number, (_, block) in enumerate(segment.texts.blocks()):
         if number % step:
             continue
-        own = np.where(indexed, block.sizes, 0).ravel().astype(np.int64)
-        parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(own > 0, block.sizes.ravel())].tobytes())
-        sizes.append(own)
+        kept_sizes = np.where(indexed, block.sizes, 0).ravel().astype(np.int64)
+        parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(kept_sizes > 0, block.sizes.ravel())].tobytes())
+        sizes.append(kept_sizes)
         if sum(map(len, parts)) >= PIECE:
             yield _batch(parts, sizes)
             parts, sizes = [], []

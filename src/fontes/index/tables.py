@@ -28,8 +28,8 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
     while len(pool) > 1:
         (_, first, one, left), (_, _, other, right) = heapq.heappop(pool), heapq.heappop(pool)
         blob, offsets, one_to, other_to = _union(*arrays_of(one), *arrays_of(other))
-        for own, to in ((left, one_to), (right, other_to)):
-            for i in own:
+        for side, to in ((left, one_to), (right, other_to)):
+            for i in side:
                 maps[i] = to[maps[i]]
         table = Strings(blob, offsets).ascending()
         heapq.heappush(pool, (len(table), first, table, left + right))

@@ -233,10 +233,10 @@ def _replaced(state: Draft, before: State, duplicates: str) -> int:
 
 def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
     for number, leaf in enumerate(before.leaves):
-        own = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
-        if len(own):
+        leaf_ordinals = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
+        if len(leaf_ordinals):
             dead = np.zeros(leaf.segment.documents, dtype=np.bool_)
-            dead[leaf.live[own - leaf.first]] = True
+            dead[leaf.live[leaf_ordinals - leaf.first]] = True
             state.delete(number, dead)
 
 

@@ -112,7 +112,9 @@ class Variant:
 
     def b_by_field(self, b: Mapping[str, float | None], fields: Iterable[str]) -> FrozenDict[float]:
         """Return b with the default in place of None and for other fields."""
-        return FrozenDict(dict.fromkeys(fields, self.b) | {name: self.b if own is None else own for name, own in b.items()})
+        return FrozenDict(
+            dict.fromkeys(fields, self.b) | {name: self.b if field_b is None else field_b for name, field_b in b.items()}
+        )
 
 
 VARIANTS: dict[str, Variant] = {

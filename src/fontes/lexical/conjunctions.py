@@ -16,17 +16,17 @@ from .kernel import SORTED
 
 @kernel()
 def search_all(
-    numbers: Any, query_weights: Any, required: Any, excluded: Any, own: Any, other: Any, allowed: Any, ids: Any, k: int,
+    numbers: Any, query_weights: Any, required: Any, excluded: Any, lists: Any, other: Any, allowed: Any, ids: Any, k: int,
     results: Any,
 ) -> Any:  # fmt: skip
     """Find the best documents that have all of some clauses.
 
     Args:
-        numbers: int64; the list of each clause that scores: its number in `own`, or the complement of that in `other`.
+        numbers: int64; the list of each clause that scores: its number in `lists`, or the complement of that in `other`.
         query_weights: float64; their query weights.
         required: int64; which of them a document must have.
         excluded: int64; lists that a document must not be in, numbered alike.
-        own: (bounds, docs, weights) of lists, as in `kernel.search`.
+        lists: (bounds, docs, weights) of lists, as in `kernel.search`.
         other: Likewise.
         allowed: Whether each document may be returned; none: all.
         ids: As in `kernel.search`.
@@ -37,20 +37,20 @@ def search_all(
     Returns:
         The number of all documents that match.
     """
-    docs, places = _meet(numbers, required, own, other)
+    docs, places = _meet(numbers, required, lists, other)
     size, firsts = len(docs), np.empty(len(numbers), dtype=np.int64)
     met, of_list = np.empty(size + 1, dtype=np.int64), np.empty(size + 1, dtype=np.int64)
     if len(allowed) or len(excluded):
-        size = _without(docs, excluded, own, other, allowed, required, places, met, of_list)
+        size = _without(docs, excluded, lists, other, allowed, required, places, met, of_list)
     for i in range(len(numbers)):
-        firsts[i] = own[0][numbers[i]] if numbers[i] >= 0 else other[0][~numbers[i]]
+        firsts[i] = lists[0][numbers[i]] if numbers[i] >= 0 else other[0][~numbers[i]]
     if len(required) < len(numbers):
         is_required = np.zeros(len(numbers), dtype=np.bool_)
         is_required[required] = True
         for i in range(len(numbers)):
             if not is_required[i]:
                 places[i, :size] = -1
-                for match in range(intersect_from(docs[:size], _docs(numbers[i], own, other), 0, met, of_list)[0]):
+                for match in range(intersect_from(docs[:size], _docs(numbers[i], lists, other), 0, met, of_list)[0]):
                     places[i, met[match]] = of_list[match]
     best, score = np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, dtype=np.float32)
     for match in range(size):
@@ -58,7 +58,7 @@ def search_all(
         for i in range(len(numbers)):
             if places[i, match] >= 0:
                 at = firsts[i] + places[i, match]
-                total += query_weights[i] * (own[2][at] if numbers[i] >= 0 else other[2][at])
+                total += query_weights[i] * (lists[2][at] if numbers[i] >= 0 else other[2][at])
         score[0] = total
         collect(key_of(score, ids[0][docs[match]]), match, k, best, results[2])
     if k <= SORTED:
@@ -113,21 +113,21 @@ def meet(numbers: Any, bounds: Any, docs: Any) -> Any:
 
 
 @inner()
-def _docs(number: int, own: Any, other: Any) -> Any:
+def _docs(number: int, lists: Any, other: Any) -> Any:
     """Documents of a list."""
     if number >= 0:
-        return own[1][own[0][number] : own[0][number + 1]]
+        return lists[1][lists[0][number] : lists[0][number + 1]]
     return other[1][other[0][~number] : other[0][~number + 1]]
 
 
 @inner()
-def _meet(numbers: Any, required: Any, own: Any, other: Any) -> Any:
+def _meet(numbers: Any, required: Any, lists: Any, other: Any) -> Any:
     """Find the documents that all of some lists have.
 
     Args:
         numbers: As in `search_all`.
         required: The lists that meet.
-        own: As in `search_all`.
+        lists: As in `search_all`.
         other: As in `search_all`.
 
     Returns:
@@ -136,11 +136,11 @@ def _meet(numbers: Any, required: Any, own: Any, other: Any) -> Any:
     order = required.copy()
     for i in range(1, len(order)):  # the shortest first
         this, at = order[i], i
-        while at > 0 and len(_docs(numbers[order[at - 1]], own, other)) > len(_docs(numbers[this], own, other)):
+        while at > 0 and len(_docs(numbers[order[at - 1]], lists, other)) > len(_docs(numbers[this], lists, other)):
             order[at] = order[at - 1]
             at -= 1
         order[at] = this
-    lead = _docs(numbers[order[0]], own, other)
+    lead = _docs(numbers[order[0]], lists, other)
     size = len(lead)
     docs, places = np.empty(size + 1, dtype=np.int32), np.empty((len(numbers), size + 1), dtype=np.int64)
     first = places[order[0]]
@@ -148,13 +148,13 @@ def _meet(numbers: Any, required: Any, own: Any, other: Any) -> Any:
         for match in range(size):
             docs[match], first[match] = lead[match], match
         return docs[:size], places
-    size, _ = intersect_from(lead, _docs(numbers[order[1]], own, other), 0, first, places[order[1]])
+    size, _ = intersect_from(lead, _docs(numbers[order[1]], lists, other), 0, first, places[order[1]])
     for match in range(size):
         docs[match] = lead[first[match]]
     if len(order) > 2:
         met = np.empty(size + 1, dtype=np.int64)
         for j in range(2, len(order)):
-            size, _ = intersect_from(docs[:size], _docs(numbers[order[j]], own, other), 0, met, places[order[j]])
+            size, _ = intersect_from(docs[:size], _docs(numbers[order[j]], lists, other), 0, met, places[order[j]])
             for match in range(size):
                 docs[match] = docs[met[match]]
                 for i in order[:j]:
@@ -164,12 +164,12 @@ def _meet(numbers: Any, required: Any, own: Any, other: Any) -> Any:
 
 @inner()
 def _without(
-    docs: Any, excluded: Any, own: Any, other: Any, allowed: Any, required: Any, places: Any, met: Any, of_list: Any
+    docs: Any, excluded: Any, lists: Any, other: Any, allowed: Any, required: Any, places: Any, met: Any, of_list: Any
 ) -> int:
     """Keep the allowed documents that are in no excluded list, and their places; return their number."""
     passed = np.ones(len(docs), dtype=np.bool_)
     for number in excluded:
-        for match in range(intersect_from(docs, _docs(number, own, other), 0, met, of_list)[0]):
+        for match in range(intersect_from(docs, _docs(number, lists, other), 0, met, of_list)[0]):
             passed[met[match]] = False
     size = 0
     for match in range(len(docs)):

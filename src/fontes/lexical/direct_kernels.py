@@ -120,19 +120,19 @@ def _met(terms: Any, order: Any, bounds: Any, of_docs: Any, first: int, cursors:
         met: Scratch like a row.
     """
     begin, end, lead = bounds[terms[order[0]]], bounds[terms[order[0]] + 1], places[order[0]]
-    own = of_docs[begin + first : min(begin + first + CHUNK, end)]
-    size = len(own)
+    chunk = of_docs[begin + first : min(begin + first + CHUNK, end)]
+    size = len(chunk)
     if len(order) == 1:
         for match in range(size):
-            docs[match], lead[match] = own[match], first + match
+            docs[match], lead[match] = chunk[match], first + match
         return size
     for j in range(1, len(order)):
         i = order[j]
         other = of_docs[bounds[terms[i]] : bounds[terms[i] + 1]]
         if j == 1:
-            size, cursors[i] = intersect_from(own, other, cursors[i], lead, places[i])
+            size, cursors[i] = intersect_from(chunk, other, cursors[i], lead, places[i])
             for match in range(size):
-                docs[match] = own[lead[match]]
+                docs[match] = chunk[lead[match]]
                 lead[match] += first
             continue
         size, cursors[i] = intersect_from(docs[:size], other, cursors[i], met, places[i])
@@ -374,15 +374,15 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
 def _of_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the best documents of a term with the query weight 1 in its champion list; UNABLE if that is too short."""
     row = np.int64(view(table, ROW_OF, np.int32)[term])
-    own = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
-    if row < 0 or k < 1 or k > WIDTH or own[k - 1] < 0:
+    champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
+    if row < 0 or k < 1 or k > WIDTH or champions[k - 1] < 0:
         return UNABLE
     weights = view(table, CHAMPION_WEIGHTS, np.float32)[row * WIDTH : (row + 1) * WIDTH]
     rank, candidates, score = view(table, RANK, np.uint32), np.empty(WIDTH, dtype=np.uint64), np.empty(1, dtype=np.float32)
     size = 0
-    while size < WIDTH and own[size] >= 0 and weights[size] >= weights[k - 1]:
+    while size < WIDTH and champions[size] >= 0 and weights[size] >= weights[k - 1]:
         score[0] = weights[size]
-        candidates[size] = key_of(score, rank[own[size]])
+        candidates[size] = key_of(score, rank[champions[size]])
         size += 1
     counts = np.empty(1, dtype=np.int64)
     give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))

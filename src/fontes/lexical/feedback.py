@@ -80,11 +80,11 @@ class RM3(Stage[Run, Topics], name="rm3"):
 
     def _widened(self, query: Group, model: Mapping[str, float]) -> Group:
         """Return a structured query with terms that raise the score; what must and must not match stays."""
-        own = weighted_by(query, query.weight)
-        total = sum(abs(clause.weight) for clause in own.scored)
-        own = weighted_by(own, self.original_weight / total) if total else own
+        scored = weighted_by(query, query.weight)
+        total = sum(abs(clause.weight) for clause in scored.scored)
+        scored = weighted_by(scored, self.original_weight / total) if total else scored
         terms = (Term(term, weight=(1 - self.original_weight) * weight) for term, weight in model.items())
-        return Group(own.must, (*own.should, *terms), own.must_not)
+        return Group(scored.must, (*scored.should, *terms), scored.must_not)
 
     def _mixed_with(self, topic: Topic) -> Topic:
         return topic

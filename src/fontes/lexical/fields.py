@@ -72,8 +72,8 @@ class ChosenFields:
         self.tokens = int(tokens.sum(dtype=np.int64))
         self.df = self._counted()
         self.separate = names
-        own = weakly(self)
-        self.field_statistics = _Columns(names, lengths, tokens, np.asarray(self._base.df)[:, self._columns], cf, own)
+        weak = weakly(self)
+        self.field_statistics = _Columns(names, lengths, tokens, np.asarray(self._base.df)[:, self._columns], cf, weak)
 
     @property
     def is_sound(self) -> bool:

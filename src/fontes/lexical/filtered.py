@@ -58,11 +58,11 @@ class FilteredImpacts:
         impacts = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None)
         bounds, docs, weights = impacts.unpacked(terms)
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where.docs)).sum())
-        own = np.zeros(len(terms) + 1, dtype=np.int64)
+        kept_bounds = np.zeros(len(terms) + 1, dtype=np.int64)
         # One extra place: documents that do not pass are written and then overwritten.
-        own_docs, own_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)
-        select(terms, bounds, docs, weights, self._where.numbers, self._where.docs, own, own_docs, own_weights)
-        first = self._pool.add(own, own_docs[: own[-1]], own_weights[: own[-1]])
+        kept_docs, kept_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)
+        select(terms, bounds, docs, weights, self._where.numbers, self._where.docs, kept_bounds, kept_docs, kept_weights)
+        first = self._pool.add(kept_bounds, kept_docs[: kept_bounds[-1]], kept_weights[: kept_bounds[-1]])
         self._numbers[terms] = np.arange(first + 1, first + 1 + len(terms), dtype=np.int32)
 
 
@@ -94,7 +94,15 @@ _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attac
 
 @kernel()
 def select(
-    terms: Any, bounds: Any, docs: Any, weights: Any, places: Any, passed: Any, own: Any, own_docs: Any, own_weights: Any
+    terms: Any,
+    bounds: Any,
+    docs: Any,
+    weights: Any,
+    places: Any,
+    passed: Any,
+    kept_bounds: Any,
+    kept_docs: Any,
+    kept_weights: Any,
 ) -> None:
     """Select the postings of terms whose documents pass a filter.
 
@@ -105,9 +113,9 @@ def select(
         weights: Their weights.
         places: New number of each document, -1 if it does not pass.
         passed: The documents that pass, ascending.
-        own: Output: start of the postings of each of `terms`, and the end of the last.
-        own_docs: Output: new document numbers.
-        own_weights: Output: weights.
+        kept_bounds: Output: start of the postings of each of `terms`, and the end of the last.
+        kept_docs: Output: new document numbers.
+        kept_weights: Output: weights.
     """
     filled = 0
     for i in range(len(terms)):
@@ -119,14 +127,14 @@ def select(
                 if at == end:
                     break
                 if docs[at] == passed[place]:
-                    own_docs[filled], own_weights[filled] = place, weights[at]
+                    kept_docs[filled], kept_weights[filled] = place, weights[at]
                     filled += 1
         else:
             for posting in range(at, end):
                 place = places[docs[posting]]
-                own_docs[filled], own_weights[filled] = place, weights[posting]
+                kept_docs[filled], kept_weights[filled] = place, weights[posting]
                 filled += place >= 0
-        own[i + 1] = filled
+        kept_bounds[i + 1] = filled
 
 
 @inner()

@@ -180,8 +180,8 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
         return np.unique(index.postings(terms)[0])
     bounds, of_lists = lists.unpacked(terms)
     if postings * SPARSE < len(index):
-        own = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
-        return np.unique(np.concatenate([np.zeros(0, np.int32), *own]))
+        term_docs = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
+        return np.unique(np.concatenate([np.zeros(0, np.int32), *term_docs]))
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
     return docs[: unite(terms, bounds, of_lists, _no_marks(index), docs)]
 
@@ -350,9 +350,9 @@ def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: C
     bounds = lists.bounds[first : last + 1] - lists.bounds[first]
     inputs = map(fixed, (bounds, docs, lists.row_of[first:last], lists.offsets[first:last]))
     pack(*inputs, (lists.docs, lists.places), lists.starts)
-    own = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
-    lists.codes[lists.bounds[first] : lists.bounds[first] + len(own)] = own
-    rest = np.flatnonzero(own == 0)
+    packed = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
+    lists.codes[lists.bounds[first] : lists.bounds[first] + len(packed)] = packed
+    rest = np.flatnonzero(packed == 0)
     terms = first + np.searchsorted(bounds, rest, side="right") - 1
     return np.stack([terms, docs[rest], tfs[rest]]).astype(np.int32)
 
@@ -375,8 +375,8 @@ def _weight(
     of_terms = (arrays[name][first:last] for name in ("best", "kth", "positive"))
     summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *of_terms, arrays["rows"])
     for term in np.flatnonzero(row_of >= 0).tolist():
-        own, row = slice(bounds[term], bounds[term + 1]), row_of[term]
-        best = bounds[term] + _champions(weights[own])
+        rows, row = slice(bounds[term], bounds[term + 1]), row_of[term]
+        best = bounds[term] + _champions(weights[rows])
         for name, values, none in (("champions", docs, -1), ("champion_weights", weights, 0)):
             arrays[name][row, : len(best)], arrays[name][row, len(best) :] = values[best], none
 

@@ -162,8 +162,8 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     allowed = bounds_of[2][:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
     for topic in range(first, last):
-        own = slice(topic_bounds[topic], topic_bounds[topic + 1])
-        bag = terms[own], query_weights[own], lists, bounds_of, lists[1][terms[own]]
+        rows = slice(topic_bounds[topic], topic_bounds[topic + 1])
+        bag = terms[rows], query_weights[rows], lists, bounds_of, lists[1][terms[rows]]
         if is_positive(bag):
             block_bounds[:] = 0
             least = bound_blocks(bag, len(bag[0]), depth, block_bounds)
@@ -180,11 +180,11 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
 
 
 @kernel()
-def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int, results: Any) -> None:
+def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int, results: Any) -> None:
     """Find the best documents that have one of some clauses, whose lists are in two places.
 
     Args:
-        own: (terms, weights, lists, bounds_of): the first terms, with float64 query weights, and their lists as in `search`.
+        term_bag: (terms, weights, lists, bounds_of): the first terms, float64 query weights, and lists; see `search`.
         other: The terms that follow, and their lists.
         allowed: Whether each document may be returned; none: all.
         depth: As in `search`; -1 where not all are allowed.
@@ -193,11 +193,11 @@ def search_any(own: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int,
         results: As in `search`, with one row.
     """
     rank, order = ids
-    terms = len(own[0]) + len(other[0])
+    terms = len(term_bag[0]) + len(other[0])
     windows = (len(rank) + WINDOW - 1) // WINDOW
     sums, score = np.zeros(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    bag = own[0], own[1], own[2], own[3], own[2][1][own[0]]
+    bag = term_bag[0], term_bag[1], term_bag[2], term_bag[3], term_bag[2][1][term_bag[0]]
     second = other[0], other[1], other[2], other[3], other[2][1][other[0]]
     if is_positive(bag) and is_positive(second):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
@@ -312,24 +312,24 @@ def pruned(
     size, most = 0, k - 1
     least = max(least, SMALLEST)
     for window in range(len(block_bounds) // blocks):
-        own = block_bounds[window * blocks : (window + 1) * blocks]
+        window_bounds = block_bounds[window * blocks : (window + 1) * blocks]
         reaching = 0
         for block in range(blocks):
-            reaching += own[block] >= least
+            reaching += window_bounds[block] >= least
         if reaching == 0:
             continue
         if reaching > blocks // 4:
             sums[:] = 0
         else:
             for block in range(blocks):
-                if own[block] >= least:  # other blocks are skipped
+                if window_bounds[block] >= least:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, bag, sums)
         if other is not None:
             _sum_window(window, other, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
         for block in range(blocks):
-            if own[block] < least:
+            if window_bounds[block] < least:
                 continue
             first = block * BLOCK
             mask = np.uint64(0)  # documents that reach the threshold
@@ -364,16 +364,16 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
         of_term = idf[term] if is_packed else 0.0
         if row >= 0:
             first, last = offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])
-            own, shift = places[first:last], bounds[term] - offsets[term]
+            term_places, shift = places[first:last], bounds[term] - offsets[term]
             if is_packed:
-                own_codes = codes[first + shift : last + shift]
+                term_codes = codes[first + shift : last + shift]
                 for at in range(last - first):  # unsigned indexes need no check for negative values
-                    weight = np.float32(of_term * saturation[np.uint64(own_codes[at])])
-                    sums[np.uint64(own[at])] += query_weight * weight
+                    weight = np.float32(of_term * saturation[np.uint64(term_codes[at])])
+                    sums[np.uint64(term_places[at])] += query_weight * weight
             else:
-                own_weights = weights[first + shift : last + shift]
+                term_weights = weights[first + shift : last + shift]
                 for at in range(last - first):
-                    sums[np.uint64(own[at])] += query_weight * own_weights[at]
+                    sums[np.uint64(term_places[at])] += query_weight * term_weights[at]
         else:
             shift = bounds[term] - offsets[term]
             at, end = cursors[i], bounds[term + 1] - shift

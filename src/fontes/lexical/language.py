@@ -138,9 +138,9 @@ def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int
     """
     if len(numbers) <= most:
         return numbers
-    own = np.asarray(df)[numbers]
-    least = np.partition(own, -most)[-most]
-    above, ties = np.flatnonzero(own > least), np.flatnonzero(own == least)
+    frequencies = np.asarray(df)[numbers]
+    least = np.partition(frequencies, -most)[-most]
+    above, ties = np.flatnonzero(frequencies > least), np.flatnonzero(frequencies == least)
     taken: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: most - len(above)]]))]
     return taken
 
@@ -221,7 +221,7 @@ class _Analysis:
     def _quoted(self, clause: Quoted) -> Clause | None:
         weight = self._weight(clause.weight, self._factor)
         spans = self._analyzer.spans(clause.text)
-        places = [(place, term) for place, (_, _, own) in enumerate(spans) for term in own]
+        places = [(place, term) for place, (_, _, span_terms) in enumerate(spans) for term in span_terms]
         terms = tuple(term for _, term in places)
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
@@ -255,7 +255,7 @@ class _Analysis:
         return self._expanded(typed, numbers, [term], clause.field, weight)
 
     def _expanded(
-        self, typed: str, numbers: NDArray[np.integer[Any]], own: Sequence[str], of_field: str, weight: float
+        self, typed: str, numbers: NDArray[np.integer[Any]], span_terms: Sequence[str], of_field: str, weight: float
     ) -> Term | AnyOf:
         """The terms with these numbers, bounded, and those of the word itself that the index has."""
         state, most = self._state, self._stage.max_expansions
@@ -264,7 +264,7 @@ class _Analysis:
             self._notes.append(
                 f"{typed} stands for the {most:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
-        terms = sorted({*state.terms.take(taken), *(term for term in own if state.term_number(term) >= 0)})
+        terms = sorted({*state.terms.take(taken), *(term for term in span_terms if state.term_number(term) >= 0)})
         return Term(terms[0], of_field, weight) if len(terms) == 1 else AnyOf(tuple(terms), of_field, weight)
 
     def _unstemmed(self, text: str) -> list[str]:

@@ -227,5 +227,5 @@ def long_lists(df: NDArray[Any], documents: int) -> NDArray[np.int64]:
 def offsets_of(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the start of each term's postings among those of the terms that have a row as it does, or have none."""
     sizes, has_row = np.diff(bounds), row_of >= 0
-    starts = [np.cumsum(own) - own for own in (np.where(has_row, 0, sizes), np.where(has_row, sizes, 0))]
+    starts = [np.cumsum(part_sizes) - part_sizes for part_sizes in (np.where(has_row, 0, sizes), np.where(has_row, sizes, 0))]
     return np.where(has_row, starts[1], starts[0])

@@ -50,8 +50,8 @@ def proximity_counts(
     limits = np.zeros((0, 2), dtype=np.int32) if place < 0 else positions.field_starts[docs, place : place + 2]
     tf = np.zeros(size, dtype=np.int32)
     count_clause(clause, slots, bounds, of_places, limits, tf, np.zeros((0, 2), dtype=np.int32))
-    own = tf.nonzero()[0]
-    return docs[own], tf[own]
+    rows = tf.nonzero()[0]
+    return docs[rows], tf[rows]
 
 
 def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], place: int, doc: int) -> Spans:
@@ -78,10 +78,10 @@ def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDA
     docs = lists[first]
     places: dict[int, NDArray[np.int64]] = {}
     for i in rest:
-        own, other = np.empty(len(docs) + 1, dtype=np.int64), np.empty(len(docs) + 1, dtype=np.int64)
-        size = intersect(docs, lists[i], own, other)
-        own = own[:size]
-        docs = docs[own]
-        places = {j: of_list[own] for j, of_list in places.items()} if places else {first: own}
+        rows, other = np.empty(len(docs) + 1, dtype=np.int64), np.empty(len(docs) + 1, dtype=np.int64)
+        size = intersect(docs, lists[i], rows, other)
+        rows = rows[:size]
+        docs = docs[rows]
+        places = {j: of_list[rows] for j, of_list in places.items()} if places else {first: rows}
         places[i] = other[:size]
     return docs, [places[i] for i in range(len(lists))] if places else [np.arange(len(docs))]

@@ -190,8 +190,8 @@ def postings_of(
     of_fields = {name: replace(clause, field=name) for name in index.separate}
     frequencies = np.zeros((counts.df, len(of_fields)), dtype=np.int32)
     for column, of_field in enumerate(of_fields.values()):
-        own = counts_of(index, of_field)
-        frequencies[np.searchsorted(counts.docs, own.docs), column] = own.tf
+        member = counts_of(index, of_field)
+        frequencies[np.searchsorted(counts.docs, member.docs), column] = member.tf
     by_field = {name: statistics_of(index, of_field, counts_of(index, of_field)) for name, of_field in of_fields.items()}
     whole = ClauseStatistics(Statistics.of(index), counts, lambda: statistics.parts, by_field=by_field)
     return whole, weighting, replace(postings, fields=frequencies)
@@ -274,8 +274,8 @@ def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Co
     """Add up the frequencies of each document."""
     if len(docs) * DENSE > documents:
         sums = np.bincount(docs, tf, documents)
-        own = np.flatnonzero(sums)
-        return Counts(own.astype(np.int32), sums[own].astype(np.int32))
+        rows = np.flatnonzero(sums)
+        return Counts(rows.astype(np.int32), sums[rows].astype(np.int32))
     order = np.argsort(docs, kind="stable")
     docs, tf = docs[order], tf[order]
     firsts = np.flatnonzero(np.diff(docs, prepend=-1))

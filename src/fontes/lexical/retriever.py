@@ -192,12 +192,12 @@ class Lexical(Stage[Topics, Run]):
         """Score the documents of a run; 0 for one that does not match."""
         docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
         structured = [self.reads_queries and topic.query is not None for topic in topics]
-        plain = [topic for topic, own in zip(topics, structured, strict=True) if not own]
+        plain = [topic for topic, query in zip(topics, structured, strict=True) if not query]
         counts, scores = iter(self._counts(plain, progress)), np.zeros(run.rows, dtype=np.float32)
-        for topic, own, rows in zip(
+        for topic, query, rows in zip(
             topics, structured, itertools.starmap(slice, itertools.pairwise(run.bounds.tolist())), strict=True
         ):
-            if own:
+            if query:
                 scores[rows] = self._structured(topic).scores(weighting, docs[rows])
             else:
                 scores[rows] = scores_of(self.searched, weighting, _bag(weighting, next(counts)), docs[rows])

@@ -75,11 +75,11 @@ def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArr
     bounds, all_docs, weights = impacts_of(searched, weighting, terms).unpacked(terms)
     docs, sums = docs.astype(np.int32), np.zeros(len(docs), dtype=np.float64)
     for term, query_weight in zip(terms.tolist(), query_weights, strict=True):
-        own = slice(bounds[term], bounds[term + 1])
-        places = np.searchsorted(all_docs[own], docs)
-        rows = np.flatnonzero(places < own.stop - own.start)
-        rows = rows[all_docs[own][places[rows]] == docs[rows]]
-        sums[rows] += query_weight * weights[own][places[rows]]
+        of_term = slice(bounds[term], bounds[term + 1])
+        places = np.searchsorted(all_docs[of_term], docs)
+        rows = np.flatnonzero(places < of_term.stop - of_term.start)
+        rows = rows[all_docs[of_term][places[rows]] == docs[rows]]
+        sums[rows] += query_weight * weights[of_term][places[rows]]
     return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
 
 
@@ -113,8 +113,8 @@ def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Fi
     if not is_loaded() and affordable(
         int(index.df[bags[1]].sum(dtype=np.int64)) // QUICK + count * (len(index) // LOOKS + CALLS)
     ):
-        own = itertools.starmap(slice, pairwise(bags[0].tolist()))
-        rankings = [_plainly(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in own]
+        topic_rows = itertools.starmap(slice, pairwise(bags[0].tolist()))
+        rankings = [_plainly(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in topic_rows]
         docs, scores = map(np.concatenate, zip(*rankings, strict=True))
         return np.array([len(ranking[0]) for ranking in rankings], np.int64), docs, scores
     step = max(1, RESULTS // k)
@@ -147,8 +147,8 @@ def _portion(
         return _decoded(results, order)
 
     def part(a: int, b: int) -> None:
-        own = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
-        search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, own)
+        portion = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
+        search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, portion)
 
     threads = min(thread_count(), count)
     if threads == 1:

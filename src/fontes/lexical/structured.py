@@ -249,11 +249,11 @@ class StructuredQuery:
             elif number >= 0:
                 outside.append(number)
         of_parts = np.array(numbers)
-        own = other = _joined(of_clauses) if of_clauses else ()
+        term_lists = other = _joined(of_clauses) if of_clauses else ()
         if len(of_clauses) < len(numbers) + len(outside):
             terms = of_parts if not (of_clauses or outside) else np.array([n for n in (*numbers, *outside) if n >= 0])
-            own = impacts_of(index, weighting, terms).unpacked(terms)
-        lists = np.array(required), np.array(outside) if outside else NONE, own, other or own
+            term_lists = impacts_of(index, weighting, terms).unpacked(terms)
+        lists = np.array(required), np.array(outside) if outside else NONE, term_lists, other or term_lists
         arguments = of_parts, self.weights(weighting), *lists, allowed
 
         def most() -> int:
@@ -285,11 +285,11 @@ class StructuredQuery:
             allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
             for clause in excluded:
                 allowed[self.docs(clause)] = False
-        own = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
+        term_bag = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
         numbers = np.array(lists.numbers, dtype=np.int32)
         other = numbers, weights[len(terms) :], lists.postings, lists.limits
         depth = -1 if len(allowed) else depth_of(min(k, len(index)))
-        docs, scores, _ = search_kernel(search_any, (own, other, fixed(allowed), depth), index, k)
+        docs, scores, _ = search_kernel(search_any, (term_bag, other, fixed(allowed), depth), index, k)
         return Found(docs, scores)
 
     def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
@@ -339,7 +339,7 @@ class StructuredQuery:
         docs, of_lists = meeting([lists[i][0] for i in required])
         at = dict(zip(required, of_lists, strict=True))
         if (kept := self._kept(docs, where)) is not None:
-            docs, at = docs[kept], {i: own[kept] for i, own in at.items()}
+            docs, at = docs[kept], {i: rows[kept] for i, rows in at.items()}
         sums = np.zeros(len(docs), dtype=np.float64)
         for i, (part, weight) in enumerate(zip(self.known, weights, strict=True)):
             if i in at:
@@ -376,8 +376,8 @@ class StructuredQuery:
                 lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
                 bounds, docs, of_docs = impacts.unpacked(np.array([part.number]))
-                own = slice(*bounds[part.number : part.number + 2].tolist())
-                lists.append((docs[own], of_docs[own]))
+                rows = slice(*bounds[part.number : part.number + 2].tolist())
+                lists.append((docs[rows], of_docs[rows]))
         return lists
 
     def _list(self, weighting: Weighting, part: Part) -> List:

@@ -84,8 +84,8 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
         """Identity of this stage, with the content of the file."""
         if isinstance(self.file, Path):
             return replace(self, file=str(self.file)).key()
-        own = super().key()
-        return None if own is None else f"{own} {hash_text(repr(self._table))}"
+        inherited = super().key()
+        return None if inherited is None else f"{inherited} {hash_text(repr(self._table))}"
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
@@ -130,11 +130,11 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
             place += size
 
     def _synonyms(self, typed: tuple[str, ...], entries: tuple[Entry, ...], first: Term) -> Clause:
-        own = tuple(entry for entry in entries if tuple(terms_of(entry)) == typed)
-        if self.weight == 1.0 or not own:
+        matching = tuple(entry for entry in entries if tuple(terms_of(entry)) == typed)
+        if self.weight == 1.0 or not matching:
             return self._one(entries, first.field, first.weight)
-        added = tuple(entry for entry in entries if entry not in own)
-        of_typed = self._one(own, first.field, first.weight)
+        added = tuple(entry for entry in entries if entry not in matching)
+        of_typed = self._one(matching, first.field, first.weight)
         if not added or not self.weight:
             return of_typed
         return Group(should=(of_typed, self._one(added, first.field, first.weight * self.weight)))
@@ -199,7 +199,7 @@ def _sides(line: str, path: str, number: int) -> list[list[str]]:
 
 def _entry(text: str, analyzer: Analyzer, path: str, number: int) -> Entry:
     spans = analyzer.spans(text)
-    places = [(place, term) for place, (_, _, own) in enumerate(spans) for term in own]
+    places = [(place, term) for place, (_, _, span_terms) in enumerate(spans) for term in span_terms]
     if not places:
         raise InputError.at(path, number, f"the analyzer of the index leaves nothing of '{text}'; take this entry out")
     if len(places) == 1:

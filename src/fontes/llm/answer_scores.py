@@ -91,13 +91,13 @@ def answer_scores(
         words = f" {normalized(known[topic_id].text)} "
         wordings = [[one] if isinstance(one, str) else list(one) for one in (nuggets or {})[topic_id]]
         if wordings:
-            share = np.mean([any(f" {normalized(text)} " in words for text in own) for own in wordings])
+            share = np.mean([any(f" {normalized(text)} " in words for text in wording) for wording in wordings])
             values.setdefault(NUGGET_R, {})[topic_id] = float(share)
     for topic_id in (one for one in known if (references or {}).get(one)):
         texts = [normalized(text) for text in (references or {})[topic_id]]
-        own = normalized(known[topic_id].text)
-        values.setdefault(EM, {})[topic_id] = float(own in texts)
-        values.setdefault(F1, {})[topic_id] = max(_f1(own.split(), text.split()) for text in texts)
+        answer_text = normalized(known[topic_id].text)
+        values.setdefault(EM, {})[topic_id] = float(answer_text in texts)
+        values.setdefault(F1, {})[topic_id] = max(_f1(answer_text.split(), text.split()) for text in texts)
     if not values:
         raise InputError("there is nothing to measure answers by: none of the topics has judgments, nuggets or references")
     return AnswerScores(values)

@@ -82,12 +82,12 @@ class CausalModel:
                 logits_processor=transformers.LogitsProcessorList([_sampler(sampling)]),
             )[:, ids.shape[1] :].tolist()
         replies = []
-        for tokens, own, request in zip(outputs, inputs, requests, strict=True):
+        for tokens, prompt_tokens, request in zip(outputs, inputs, requests, strict=True):
             ended = next((n for n, token in enumerate(tokens) if token in self.ends), len(tokens))
             used = min(ended, request.max_tokens)
             text = self.tokenizer.decode(tokens[:used], skip_special_tokens=True)
             finish = "stop" if ended < min(len(tokens), request.max_tokens) else "length"
-            replies.append(Reply(text, finish, None, (len(own), min(ended + 1, request.max_tokens, len(tokens)))))
+            replies.append(Reply(text, finish, None, (len(prompt_tokens), min(ended + 1, request.max_tokens, len(tokens)))))
         return replies
 
     def chosen(self, inputs: list[list[int]], words: tuple[str, ...]) -> list[Reply]:
@@ -100,8 +100,8 @@ class CausalModel:
         with torch.inference_mode():
             values = torch.log_softmax(self._last_logits(self.prepared.module, inputs).float(), dim=1)[:, numbers].tolist()
         return [
-            Reply(words[int(np.argmax(row))], "stop", dict(zip(words, row, strict=True)), (len(own), 1))
-            for row, own in zip(values, inputs, strict=True)
+            Reply(words[int(np.argmax(row))], "stop", dict(zip(words, row, strict=True)), (len(prompt_tokens), 1))
+            for row, prompt_tokens in zip(values, inputs, strict=True)
         ]
 
     def _last_logits(self, network: Any, inputs: list[list[int]]) -> Any:

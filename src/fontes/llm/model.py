@@ -147,11 +147,11 @@ class Model(Part, name="llm"):
     def parameters_of(self, request: Request) -> dict[str, Any]:
         """Return the parameters of a request; for a service those of the protocol."""
         if self.is_local:
-            own: dict[str, Any] = {"precision": self.precision}
+            common: dict[str, Any] = {"precision": self.precision}
             if request.choices:
-                return {**own, "choices": list(request.choices)}
+                return {**common, "choices": list(request.choices)}
             sampling = {"temperature": request.temperature, "seed": self.seed} if request.temperature > 0 else {}
-            return {**own, "max_tokens": request.max_tokens, **sampling}
+            return {**common, "max_tokens": request.max_tokens, **sampling}
         usual: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         if request.choices:
             usual = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": TOP}

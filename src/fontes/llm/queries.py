@@ -44,9 +44,9 @@ class LlmTopics(LlmPart, Stage[Topics, Topics]):
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         requests = {topic.id: self.requests(topic) for topic in topics.values()}
-        answers = iter(self.llm.ask([request for own in requests.values() for request in own], progress))
-        own = {topic_id: list(islice(answers, len(some))) for topic_id, some in requests.items()}
-        return Topics(self._rewritten(topic, own[topic.id]) for topic in topics.values())
+        answers = iter(self.llm.ask([request for of_topic in requests.values() for request in of_topic], progress))
+        texts = {topic_id: list(islice(answers, len(of_topic))) for topic_id, of_topic in requests.items()}
+        return Topics(self._rewritten(topic, texts[topic.id]) for topic in topics.values())
 
     @abstractmethod
     def requests(self, topic: Topic) -> list[Request]:
@@ -267,8 +267,8 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
         questions = {topic_id: lines_of(answer.said, self.n) for topic_id, answer in answers.items()}
         runs = [self.retriever(topics, progress=progress)]
         for number in range(self.n):
-            own = (topic for topic in texts if number < len(questions[topic.id]))
-            some = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in own)
+            asking = (topic for topic in texts if number < len(questions[topic.id]))
+            some = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in asking)
             if some:
                 runs.append(self.retriever(some, progress=progress))
         fused = fuse(*runs, k=self.k) if len(runs) > 1 else runs[0]

@@ -74,11 +74,11 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
         rows = [slice(first, last) for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True)]
         topics = list(run.topics.values())
         orderings = together(
-            self.llm, [self._dialogue(run, topic, own) for topic, own in zip(topics, rows, strict=True)], progress
+            self.llm, [self._dialogue(run, topic, topic_rows) for topic, topic_rows in zip(topics, rows, strict=True)], progress
         )
         scores = np.empty(run.rows, dtype=np.float32)
-        for own, one in zip(rows, orderings, strict=True):
-            scores[own.start + np.array(one.order, dtype=np.intp)] = np.arange(len(one.order), 0, -1)
+        for topic_rows, one in zip(rows, orderings, strict=True):
+            scores[topic_rows.start + np.array(one.order, dtype=np.intp)] = np.arange(len(one.order), 0, -1)
         notes = [
             fact(
                 self.llm,
@@ -95,11 +95,11 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
         """Explain the place of a document: each prompt that it was in, with the answer. Kept answers are used."""
         at = list(run.topics).index(topic_id)
-        own = slice(int(run.bounds[at]), int(run.bounds[at + 1]))
-        ids = [run.ids[int(code)] for code in run.codes[own]]
+        rows = slice(int(run.bounds[at]), int(run.bounds[at + 1]))
+        ids = [run.ids[int(code)] for code in run.codes[rows]]
         if doc_id not in ids:
             return Explanation(0.0, f"{doc_id} is not in the run that is reranked")
-        (one,) = together(self.llm, [self._dialogue(run, run.topics[topic_id], own)])
+        (one,) = together(self.llm, [self._dialogue(run, run.topics[topic_id], rows)])
         place = ids.index(doc_id)
         parts = tuple(
             explained(request, answer, places.index(place) + 1, f"its place among the {len(places)} documents of a prompt")

@@ -58,13 +58,13 @@ class Column(Feature, name="column"):
         column_type(self.index, self.column, "the feature column", NUMERIC)
 
     def values(self, run: Run) -> Floats:
-        own = column_values(self.index, self.column, self.index.ordinals_in(run, self.name))
-        numbers = own.values.astype(np.float64)
-        if own.kind == "date":
+        stored = column_values(self.index, self.column, self.index.ordinals_in(run, self.name))
+        numbers = stored.values.astype(np.float64)
+        if stored.kind == "date":
             numbers /= DAY
-        elif own.kind == "boolean":
+        elif stored.kind == "boolean":
             numbers -= 1
-        return np.where(own.present, numbers, np.nan)
+        return np.where(stored.present, numbers, np.nan)
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,11 @@ def check_features(features: Sequence[Part], index: Any) -> None:
     """Raise FontesError if a feature is over another index, or its parameters, model or vectors are unusable."""
     for feature, name in zip(features, feature_names(features), strict=True):
         for one in walk(feature):
-            own = getattr(one, "index", None)
-            if own is not None and getattr(own, "fingerprint", None) != index.fingerprint:
-                raise ParameterError(f"the feature {name} is over the index {own.path}, not over {index.path}; take one index")
+            feature_index = getattr(one, "index", None)
+            if feature_index is not None and getattr(feature_index, "fingerprint", None) != index.fingerprint:
+                raise ParameterError(
+                    f"the feature {name} is over the index {feature_index.path}, not over {index.path}; take one index"
+                )
             one.check()
         for one in walk(feature):
             one.check_needs()

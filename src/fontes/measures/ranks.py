@@ -125,10 +125,10 @@ def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
             continue
         rows = run.codes[bounds[number] : bounds[number + 1]]
         retrieved[i] = len(rows)
-        own = [(codes[doc_id], row) for row, doc_id in enumerate(grades, int(starts[i])) if doc_id in codes]
-        if not own:
+        judgments = [(codes[doc_id], row) for row, doc_id in enumerate(grades, int(starts[i])) if doc_id in codes]
+        if not judgments:
             continue
-        here, judged = np.array(own, dtype=np.int64).T
+        here, judged = np.array(judgments, dtype=np.int64).T
         judgment[here] = judged
         of_rows = judgment[rows]
         ranks = np.flatnonzero(of_rows >= 0)

@@ -63,10 +63,12 @@ def encode(
         component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
         if component is WEIGHTS and dtype is not None:
             raise ParameterError(f"dtype is for dense vectors; the weights of {encoder!r} are stored to four decimals")
-        own = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
-        own = settled(own) if resources().ray else own
+        chosen = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
+        chosen = settled(chosen) if resources().ray else chosen
         sparse = component is WEIGHTS
-        encoded = cast("SparseEncoder", own).encode_documents if sparse else partial(document_vectors, cast("Encoder", own))
-        job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, own))
+        encoded = (
+            cast("SparseEncoder", chosen).encode_documents if sparse else partial(document_vectors, cast("Encoder", chosen))
+        )
+        job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, chosen))
         with remote_encoder(encoder) as actors:
             index.vectors.add(component, encoder, job, dtype, overwrite, progress, actors)

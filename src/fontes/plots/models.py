@@ -202,9 +202,9 @@ def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsil
     weightings |= {"tf-idf": TFIDFWeighting(), "tf-idf, smooth": TFIDFWeighting(smooth_idf=True)}
     curves: dict[str, tuple[Floats, Floats]] = {}
     for name, weighting in weightings.items():
-        own = weighting.idf(statistics, rare), weighting.idf(statistics, common)
-        same = next((other for other, curve in curves.items() if np.allclose(curve[0], own[0])), None)
-        curves[name if same is None else f"{same} = {name}"] = own if same is None else curves.pop(same)
+        curve_pair = weighting.idf(statistics, rare), weighting.idf(statistics, common)
+        same = next((other for other, curve in curves.items() if np.allclose(curve[0], curve_pair[0])), None)
+        curves[name if same is None else f"{same} = {name}"] = curve_pair if same is None else curves.pop(same)
     return curves
 
 

@@ -323,9 +323,9 @@ class Recipe(Part, ABC):
                 other._look(rest, division and (division[0], None, division[2]))
             return set(rest.errors)
 
-        own = left(()) if self.without else set()
+        inputs = left(()) if self.without else set()
         rests = {way: left(way) for way in self.without}
-        ways = {text: [way for way, rest in rests.items() if rest <= own - {text}] for text in own}
+        ways = {text: [way for way, rest in rests.items() if rest <= inputs - {text}] for text in inputs}
         advice = {}
         for text in problems.errors:
             options = [f"{as_options(way)} {self.without[way]}" for way in ways.get(text, ())]

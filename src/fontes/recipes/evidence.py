@@ -129,10 +129,10 @@ class EvidenceRows(dict[str, System]):
     def _note(self, row: str, model: str | Part, system: System) -> None:
         """Note the weights of a row: the last model in it."""
         names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
-        own = model if isinstance(model, str) else next(filter(None, names), repr(model))
-        self._learning.noted(row, own)
+        label = model if isinstance(model, str) else next(filter(None, names), repr(model))
+        self._learning.noted(row, label)
         if self._learning.folder is not None:
-            self._learning.notes[-1].setdefault("about", _about(row, own))
+            self._learning.notes[-1].setdefault("about", _about(row, label))
 
 
 def starts_of(recipe: Evidence) -> dict[str, str]:

@@ -125,8 +125,8 @@ class Boost(Reordering, name="boost"):
             passed = filter_of(self.index, self.where)
             holds = np.zeros(len(docs), dtype=bool) if passed is None else passed.mask[docs]
             return self.by * holds, holds
-        own = column_values(self.index, str(self.column), docs)
-        values = np.where(own.present, own.values.astype(np.float64), np.nan)
+        stored = column_values(self.index, str(self.column), docs)
+        values = np.where(stored.present, stored.values.astype(np.float64), np.nan)
         signed = self.half_life is not None or not (self.log or self.multiply)
         wrong = np.isinf(values) if signed else np.isinf(values) | (values < 0)
         if wrong.any():
@@ -134,10 +134,10 @@ class Boost(Reordering, name="boost"):
             needs = "finite values" if signed else f"values from 0 up with {'log' if self.log else 'multiply'}=True"
             raise self._error(run, row, f"its {self.column} is {values[row]:g}; boost takes {needs}")
         if self.half_life is not None:
-            f = np.exp2(-np.maximum(float(self._origin or 0) - values, 0.0) / self._half_life(own.kind))
+            f = np.exp2(-np.maximum(float(self._origin or 0) - values, 0.0) / self._half_life(stored.kind))
         else:
             f = np.log1p(values) if self.log else values
-        return np.where(own.present, self.by * f, 0.0), values
+        return np.where(stored.present, self.by * f, 0.0), values
 
     def _of_value(self, value: Any) -> str:
         """Explain the boost of a document by its value."""

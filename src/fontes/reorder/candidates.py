@@ -40,12 +40,12 @@ class Reordering(Stage[Run, Run]):
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
         """Explain the score of a document by its score in the run and by what this stage makes of it."""
-        own = run.keep(run.topic_numbers == list(run.topics).index(topic_id))
-        place = next((i for i, code in enumerate(own.codes.tolist()) if own.ids[code] == doc_id), None)
+        topic_run = run.keep(run.topic_numbers == list(run.topics).index(topic_id))
+        place = next((i for i, code in enumerate(topic_run.codes.tolist()) if topic_run.ids[code] == doc_id), None)
         if place is None:
             self.index.ordinal(doc_id)  # which says that there is no such document
-            return Explanation(0.0, f"'{doc_id}' is not among the {own.rows} documents that {self.name} gets")
-        return self.explained(own, place)
+            return Explanation(0.0, f"'{doc_id}' is not among the {topic_run.rows} documents that {self.name} gets")
+        return self.explained(topic_run, place)
 
     def explained(self, run: Run, row: int) -> Explanation:
         """Explain a row of a run that has documents for one topic alone.

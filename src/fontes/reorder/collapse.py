@@ -65,11 +65,11 @@ class Collapse(Reordering, name="collapse"):
 
     def _ranks(self, run: Run) -> NDArray[np.int64]:
         """Rank of each row among those of its topic with its value, from 1; 0 without a value."""
-        own = column_values(self.index, self.column, self.ordinals(run))
-        groups = np.unique(own.values, return_inverse=True)[1].astype(np.int64)
+        stored = column_values(self.index, self.column, self.ordinals(run))
+        groups = np.unique(stored.values, return_inverse=True)[1].astype(np.int64)
         keys = run.topic_numbers * (len(groups) + 1) + groups
         order = np.argsort(keys, kind="stable")  # rows are best first within a topic
         starts = np.searchsorted(keys[order], keys[order], side="left")
         ranks = np.empty(run.rows, dtype=np.int64)
         ranks[order] = np.arange(run.rows) - starts + 1
-        return np.where(own.present, ranks, 0)
+        return np.where(stored.present, ranks, 0)

@@ -77,10 +77,10 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
 
     def key(self) -> str | None:
         """Identity of this stage, with the vectors that it compares."""
-        own = super().key()
-        if own is None or self.encoder is None:
-            return own
-        return f"{own} {self.index.embeddings(self.params()['encoder']).meta['digest']}"
+        inherited = super().key()
+        if inherited is None or self.encoder is None:
+            return inherited
+        return f"{inherited} {self.index.embeddings(self.params()['encoder']).meta['digest']}"
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -149,7 +149,7 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
             vectors = embeddings.decoded(docs.astype(np.int64)).astype(np.float64)
         else:
             rows = [np.arange(*embeddings.rows(doc, doc + 1)) for doc in docs.tolist()]
-            vectors = np.array([embeddings.decoded(own).astype(np.float64).mean(axis=0) for own in rows])
+            vectors = np.array([embeddings.decoded(document_rows).astype(np.float64).mean(axis=0) for document_rows in rows])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(lengths > 0, lengths, 1.0)
         return lambda row: np.asarray(vectors @ vectors[row])
@@ -159,10 +159,10 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         one = np.zeros(vectors.shape[1])
 
         def similar(row: int) -> NDArray[np.float64]:
-            own = slice(vectors.indptr[row], vectors.indptr[row + 1])
-            one[vectors.indices[own]] = vectors.data[own]
+            entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
+            one[vectors.indices[entries]] = vectors.data[entries]
             similarities: NDArray[np.float64] = vectors @ one
-            one[vectors.indices[own]] = 0.0
+            one[vectors.indices[entries]] = 0.0
             return similarities
 
         return similar

@@ -56,20 +56,20 @@ class Sort(Reordering, name="sort"):
         return run.with_scores((-self._ranks(run)).astype(np.float32))
 
     def explained(self, run: Run, row: int) -> Explanation:
-        own = column_values(self.index, self.column, self.ordinals(run))
-        value = own.values[row]
-        shown = date_text(int(value)) if own.kind == "date" and own.present[row] else str(value)
-        said = f"{self.column} {shown}" if own.present[row] else f"no {self.column}: last"
+        stored = column_values(self.index, self.column, self.ordinals(run))
+        value = stored.values[row]
+        shown = date_text(int(value)) if stored.kind == "date" and stored.present[row] else str(value)
+        said = f"{self.column} {shown}" if stored.present[row] else f"no {self.column}: last"
         rank = float(self._ranks(run)[row])
         return Explanation(-rank, f"{self!r}: rank {rank:g} of {run.rows}, {said}", (score_before(run, row),))
 
     def _ranks(self, run: Run) -> NDArray[np.int64]:
         """Rank of each row in its topic, from 1."""
-        own = column_values(self.index, self.column, self.ordinals(run))
-        different: Any = np.unique(own.values, return_inverse=True)  # whose numbers can be negated, unlike the least int64
+        stored = column_values(self.index, self.column, self.ordinals(run))
+        different: Any = np.unique(stored.values, return_inverse=True)  # whose numbers can be negated, unlike the least int64
         values = -different[1] if self.descending else different[1]
         topics = run.topic_numbers
-        order = np.lexsort((-run.ids.rank[run.codes].astype(np.int64), values, ~own.present, topics))
+        order = np.lexsort((-run.ids.rank[run.codes].astype(np.int64), values, ~stored.present, topics))
         ranks = np.empty(run.rows, dtype=np.int64)
         ranks[order] = np.arange(run.rows) - run.bounds[topics] + 1
         return ranks

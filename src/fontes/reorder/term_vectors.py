@@ -47,9 +47,9 @@ class TermVectors:
             if new := [doc for doc in dict.fromkeys(docs.tolist()) if doc not in self._vectors]:
                 self._read(new)
             vectors = [self._vectors[doc] for doc in docs.tolist()]
-        terms, columns = np.unique(np.concatenate([own for own, _ in vectors]), return_inverse=True)
-        bounds = np.cumsum([0, *(len(own) for own, _ in vectors)])
-        return csr_array((np.concatenate([own for _, own in vectors]), columns, bounds), shape=(len(docs), len(terms)))
+        terms, columns = np.unique(np.concatenate([numbers for numbers, _ in vectors]), return_inverse=True)
+        bounds = np.cumsum([0, *(len(numbers) for numbers, _ in vectors)])
+        return csr_array((np.concatenate([weights for _, weights in vectors]), columns, bounds), shape=(len(docs), len(terms)))
 
     def _forget(self) -> None:
         self._vocabulary = self._index.analyzer.vocabulary()

@@ -76,14 +76,14 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         r_topic, r_sub, eta = (value * scale for value in (self.r_topic, self.r_sub, self.eta))
 
         def expanded(topic: Topic) -> str:
-            *before, own = conversations[topic.id]
+            *before, current = conversations[topic.id]
             if not before:
-                return own
-            said = [words[text] for text in (*before, own)]
+                return current
+            said = [words[text] for text in (*before, current)]
             subject = [word for turn in said for word in turn if best[word] >= r_topic]
-            if best[own] > eta:
-                return join_texts(*subject, own)
-            return join_texts(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), own)
+            if best[current] > eta:
+                return join_texts(*subject, current)
+            return join_texts(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), current)
 
         return rewritten(topics, expanded)
 

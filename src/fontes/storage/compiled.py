@@ -139,9 +139,9 @@ def compiled_bytes() -> dict[str, int]:
 
 def _safe(folder: Path) -> bool:
     """Whether only this user can write to a folder or replace it."""
-    own, above = folder.lstat(), folder.parent.stat()
+    status, above = folder.lstat(), folder.parent.stat()
     replaceable = above.st_uid not in (0, os.geteuid()) or (above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX)
-    return stat.S_ISDIR(own.st_mode) and own.st_uid == os.geteuid() and not own.st_mode & 0o022 and not replaceable
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022 and not replaceable
 
 
 def _compiled(function: Function, **options: Any) -> Any:

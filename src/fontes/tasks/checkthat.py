@@ -100,10 +100,10 @@ class CheckThat2026(Task, name="checkthat2026-1"):
             archive = folder / ("predictions.zip" if len(runs) == 1 else f"predictions_{side}.zip")
             with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
                 for language in self.languages:
-                    own = {topic: topic.removeprefix(f"{language}-") for topic in run if topic.startswith(f"{language}-")}
-                    if own:
+                    topic_ids = {topic: topic.removeprefix(f"{language}-") for topic in run if topic.startswith(f"{language}-")}
+                    if topic_ids:
                         table = folder / f"predictions_{language}.tsv"
-                        write_table(run, table, "index", self.depth, own)
+                        write_table(run, table, "index", self.depth, topic_ids)
                         target.write(table, table.name)
                         table.unlink()
             paths.append(archive)
@@ -117,19 +117,19 @@ class CheckThat2026(Task, name="checkthat2026-1"):
         with tempfile.TemporaryDirectory(prefix="fontes-submission-") as place:
             release = ReleasedFiles([path], Path(place))
             for language in self.languages:
-                own = Topics(
+                expected = Topics(
                     Topic(topic.id.removeprefix(f"{language}-"), topic.text)
                     for topic in topics[side].values()
                     if topic.id.startswith(f"{language}-")
                 )
-                if not own:
+                if not expected:
                     continue
                 name = f"predictions_{language}.tsv"
                 if name not in release.files:
                     raise InputError(f"{path}: no {name} at its top; there are {', '.join(release.files) or 'no files'}")
                 rows = table_rows(release.files[name], "index")
                 try:
-                    remarks += check_rows(Path(name), rows, own, documents, self.depth, all_topics=True)
+                    remarks += check_rows(Path(name), rows, expected, documents, self.depth, all_topics=True)
                 except InputError as error:
                     raise InputError.of_lines(str(error).replace(f"{release.files[name]}", name).split("\n")) from None
         return remarks

@@ -206,7 +206,7 @@ class Chooser:
             for name, run in (("tuned", self._run(text)), ("fused", fused)):
                 for topic in inside:
                     rankings[name][topic] = dict(zip(run[topic].ids, run[topic].scores.tolist(), strict=True))
-        return {name: Run.of(own, self._side.topics) for name, own in rankings.items()}
+        return {name: Run.of(system_rankings, self._side.topics) for name, system_rankings in rankings.items()}
 
     def _run(self, name: str) -> Run:
         """Run of a system by its name, or of an expression."""

@@ -38,7 +38,7 @@ class SciFact(Task, name="scifact"):
         paths = [folder / _name("abstract_retrieval", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             ids = {topic: [as_number(doc) for doc in run[topic].ids[: self.depth]] for topic in run}
-            write_lines(({"claim_id": as_number(topic), "doc_ids": own} for topic, own in ids.items()), path)
+            write_lines(({"claim_id": as_number(topic), "doc_ids": doc_ids} for topic, doc_ids in ids.items()), path)
         return paths
 
     def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
@@ -120,4 +120,6 @@ def _name(stem: str, side: str, runs: Mapping[str, Run]) -> str:
 
 
 def _side(path: Path, topics: Mapping[str, Topics]) -> Topics:
-    return next((own for name, own in topics.items() if path.stem.endswith(f"_{name}")), next(iter(topics.values())))
+    return next(
+        (side_topics for name, side_topics in topics.items() if path.stem.endswith(f"_{name}")), next(iter(topics.values()))
+    )

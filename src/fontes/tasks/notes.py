@@ -55,16 +55,16 @@ def _systems(systems: Mapping[str, str], submitted: str) -> Iterator[str]:
 
 def _results(lock: Lock, side: str, submitted: str, measure: str, *, held_out: bool) -> Iterator[str]:
     which = f"held-out topics of {latex_text(side)}" if held_out else f"topics of {latex_text(side)}"
-    own = lock["systems"]
-    base, best = own[BASELINE]["measures"][measure], own[submitted]["measures"][measure]
-    interval = _interval(own[submitted]["intervals"][measure])
+    systems = lock["systems"]
+    base, best = systems[BASELINE]["measures"][measure], systems[submitted]["measures"][measure]
+    interval = _interval(systems[submitted]["intervals"][measure])
     first = f"On the {lock['topics']:,} {which}, {_code(BASELINE)} has {latex_text(measure)} {base:.4f}"
     if submitted == BASELINE:
-        yield f"{first}{_interval(own[BASELINE]['intervals'][measure])}."
+        yield f"{first}{_interval(systems[BASELINE]['intervals'][measure])}."
         return
     test = lock["tests"].get(measure, {}).get(f"{submitted} - {BASELINE}")
     yield f"{first} and {_code(submitted)} {best:.4f}{interval}{_tested(test, lock)}."
-    others = {name: own[name]["measures"][measure] for name in own if name not in (BASELINE, submitted)}
+    others = {name: systems[name]["measures"][measure] for name in systems if name not in (BASELINE, submitted)}
     if others:
         yield f"The other systems have {_enumerated([f'{_code(name)} {value:.4f}' for name, value in others.items()])}."
 

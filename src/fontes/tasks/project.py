@@ -214,8 +214,8 @@ EXPERIMENT_COMMENT = """\
 def experiment_of(project: TaskProject, side: str) -> dict[str, Any]:
     """Return the experiment file of the baselines on a side, as TOML values."""
     rows = {"bm25": "bm25()", "rm3": "bm25 >> rm3() >> bm25", **project.task.rows}
-    own = {"measures": list(project.task.measures), "baseline": "bm25", "forms": ["md", "tex", "json", "html"]}
-    return {"collection": collection_of(project, side), "index": {"folder": "indexes"}, "systems": rows, "report": own}
+    report = {"measures": list(project.task.measures), "baseline": "bm25", "forms": ["md", "tex", "json", "html"]}
+    return {"collection": collection_of(project, side), "index": {"folder": "indexes"}, "systems": rows, "report": report}
 
 
 def collection_of(project: TaskProject, side: str) -> dict[str, str]:
@@ -238,14 +238,14 @@ def _tables(values: Mapping[str, Any], above: tuple[str, ...], lines: list[str])
     for name, table in values.items():
         if isinstance(table, Mapping):
             path = (*above, name)
-            own = {key: value for key, value in table.items() if not isinstance(value, Mapping) or "run" in value}
-            if own or not table:
+            entries = {key: value for key, value in table.items() if not isinstance(value, Mapping) or "run" in value}
+            if entries or not table:
                 lines += [
                     "",
                     f"[{'.'.join(map(_key, path))}]",
-                    *(f"{_key(key)} = {_value(value)}" for key, value in own.items()),
+                    *(f"{_key(key)} = {_value(value)}" for key, value in entries.items()),
                 ]
-            _tables({key: value for key, value in table.items() if key not in own}, path, lines)
+            _tables({key: value for key, value in table.items() if key not in entries}, path, lines)
 
 
 def _key(name: str) -> str:

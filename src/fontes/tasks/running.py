@@ -230,17 +230,17 @@ def _submitted(
     file, place = ExperimentFile(final), project.folder
     sides = {side: project.sides[side] for side in project.roles.submit}
     runs: dict[str, Run] = {}
-    for side, own in sides.items():
+    for side, task_side in sides.items():
         stage = Expressions(file).made(_index(project, file, side, progress))[name]
         ready = reproducible({name: stage})[name]
         assert isinstance(ready, Stage)
         ready.prepare(progress)
-        runs[side] = Searches(own.topics, Cache(place / "cache"), progress).of(name, ready).run
+        runs[side] = Searches(task_side.topics, Cache(place / "cache"), progress).of(name, ready).run
     folder = place / SUBMISSION
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     paths = tuple(project.task.submit(runs, folder, name, systems[name]))
-    topics = {side: own.topics for side, own in sides.items()}
+    topics = {side: task_side.topics for side, task_side in sides.items()}
     return paths, [remark for path in paths for remark in project.task.check_submission(path, topics, None)]
 
 

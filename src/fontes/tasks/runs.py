@@ -33,7 +33,9 @@ class RunTask(Task):
         return paths
 
     def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
-        side = next((own for name, own in topics.items() if path.stem == f"run_{name}"), next(iter(topics.values())))
+        side = next(
+            (side_topics for name, side_topics in topics.items() if path.stem == f"run_{name}"), next(iter(topics.values()))
+        )
         return check_rows(path, run_rows(path), side, documents, self.depth, all_topics=False)
 
 
@@ -81,7 +83,7 @@ class Touche(RunTask, name="touche"):
     def _side(self, inside: str, path: Path, qrels: Mapping[str, Qrels]) -> TaskSide:
         topics = read_topics(path)
         years = _years(inside) or _years(path.parent.name)  # an archive may be named by the year
-        known = [name for name, own in qrels.items() if any(topic in topics for topic in own)]
+        known = [name for name, side_qrels in qrels.items() if any(topic in topics for topic in side_qrels)]
         if years:
             known = [name for name in known if years[-1] in _years(name)] or [name for name in known if not _years(name)]
         if len(known) > 1:
@@ -109,9 +111,9 @@ class LongEval(Task, name="longeval"):
         sides: dict[str, TaskSide] = {}
         for inside, path in queries.items():
             topics = read_topics(path)
-            own = _snapshot(inside)
-            names = {own} if own else {_snapshot(name) for name in judgments if _beside(name, inside)}
-            if own is None and "test" in inside.rpartition("/")[2].lower():  # the queries of all snapshots to be searched
+            snapshot = _snapshot(inside)
+            names = {snapshot} if snapshot else {_snapshot(name) for name in judgments if _beside(name, inside)}
+            if snapshot is None and "test" in inside.rpartition("/")[2].lower():  # the queries of all snapshots to be searched
                 places = judgments if names - {None} else release.matching(DOCUMENTS, "qrel|quer")
                 names = {_snapshot(name) for name in places} - {None}
             for name in sorted(names, key=str) or [None]:
@@ -134,10 +136,10 @@ class LongEval(Task, name="longeval"):
             if any(topic in other for topic in one):
                 raise InputError(f"{first} and {second} judge the same queries; give one of them")
         # The second column of LongEval's judgments is the snapshot, and no group.
-        qrels = Qrels((t, "0", d, g) for own in files.values() for t, _, d, g in own.rows()) if files else None
+        qrels = Qrels((t, "0", d, g) for one in files.values() for t, _, d, g in one.rows()) if files else None
         shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
-        own = topics.judged(qrels) if shared and qrels is not None else topics
-        return TaskSide(snapshot or "train", own, qrels, _documents(release, snapshot, inside))
+        judged = topics.judged(qrels) if shared and qrels is not None else topics
+        return TaskSide(snapshot or "train", judged, qrels, _documents(release, snapshot, inside))
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
         for side, run in runs.items():
@@ -170,8 +172,8 @@ def _beside(name: str, inside: str) -> bool:
 def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Path:
     """Folder of the documents of a snapshot: one named by it, or else the one beside the queries."""
     files = release.matching(DOCUMENTS, "qrel|quer")
-    own = {name: path for name, path in files.items() if snapshot and _snapshot(name) == snapshot}
-    near = own or {name: path for name, path in files.items() if _beside(name, inside)} or files
+    of_snapshot = {name: path for name, path in files.items() if snapshot and _snapshot(name) == snapshot}
+    near = of_snapshot or {name: path for name, path in files.items() if _beside(name, inside)} or files
     if snapshot is None and len({_snapshot(name) for name in near}) > 1:  # training is on the first snapshot
         first = min(filter(None, map(_snapshot, near)))
         near = {name: path for name, path in near.items() if _snapshot(name) == first}

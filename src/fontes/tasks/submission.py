@@ -76,15 +76,15 @@ def _check_row(
             first = next(iter(topics), "")
             problems.append(f"{where}: topic '{topic}' is none of the {len(topics):,} topics, such as '{first}'; take it out")
         return
-    own = known.setdefault(topic, set())
-    before = len(own)
+    seen = known.setdefault(topic, set())
+    before = len(seen)
     for doc in listed:
-        if doc in own:
+        if doc in seen:
             problems.append(f"{where}: topic '{topic}' lists document '{doc}' twice; keep the first")
         elif documents is not None and doc not in documents:
             problems.append(f"{where}: topic '{topic}': there is no document '{doc}' in the collection; take it out")
-        own.add(doc)
-    if before <= depth < len(own):
+        seen.add(doc)
+    if before <= depth < len(seen):
         problems.append(f"{where}: topic '{topic}' has more than {depth:,} documents; keep the first {depth:,}")
 
 

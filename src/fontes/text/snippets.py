@@ -104,10 +104,10 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
         return snippet(analyzer, text, terms.union(*map(terms_of, near)), length)
     text = _folded(text)
     tokens = analyzer.spans(text)
-    keys: list[set[Hashable]] = [{*terms.intersection(own)} for _, _, own in tokens]
+    keys: list[set[Hashable]] = [{*terms.intersection(token_terms)} for _, _, token_terms in tokens]
     positions: dict[str, list[int]] = {}
-    for position, (_, _, own) in enumerate(tokens):
-        for term in own:
+    for position, (_, _, token_terms) in enumerate(tokens):
+        for term in token_terms:
             positions.setdefault(term, []).append(position)
     for clause in near:
         words = sorted(set(clause.terms))
@@ -116,7 +116,9 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
         for first, last in spans_among(clause, term_positions, slots).tolist():
             for position in range(first, last + 1):
                 keys[position] |= {(clause, word) for word in words if word in tokens[position][2]}
-    matches = [(start, end, tuple(own)) for (start, end, _), own in zip(tokens, keys, strict=True) if own]
+    matches = [
+        (start, end, tuple(token_terms)) for (start, end, _), token_terms in zip(tokens, keys, strict=True) if token_terms
+    ]
     return _around(text, _best_start(matches, length, math.inf), length, matches)
 
 
@@ -137,11 +139,13 @@ class _Seen:
         numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
         shown = {id(terms): sorted(vocabulary.known(terms)) for terms in {id(terms): terms for _, terms in texts}.values()}
         of_texts = [shown[id(terms)] for _, terms in texts]
-        sought = np.array([number << 32 | term for number, own in enumerate(of_texts) for term in own], dtype=np.int64)
+        sought = np.array(
+            [number << 32 | term for number, text_terms in enumerate(of_texts) for term in text_terms], dtype=np.int64
+        )
         keys = np.repeat(np.arange(len(texts), dtype=np.int64) << 32, np.diff(bounds)) | numbers.astype(np.int64) & 0xFFFFFFFF
         place = np.searchsorted(sought, keys)
         at = np.flatnonzero(np.append(sought, -1)[place] == keys)
-        most = np.array([len(own) for own in of_texts], dtype=np.int64)
+        most = np.array([len(text_terms) for text_terms in of_texts], dtype=np.int64)
         tokens = starts[at], ends[at], numbers[at]
         cuts, spans = windows(text, text_bounds, tokens, np.searchsorted(at, bounds), most, length)
         matches = list(zip(*spans.T.tolist(), strict=True))
@@ -218,8 +222,8 @@ def _matches(analyzer: Analyzer, text: str, pieces: Iterable[tuple[int, int]], t
     for start, stop in pieces:
         if len(vocabulary.terms) > MAX_CACHED_TERMS:
             vocabulary = replace(analyzer, words=(1, 1)).vocabulary()
-        for a, b, own in vocabulary.spans(text[start:stop], terms):
-            yield start + a, start + b, own
+        for a, b, span_terms in vocabulary.spans(text[start:stop], terms):
+            yield start + a, start + b, span_terms
 
 
 def _best_start(matches: Iterable[Match], length: int, most: float) -> int:

@@ -156,11 +156,11 @@ class Vocabulary:
         lists = external.tokenizer(tokenizer)(decoded) if isinstance(tokenizer, str) else map(tokenizer, decoded)
         tokens: list[bytes] = []
         bounds = np.zeros(len(decoded) + 1, dtype=np.int64)
-        for i, own in enumerate(lists, 1):
+        for i, text_tokens in enumerate(lists, 1):
             try:
-                tokens += [utf8(token) for token in own]
+                tokens += [utf8(token) for token in text_tokens]
             except (TypeError, AttributeError) as e:
-                raise ParameterError(f"the tokenizer {tokenizer!r} must return a list of strings, not {own!r}") from e
+                raise ParameterError(f"the tokenizer {tokenizer!r} must return a list of strings, not {text_tokens!r}") from e
             bounds[i] = len(tokens)
         buffer, edges = concatenated(tokens)
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds

@@ -76,10 +76,10 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
         while at < starts[m]:
             count += (text[at] & 0xC0) != 0x80
             at += 1
-        own = count
+        characters = count
         for byte in range(at, ends[m]):
-            own += (text[byte] & 0xC0) != 0x80
-        spans[m, 0], spans[m, 1] = count, own
+            characters += (text[byte] & 0xC0) != 0x80
+        spans[m, 0], spans[m, 1] = count, characters
     while at < stop:
         count += (text[at] & 0xC0) != 0x80
         at += 1

@@ -138,9 +138,9 @@ def train_causality(
         "f1": round(cross.f1.value, 4),
     }
     probe = [_rounded(float(x)) for x in sentence_vectors(encoder, [PROBE])[0]]
-    own = Path(str(getattr(encoder, "name_or_path", type(encoder).__name__))).name
+    encoder_name = Path(str(getattr(encoder, "name_or_path", type(encoder).__name__))).name
     dim = len(probe)
-    return CausalHead(name or own, tuple(weights[:dim]), tuple(weights[dim:-1]), weights[-1], 0.5, tuple(probe), card)
+    return CausalHead(name or encoder_name, tuple(weights[:dim]), tuple(weights[dim:-1]), weights[-1], 0.5, tuple(probe), card)
 
 
 def measure_causality(

@@ -123,12 +123,12 @@ def document_examples(
     while batch := list(islice(docs, BATCH)):
         tally.total += len(batch)
         if isinstance(form, str):
-            own = [makers[form](doc) for doc in batch]
-            tally.leave_out("no_title" if form == "title" else "too_short", own.count([]))
+            queries = [makers[form](doc) for doc in batch]
+            tally.leave_out("no_title" if form == "title" else "too_short", queries.count([]))
         else:
-            own = _written(form, batch, per_document, progress)
-            tally.leave_out("no_question", own.count([]))
-        asking = [one for queries in own for one in queries]
+            queries = _written(form, batch, per_document, progress)
+            tally.leave_out("no_question", queries.count([]))
+        asking = [one for of_doc in queries for one in of_doc]
         if round_trip is not None and asking:
             asking = _returned(asking, round_trip % round_trip_rank, tally)
         if negatives is None:

@@ -104,9 +104,11 @@ class Candidates:
                 raise InputError(
                     f"topic '{topic.id}' has no text; a run read from a file gets its topics with read_run(path, topics)"
                 )
-        own = _with_topics(run, {topic.id for topic in judged})
-        grades = [qrels[ranking.topic.id].get(hit.id, 0) for ranking in own.values() for hit in ranking]
-        return cls(own, qrels, feature_matrix(own, features, progress), np.maximum(np.array(grades, dtype=np.int64), 0))
+        judged_run = _with_topics(run, {topic.id for topic in judged})
+        grades = [qrels[ranking.topic.id].get(hit.id, 0) for ranking in judged_run.values() for hit in ranking]
+        return cls(
+            judged_run, qrels, feature_matrix(judged_run, features, progress), np.maximum(np.array(grades, dtype=np.int64), 0)
+        )
 
     def check(self) -> None:
         """Raise InputError if no topic has two candidates with different grades."""
@@ -310,8 +312,10 @@ class Scale:
 
     def model(self, weights: Floats, constant: float) -> LinearModel:
         """Return the model over the features themselves, of weights of standardized ones."""
-        own = weights / self.deviations
-        return LinearModel({"features": [str(n) for n in range(len(own))]}, own, float(constant - own @ self.means), self.means)
+        scaled = weights / self.deviations
+        return LinearModel(
+            {"features": [str(n) for n in range(len(scaled))]}, scaled, float(constant - scaled @ self.means), self.means
+        )
 
 
 class Pairwise(Learner):
@@ -337,13 +341,13 @@ class Pairwise(Learner):
         inputs, generator = scale.apply(data.matrix), np.random.default_rng(settings.seed)
         differences, weights = [], []
         for rows in data.slices:
-            grades, own = data.grades[rows], inputs[rows]
+            grades, topic_inputs = data.grades[rows], inputs[rows]
             better, worse = np.nonzero(grades[:, None] > grades)
             if len(better) > PAIRS:
                 some = np.sort(generator.choice(len(better), PAIRS, replace=False))
                 better, worse = better[some], worse[some]
             if len(better):
-                differences.append(own[better] - own[worse])
+                differences.append(topic_inputs[better] - topic_inputs[worse])
                 weights.append(np.full(len(better), 1 / len(better)))
         pairs, signs = np.concatenate(differences), np.resize([1, -1], sum(map(len, differences)))
         # Each second pair is turned round: the loss is the same, and scikit-learn wants two classes.

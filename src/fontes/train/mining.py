@@ -152,8 +152,8 @@ def mine_negatives(
         ParameterError: Parameter out of range, or changed beside a preset.
         PipelineError: The stage does not go from topics to a run.
     """
-    own = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
-    settings = chosen(own, preset)
+    arguments = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
+    settings = chosen(arguments, preset)
     known, judged = Topics.read(topics), Qrels.of(qrels)
     relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in known if t in judged}
     tally = Tally(len(known))

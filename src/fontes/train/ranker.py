@@ -203,7 +203,11 @@ def train_ranker(
     model.facts.update(
         features=names,
         analyzer=analyzer_facts(state),
-        models={name: own for name, one in zip(names, chosen_features, strict=True) if (own := fingerprints(one))},
+        models={
+            name: feature_fingerprints
+            for name, one in zip(names, chosen_features, strict=True)
+            if (feature_fingerprints := fingerprints(one))
+        },
         settings=settings.model_dump() | ({} if estimator is None else {"estimator": repr(estimator)}),
         chosen=chosen,
         importance=shares,

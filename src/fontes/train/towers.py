@@ -179,25 +179,25 @@ class TowersLoss(CachedLossMixin, nn.Module):
         return 0.0
 
     def _loss(self, scores: Tensor, kinds: Tensor, labels: Tensor) -> Tensor:
-        settings, own = self.settings, ~torch.isnan(labels)
+        settings, known = self.settings, ~torch.isnan(labels)
         if settings.loss == "cosine":
-            return nn.functional.mse_loss(scores[own], labels[own])
+            return nn.functional.mse_loss(scores[known], labels[known])
         scores, positive = scores * settings.scale, kinds == POSITIVE
         if settings.loss == "mnrl":
             return nn.functional.cross_entropy(scores.masked_fill(kinds == UNCOUNTED, -math.inf), kinds.argmax(dim=1))
         labels = labels * settings.teacher_scale
         if settings.loss == "kl":
-            return divergence(scores, labels, own)
-        others = own & ~positive
+            return divergence(scores, labels, known)
+        others = known & ~positive
         distances = scores[positive][:, None] - scores
         right = labels[positive][:, None] - labels
         return nn.functional.mse_loss(distances[others], right[others])
 
 
-def divergence(scores: Tensor, right: Tensor, own: Tensor) -> Tensor:
+def divergence(scores: Tensor, right: Tensor, known: Tensor) -> Tensor:
     """Mean divergence of the softmax of each row's scores from that of the right ones, over the documents `own`."""
-    log, log_right = (one.masked_fill(~own, -math.inf).log_softmax(dim=1) for one in (scores, right))
-    return (log_right.exp() * (log_right.masked_fill(~own, 0) - log.masked_fill(~own, 0))).sum(dim=1).mean()
+    log, log_right = (one.masked_fill(~known, -math.inf).log_softmax(dim=1) for one in (scores, right))
+    return (log_right.exp() * (log_right.masked_fill(~known, 0) - log.masked_fill(~known, 0))).sum(dim=1).mean()
 
 
 def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:

@@ -265,10 +265,10 @@ class CandidatePool:
 
     def _second(self, first: Sequence[str], lexical: str) -> list[str]:
         """Make the candidates of the second round: feedback, and fusions with the best lexical one."""
-        own = self.stages[lexical]
+        stage = self.stages[lexical]
         texts = []
         for one in FEEDBACK:
-            systems = {"own": own}
+            systems = {"own": stage}
             make = partial(part, f"own >> {one} >> own", self.index, systems=systems)
             texts.append(self._add(f"{lexical} >> {one} >> {lexical}", make, 2))
         others = [text for text in first if text not in {*BM25, *OTHERS} and text in self.stages and self._fits(text)]

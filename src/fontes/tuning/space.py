@@ -131,8 +131,8 @@ def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     if len(bounds) == 3:
         return Choices(_stepped(low, high, step, whole))
     known = maker.ranges.get(name)
-    own = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
-    return Range(int(low), int(high), True, own) if whole else Range(low, high, False, own)
+    default = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
+    return Range(int(low), int(high), True, default) if whole else Range(low, high, False, default)
 
 
 def _stepped(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
@@ -219,8 +219,8 @@ def _of_stage(stage: Retriever, names: list[str]) -> Maker:
 
     def make(**setting: Any) -> Part:
         def changed(part: Part) -> Part:
-            own = {_field(name): value for name, value in setting.items() if _has(part, name)}
-            return part.with_(**own) if own else part
+            changes = {_field(name): value for name, value in setting.items() if _has(part, name)}
+            return part.with_(**changes) if changes else part
 
         return stage.map(changed)
 

@@ -259,17 +259,17 @@ class Tools:
             more_options = {"facets": plain, "histograms": ordered, "snippets": False}
             options = self.service.options(call.index, None, counted, where=call.where or None, **more_options)
             answer = json.loads(await self.service.search(options, SearchRequest((Topic("1", call.query),))))
-            counts = {column: {one["value"]: one["count"] for one in own} for column, own in answer.get("facets", {}).items()}
+            counts = {column: {one["value"]: one["count"] for one in rows} for column, rows in answer.get("facets", {}).items()}
             for column, bins in answer.get("histograms", {}).items():
                 counts[column] = {_range(one["from"], one["to"]): one["count"] for one in bins if one["count"]}
         items = [
             {
                 "column": column,
                 "type": state.index.columns[column],
-                "values": {str(value)[:SHORT]: count for value, count in list(own.items())[:most]},
-                **({"others": len(own) - most} if len(own) > most else {}),
+                "values": {str(value)[:SHORT]: count for value, count in list(values.items())[:most]},
+                **({"others": len(values) - most} if len(values) > most else {}),
             }
-            for column, own in sorted(counts.items(), key=lambda item: columns.index(item[0]))
+            for column, values in sorted(counts.items(), key=lambda item: columns.index(item[0]))
             for most in [BINS if column in ordered else VALUES]
         ]
 
@@ -349,10 +349,10 @@ class Tools:
                 documents = run.documents
             items = []
             for hit, doc in zip(run["1"], index.docs(run["1"].ids), strict=True):
-                own = sorted(documents.rationales("1", hit.id), key=lambda one: -one.score)
+                rationales = sorted(documents.rationales("1", hit.id), key=lambda one: -one.score)
                 items += [
                     {"id": hit.id, "title": doc.title, "sentence": one.number, "score": round(one.score, 2), "text": one.text}
-                    for one in own
+                    for one in rationales
                 ]
             items.sort(key=lambda item: -item["score"])
             titled: set[str] = set()
@@ -395,7 +395,7 @@ def _counted(
     docs = None if passed is None else passed.docs
     bins = state.index.facets(*ordered, docs=docs, bins=BINS)
     histograms = {
-        column: {_range(low, high): count for (low, high), count in own.items() if count} for column, own in bins.items()
+        column: {_range(low, high): count for (low, high), count in ranges.items() if count} for column, ranges in bins.items()
     }
     return state.index.facets(*plain, docs=docs) | histograms
 

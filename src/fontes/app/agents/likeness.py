@@ -23,14 +23,14 @@ def groups_of(texts: Sequence[str]) -> list[int]:
     """
     shingles = [_shingles(text[:COMPARED]) for text in texts]
     leaders: list[int] = []
-    for place, own in enumerate(shingles):
+    for place, shingle_set in enumerate(shingles):
         leader = place
         for earlier in range(place):
             other = shingles[earlier]
-            if leaders[earlier] != earlier or min(len(own), len(other)) < NEAR * max(len(own), len(other)):
+            if leaders[earlier] != earlier or min(len(shingle_set), len(other)) < NEAR * max(len(shingle_set), len(other)):
                 continue
-            shared = len(own & other)
-            if own and shared >= NEAR * (len(own) + len(other) - shared):
+            shared = len(shingle_set & other)
+            if shingle_set and shared >= NEAR * (len(shingle_set) + len(other) - shared):
                 leader = earlier
                 break
         leaders.append(leader)
@@ -51,8 +51,8 @@ def reason(index: Index, query: str, hit: Mapping[str, Any]) -> str:
     if "text" not in hit:
         return f"score {hit['score']:.4g}"
     terms = set(index.analyzer(f"{hit.get('title', '')} {hit['text']}"))
-    has = [word for word, own in of_word.items() if own & terms]
-    lacks = [word for word, own in of_word.items() if not own & terms]
+    has = [word for word, word_terms in of_word.items() if word_terms & terms]
+    lacks = [word for word, word_terms in of_word.items() if not word_terms & terms]
     if not has:
         return "no word of the query: ranked by its model"
     return f"has {', '.join(has[:WORDS])}" + (f"; lacks {', '.join(lacks[:WORDS])}" if lacks else "")

@@ -77,7 +77,7 @@ class CallLog:
 
     def write(self, session: str, client: str, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
         """Append a call; None is the answer of a cancelled one."""
-        own = answer or Answer("cancelled", True)
+        logged = answer or Answer("cancelled", True)
         call = LoggedCall(
             time=datetime.now(UTC),
             session=session,
@@ -87,14 +87,14 @@ class CallLog:
                 name[:100]: value if len(str(value)) <= MAX_ARGUMENT else str(value)[:MAX_ARGUMENT]
                 for name, value in arguments.items()
             },
-            documents=own.documents,
-            index=own.index,
-            fingerprint=own.fingerprint,
-            pipeline=own.pipeline,
-            expression=own.expression,
-            tokens=own.tokens if answer else 0,
-            ms=round(1000 * own.seconds, 1),
-            error=own.text if own.is_error else "",
+            documents=logged.documents,
+            index=logged.index,
+            fingerprint=logged.fingerprint,
+            pipeline=logged.pipeline,
+            expression=logged.expression,
+            tokens=logged.tokens if answer else 0,
+            ms=round(1000 * logged.seconds, 1),
+            error=logged.text if logged.is_error else "",
         )
         line = json.dumps({**asdict(call), "time": call.time.isoformat(timespec="milliseconds")}) + "\n"
         with self._turn:

@@ -99,9 +99,9 @@ class Protocol:
 
     def _session_of(self, context: Context) -> str:
         """Name of a call's session: its own, that of the connection, or the client with its address."""
-        own = (context.meta or {}).get(SESSION)
-        if isinstance(own, str) and own.strip():
-            return own.strip()[:100]
+        session = (context.meta or {}).get(SESSION)
+        if isinstance(session, str) and session.strip():
+            return session.strip()[:100]
         if context.request is None:
             return self._session
         if known := context.request.headers.get("mcp-session-id"):

@@ -116,7 +116,7 @@ async def _answers(
     for number, logged in enumerate(topics, 1):
         for tool, pipeline in systems:
             shared = {
-                name: own for name in ("where", "k", "tokens") if (own := logged.calls[0].arguments.get(name)) is not None
+                name: value for name in ("where", "k", "tokens") if (value := logged.calls[0].arguments.get(name)) is not None
             }
             arguments: dict[str, Any] = {**shared, QUERY[tool]: logged.topic.text, "pipeline": pipeline}
             if tokens is not None:

@@ -93,9 +93,9 @@ def report_of(
     evidence: list[Mean] = []
     for number in [call for call in CALLS if call <= longest] or [1]:
         shares = [
-            sum(first[session].get(doc_id, longest + 1) <= number for doc_id in own) / len(own)
-            for session, own in relevant.items()
-            if own
+            sum(first[session].get(doc_id, longest + 1) <= number for doc_id in doc_ids) / len(doc_ids)
+            for session, doc_ids in relevant.items()
+            if doc_ids
         ]
         if shares:
             evidence.append(_mean(f"by call {number}", shares, confidence))
@@ -119,7 +119,7 @@ def _figures(session: Session) -> dict[str, float]:
         "tokens of answers": sum(call.tokens for call in calls),
         "seconds of a call": sum(call.ms for call in calls) / len(calls) / 1000,
         "searches": len(searches),
-        "documents read": len({own for call in calls for own in read_ids(call)}),
+        "documents read": len({doc_id for call in calls for doc_id in read_ids(call)}),
         "repeated calls, share": _repeats(calls) / len(calls),
         "failed calls, share": sum(bool(call.error) for call in calls) / len(calls),
         "searches without hits, share": sum(not call.documents for call in searches) / len(searches) if searches else math.nan,

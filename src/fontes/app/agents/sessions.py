@@ -53,16 +53,16 @@ def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
             if call.tool in TOPICS and (text := query_of(call)):
                 places.setdefault(text, []).append(place)
         turns = [Turn(text) for text in places]
-        for number, (text, own) in enumerate(places.items(), 1):
+        for number, (text, numbers) in enumerate(places.items(), 1):
             topic = Topic(f"{session.id}.{number}", text, turns=tuple(turns[max(0, number - TURNS) : number]))
-            topics.append(LoggedTopic(topic, session, tuple(own)))
+            topics.append(LoggedTopic(topic, session, tuple(numbers)))
     return topics
 
 
 def read_ids(call: LoggedCall) -> tuple[str, ...]:
     """Return the document that a call opened: by `read`, or by `evidence` with an id."""
-    own = call.arguments.get("id")
-    return (own,) if not call.error and call.tool in ("read", "evidence") and isinstance(own, str) else ()
+    doc_id = call.arguments.get("id")
+    return (doc_id,) if not call.error and call.tool in ("read", "evidence") and isinstance(doc_id, str) else ()
 
 
 def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = None) -> Qrels:
@@ -74,7 +74,7 @@ def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = 
     rows: dict[tuple[str, str], int] = {}
     topics = topics_of_log(sessions)
     cited = {session.id: cited_ids(session, (answers or {}).get(session.id, "")) for session in sessions}
-    last_read = {s.id: {own: place for place, call in enumerate(s.calls) for own in read_ids(call)} for s in sessions}
+    last_read = {s.id: {read_id: place for place, call in enumerate(s.calls) for read_id in read_ids(call)} for s in sessions}
     for logged in topics:
         session = logged.session.id
         for place, call in zip(logged.places, logged.calls, strict=True):

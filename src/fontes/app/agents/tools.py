@@ -106,8 +106,8 @@ def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
     """
     schema = tool.model_json_schema()
     properties = {}
-    own = [name for name in schema["properties"] if name not in Arguments.model_fields]
-    for name in (*own, *Arguments.model_fields):
+    names = [name for name in schema["properties"] if name not in Arguments.model_fields]
+    for name in (*names, *Arguments.model_fields):
         values = schema["properties"][name]
         kind = next(iter(values.get("anyOf", ())), values)
         kept = {key: kind[key] for key in ("type", "enum", "items") if key in kind}

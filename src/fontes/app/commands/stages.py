@@ -75,18 +75,18 @@ def page() -> str:
     """The reference page of all parts of Fontes, in Markdown."""
     from ...core.part import stages as registry
 
-    own = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
-    for one in own:
+    builtin = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
+    for one in builtin:
         one["parameters"] = [p for p in one["parameters"] if p["description"] != "Not used."]
         for parameter in one["parameters"]:
             parameter["description"] = STRING.sub("", parameter["description"])
     kinds: dict[str, list[str]] = {}
-    for one in own:
+    for one in builtin:
         kinds.setdefault(_arrow(one) or "arguments of other parts", []).append(f"[`{one['name']}`](#{one['name']})")
     rows = [f"* {kind}: {', '.join(names)}" for kind, names in sorted(kinds.items(), key=lambda kind: -len(kind[1]))]
-    shared = _shared([parameter for one in own for parameter in one["parameters"]])
+    shared = _shared([parameter for one in builtin for parameter in one["parameters"]])
     parts = [INTRODUCTION, *rows, "\n## Shared parameters\n", *[_item(shared[name]) for name in sorted(shared)]]
-    for one in own:
+    for one in builtin:
         parts.append(f"\n## {one['name']}\n\n{_plain(one['summary'])}")
         alike = [p for p in one["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
         if items := [_item(p) for p in one["parameters"] if p not in alike]:

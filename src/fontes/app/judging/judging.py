@@ -74,8 +74,8 @@ def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str,
             if len(set(grades.values())) > 1:
                 grade, judge = settled.get((topic, document), (None, None))
                 of_judges = [
-                    {"judge": name, "grade": own, "note": notes.get((name, topic, document), "")}
-                    for name, own in sorted(grades.items())
+                    {"judge": name, "grade": judge_grade, "note": notes.get((name, topic, document), "")}
+                    for name, judge_grade in sorted(grades.items())
                 ]
                 differing.append({"topic": topic, "document": document, "grades": of_judges, "settled": grade, "by": judge})
     return sorted(differing, key=lambda difference: difference["settled"] is not None)
@@ -89,10 +89,10 @@ def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]
         for judgment in store.judgments(topic=topic):
             relevant.setdefault(judgment.judge, {})[judgment.document] = judgment.grade
         groups = {judge: _evidence_groups(store, [judge], topic, relevant.get(judge, {})) for judge in sorted(judges)}
-        every = {group for own in groups.values() for group in own}
-        alike = {group for group in every if all(group in own for own in groups.values())}
+        every = {group for judge_groups in groups.values() for group in judge_groups}
+        alike = {group for group in every if all(group in judge_groups for judge_groups in groups.values())}
         if every != alike:
-            naming = {group: [judge for judge, own in groups.items() if group in own] for group in every}
+            naming = {group: [judge for judge, judge_groups in groups.items() if group in judge_groups] for group in every}
             order = sorted(every, key=lambda group: (group not in alike, sorted(group)))
             of_judges = [
                 {
@@ -117,11 +117,11 @@ def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) ->
     out. The last two include the evidence of all judges, for documents with a grade above 0. The judge
     `without` does not count.
     """
-    own = rule not in RESERVED
+    is_judge = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
     grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
     others = [name for name in store.judges() if name != without]
-    counted = (one for one in store.judgments(rule if own else None) if one.judge != without)
+    counted = (one for one in store.judgments(rule if is_judge else None) if one.judge != without)
     for (topic, document), of_judges in by_document(counted).items():
         if (topic, document) in settled:
             grades[topic][document] = settled[topic, document][0]
@@ -130,7 +130,9 @@ def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) ->
     return Qrels(
         (topic, group, document, grade)
         for topic, of_topic in grades.items()
-        for group, document, grade in _group_rows(of_topic, _evidence_groups(store, [rule] if own else others, topic, of_topic))
+        for group, document, grade in _group_rows(
+            of_topic, _evidence_groups(store, [rule] if is_judge else others, topic, of_topic)
+        )
     )
 
 
@@ -150,11 +152,11 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
     if not path.is_file() or not path.read_bytes()[:16].startswith(b"SQLite format 3"):
         return qrels_of(str(path)), qrels_of(machine)
     with JudgmentStore(path, reading=True) as store:
-        own = machine if machine in store.judges() else None
-        done = {(one.topic, one.document) for one in store.judgments() if one.judge != own}
+        machine_judge = machine if machine in store.judges() else None
+        done = {(one.topic, one.document) for one in store.judgments() if one.judge != machine_judge}
         whole = {topic for topic in store.topics() if all((topic, document) in done for document in store.pool(topic))}
-        people = Qrels(row for row in judgments_of(store, SETTLED, own).rows() if row[0] in whole)
-        return people, qrels_of(machine) if own is None else judgments_of(store, own)
+        people = Qrels(row for row in judgments_of(store, SETTLED, machine_judge).rows() if row[0] in whole)
+        return people, qrels_of(machine) if machine_judge is None else judgments_of(store, machine_judge)
 
 
 def file_names(store: JudgmentStore) -> list[str]:
@@ -240,8 +242,10 @@ def pool_run(store: JudgmentStore, run: Run, name: str, depth: int) -> None:
     """Add the `depth` best documents of a run to the pool of each topic; raise InputError if it has none of the topics."""
     ids = {topic: list(islice(run[topic].ids, depth)) for topic in store.topics() if topic in run}
     if not ids:
-        own, other = next(iter(store.topics()), "none"), next(iter(run), "none")
-        raise InputError(f"{name}: the run has none of the topics to judge; these are such as '{own}', the run's '{other}'")
+        expected, other = next(iter(store.topics()), "none"), next(iter(run), "none")
+        raise InputError(
+            f"{name}: the run has none of the topics to judge; these are such as '{expected}', the run's '{other}'"
+        )
     store.add_pools(ids, "", f"run {name}", depth)
 
 
@@ -282,7 +286,7 @@ class Judging:
 
     def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
         pool = self.store.pool(topic.id)
-        own = {one.document: one for one in judgments if one.judge == judge}
+        judged = {one.document: one for one in judgments if one.judge == judge}
         others: dict[str, int] = {}
         for one in judgments:
             if one.judge != judge:
@@ -294,11 +298,11 @@ class Judging:
             "description": topic.description,
             "narrative": topic.narrative,
             "pool": len(pool),
-            "judged": len(own),
-            "left": len({*pool} - {*missing} - {*own}),
+            "judged": len(judged),
+            "left": len({*pool} - {*missing} - {*judged}),
             "missing": len(missing),
-            "relevant": sum(one.grade > 0 for one in own.values()),
-            "seconds": sum(one.seconds for one in own.values()),
+            "relevant": sum(one.grade > 0 for one in judged.values()),
+            "seconds": sum(one.seconds for one in judged.values()),
             "others": others,
         }
 
@@ -354,7 +358,7 @@ class Judging:
         """Agreement of all judges, and their differences in the topics that this judge has finished."""
         finished = {name: self._finished(name, index) for name in self.store.judges()}
         topics = finished[judge]
-        judges = {topic: [name for name, own in finished.items() if topic in own] for topic in topics}
+        judges = {topic: [name for name, judge_topics in finished.items() if topic in judge_topics] for topic in topics}
         differing, evidence = disagreements(self.store, topics), different_evidence(self.store, judges)
         queries = self.store.topics()
         for one in differing + evidence:

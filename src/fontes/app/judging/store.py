@@ -202,8 +202,8 @@ class JudgmentStore(Database):
     def judge_of(self, token: str) -> str | None:
         """Judge with this token, if any. Takes constant time."""
         hashed, name = _hashed(token), None
-        for judge, own in self.rows("SELECT name, token FROM judges"):
-            if hmac.compare_digest(own, hashed):
+        for judge, stored in self.rows("SELECT name, token FROM judges"):
+            if hmac.compare_digest(stored, hashed):
                 name = judge
         return name
 

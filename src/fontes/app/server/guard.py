@@ -217,8 +217,8 @@ class Exchange:
         self.scope = {**scope, "method": "GET"} if self.method == "HEAD" else scope
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._receive, self._send, self._max_body = receive, send, max_body
-        own = self.headers.get(b"x-request-id", b"")
-        self.id = own.decode() if REQUEST_ID.fullmatch(own) else secrets.token_hex(8)
+        request_id = self.headers.get(b"x-request-id", b"")
+        self.id = request_id.decode() if REQUEST_ID.fullmatch(request_id) else secrets.token_hex(8)
         self.status = self.sent = self._received = 0
         self.complete = self.method in ("GET", "HEAD")
         self.gone = False

@@ -74,7 +74,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
     """Example requests by method, in lower case, and path as in OpenAPI."""
     settings, state = service.settings, service.served(None).state
     index = state.index
-    doc_id = next((own for own in index.ids[:100] if own not in (".", "..")), "1")
+    doc_id = next((listed for listed in index.ids[:100] if listed not in (".", "..")), "1")
     text = ""
     if len(index) and index.has_texts:
         doc = index.doc(doc_id)

@@ -328,9 +328,13 @@ async def document(request: Request, id: DocumentId, q: MatchQuery = None, index
         service.check_query(q)
 
     def values() -> dict[str, Any]:
-        own = options.served.state.index
-        doc = own.doc(id)
-        matches = {"matches": matches_in(own, doc.text, q), "title_matches": matches_in(own, doc.title, q)} if q else {}
+        served_index = options.served.state.index
+        doc = served_index.doc(id)
+        matches = (
+            {"matches": matches_in(served_index, doc.text, q), "title_matches": matches_in(served_index, doc.title, q)}
+            if q
+            else {}
+        )
         return {"id": doc.id, "title": doc.title, "text": doc.text, "metadata": dict(doc.metadata), **matches}
 
     return json_response(await service.work(values))

@@ -151,8 +151,8 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._forget("head")
         content = problem_bytes(400, "the request is not valid HTTP" if msg.startswith("Invalid") else msg)
-        own = (b"content-type", PROBLEM.encode()), (b"content-length", b"%d" % len(content)), (b"connection", b"close")
-        head = b"".join(name + b": " + value + b"\r\n" for name, value in (*own, *HEADERS))
+        headers = (b"content-type", PROBLEM.encode()), (b"content-length", b"%d" % len(content)), (b"connection", b"close")
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in (*headers, *HEADERS))
         self.transport.write(STATUS_LINE[400] + head + b"\r\n" + content)
         self._close()
 

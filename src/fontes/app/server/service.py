@@ -153,8 +153,8 @@ class Service:
 
     def has_model(self, served: ServedIndex, pipeline: str) -> bool:
         """Whether a pipeline runs a model; True for an expression whose parts might."""
-        if (own := served.state.models.get(pipeline)) is not None:
-            return own
+        if (loaded := served.state.models.get(pipeline)) is not None:
+            return loaded
         return self.expressions is None or not self.expressions.is_free(pipeline)
 
     async def search(self, options: SearchOptions, request: SearchRequest) -> bytes:

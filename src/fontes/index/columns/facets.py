@@ -60,11 +60,11 @@ def facets_of(
     for leaf in reader.leaves:
         first, last = np.searchsorted(docs, [leaf.first, leaf.first + leaf.documents])
         leaf_docs = leaf.live[docs[first:last] - leaf.first]
-        own = leaf.segment.columns
+        stored = leaf.segment.columns
         for name, total in totals.items():
-            total.update(own.counts(name, leaf_docs))
+            total.update(stored.counts(name, leaf_docs))
         for name, parts in numbers.items():
-            values = own.values(name, known[name]).of(leaf_docs)
+            values = stored.values(name, known[name]).of(leaf_docs)
             parts.append(values.values[values.present])
     return {
         name: _histogram(np.concatenate(numbers[name]), known[name], bins or 1)

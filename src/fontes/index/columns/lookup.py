@@ -59,8 +59,8 @@ def greatest_value(reader: Columned, column: str) -> Any:
     """Greatest number or date of all documents in a column; None if none has a value."""
 
     def greatest() -> Any:
-        own = column_values(reader, column, np.arange(len(reader)))
-        values = own.values[own.present]
+        stored = column_values(reader, column, np.arange(len(reader)))
+        values = stored.values[stored.present]
         return values.max().item() if len(values) else None
 
     return _GREATEST.of(reader).get(column, greatest)

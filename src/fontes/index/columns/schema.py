@@ -146,7 +146,9 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
         for name, kind in names:
             if name in kinds or len(kinds) < MAX_COLUMNS:
                 kinds.setdefault(name, set()).update({kind} - {""})
-    return Schema().with_types({name: stored_kind(widest(own)) for name, own in kinds.items() if own})
+    return Schema().with_types(
+        {name: stored_kind(widest(column_kinds)) for name, column_kinds in kinds.items() if column_kinds}
+    )
 
 
 def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:

@@ -193,10 +193,10 @@ class SegmentColumns:
 
         `kind` is the type of a column that the segment lacks. Raises IndexFormatError if a file is missing or damaged.
         """
-        own = self.types.get(column)
-        if own is None:
+        column_type = self.types.get(column)
+        if column_type is None:
             return absent(kind, self._documents)
-        return self._values.get(column, lambda: read_values(self._arrays, self._numbers[column], own, self._documents))
+        return self._values.get(column, lambda: read_values(self._arrays, self._numbers[column], column_type, self._documents))
 
     def present(self, column: str) -> Mask:
         """Whether each document has a value."""
@@ -206,68 +206,68 @@ class SegmentColumns:
         """Whether each document's value passes a test; see `core.where.ColumnSource`."""
         if column not in self.types:
             return np.zeros(self._documents, dtype=bool)
-        own = self.values(column)
-        if own.table is not None:
-            return self._textual(own, sign, value)
+        stored = self.values(column)
+        if stored.table is not None:
+            return self._textual(stored, sign, value)
         if sign == "in":
             passed = np.zeros(self._documents, dtype=bool)
             for each in value:
                 passed |= self.test(column, "==", each)
             return passed
-        if own.kind == "boolean":
-            return np.asarray(own.values == 1 + value)
-        if own.kind == "float":
+        if stored.kind == "boolean":
+            return np.asarray(stored.values == 1 + value)
+        if stored.kind == "float":
             with np.errstate(invalid="ignore"):
-                return np.asarray(SIGNS[sign](own.values, float(value)))
+                return np.asarray(SIGNS[sign](stored.values, float(value)))
         if (whole := _whole(sign, value)) is None:
             return np.zeros(self._documents, dtype=bool)
-        return np.asarray(SIGNS[sign](own.values, whole)) & own.present
+        return np.asarray(SIGNS[sign](stored.values, whole)) & stored.present
 
     def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
         """Number of documents with each value, out of some given by their ordinals in the segment."""
         if column not in self.types:
             return {}
-        own = self.values(column).of(docs)
-        values = own.values if own.starts is not None else own.values[own.present]
+        stored = self.values(column).of(docs)
+        values = stored.values if stored.starts is not None else stored.values[stored.present]
         different, counts = np.unique(values, return_counts=True)
-        return dict(zip(self._shown(own, different), counts.tolist(), strict=True))
+        return dict(zip(self._shown(stored, different), counts.tolist(), strict=True))
 
     def check(self) -> None:
         """Raise IndexFormatError unless all columns can be read."""
         for column in self.types:
-            own = self.values(column)
-            if own.table is not None:
-                texts = own.table.tolist()
+            stored = self.values(column)
+            if stored.table is not None:
+                texts = stored.table.tolist()
                 if any(a >= b for a, b in pairwise(texts)):
                     raise IndexFormatError(f"{self._folder} is damaged: the values of '{column}' are not in order; {REMEDY}")
 
-    def _shown(self, own: Values, values: NDArray[Any]) -> list[Any]:
-        if own.table is not None:
-            return own.table.reordered(values.astype(np.int64) - 1).tolist()
-        if own.kind == "boolean":
+    def _shown(self, stored: Values, values: NDArray[Any]) -> list[Any]:
+        if stored.table is not None:
+            return stored.table.reordered(values.astype(np.int64) - 1).tolist()
+        if stored.kind == "boolean":
             return [value == 2 for value in values.tolist()]
-        return [date_text(value) for value in values.tolist()] if own.kind == "date" else values.tolist()
+        return [date_text(value) for value in values.tolist()] if stored.kind == "date" else values.tolist()
 
-    def _textual(self, own: Values, sign: str, value: Any) -> Mask:
+    def _textual(self, stored: Values, sign: str, value: Any) -> Mask:
         """Test of keywords, by their indices in the table, counted from 1."""
-        table = own.table
+        table = stored.table
         assert table is not None
         if sign in ("==", "holds", "in"):
             codes = [table.find(text) + 1 for text in (value if sign == "in" else (value,))]
             if sign == "holds":
                 passed = np.zeros(self._documents, dtype=bool)
                 if codes[0]:
-                    assert own.starts is not None
-                    passed[np.searchsorted(own.starts, np.flatnonzero(own.values == codes[0]), side="right") - 1] = True
+                    assert stored.starts is not None
+                    passed[np.searchsorted(stored.starts, np.flatnonzero(stored.values == codes[0]), side="right") - 1] = True
                 return passed
             flags = np.zeros(len(table) + 1, dtype=bool)
             flags[codes] = True
             flags[0] = False
-            return np.asarray(flags[own.values])
+            return np.asarray(flags[stored.values])
         smaller = (bisect_left if sign in ("<", ">=") else bisect_right)(table, value)
         if sign in ("<", "<="):
-            return np.asarray((own.values > 0) & (own.values <= smaller))
-        return np.asarray(own.values > smaller)
+            return np.asarray((stored.values > 0) & (stored.values <= smaller))
+        return np.asarray(stored.values > smaller)
 
 
 def _types(arrays: OpenArrays) -> dict[str, str]:

@@ -119,7 +119,12 @@ class _ColumnBuffer:
             lists = [(value,) if isinstance(value, str) else value for value in stored]
             table = self._table
             self._sizes.append(np.fromiter(map(len, lists), np.int64, len(lists)))
-            self._pieces.append(np.array([table.setdefault(item, len(table)) for own in lists for item in own], dtype=np.int64))
+            self._pieces.append(
+                np.array(
+                    [table.setdefault(item, len(table)) for document_values in lists for item in document_values],
+                    dtype=np.int64,
+                )
+            )
         else:
             self._pieces.append(np.array(stored, dtype=np.float64 if kind == "float" else np.int64))
 

@@ -131,7 +131,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         """Merge the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
         fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
-            if name not in there and all(name in own and own[name] == fit for own in fits):
+            if name not in there and all(name in part_fits and part_fits[name] == fit for part_fits in fits):
                 parts = [self.load(self.folders(leaf.segment.folder)[name], leaf.segment) for leaf in leaves]
                 for part in parts:
                     part.check()
@@ -144,9 +144,9 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
             fits = [self._fits(leaf) for leaf in leaves]
         except IndexFormatError as error:
             return str(error)
-        if all(own == fits[0] for own in fits):
+        if all(part_fits == fits[0] for part_fits in fits):
             return None
-        if all(set(own) == set(fits[0]) for own in fits):
+        if all(set(part_fits) == set(fits[0]) for part_fits in fits):
             return f"{self.misfit}; {DROP}"
         remedy = "index.encode(encoder), or fontes encode, makes them"
         return f"some of its documents have no vectors of an encoder of which others have; {remedy}; {DROP}"

@@ -97,7 +97,7 @@ class VectorStore:
         component.chosen_forms(form, ())
         check_there(self._path, self._leaves)
         self._reopen(component)
-        stored = [own for own in component.forms if any(self._sound(component, fingerprint, own))]
+        stored = [one for one in component.forms if any(self._sound(component, fingerprint, one))]
         for chosen in component.chosen_forms(form, stored):
             name = component.name_of(fingerprint, chosen)
             lacking = [overwrite or not there for there in self._sound(component, fingerprint, chosen)]

@@ -63,8 +63,8 @@ class TermVectors(Sequence[Mapping[str, float]]):
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         number = range(len(self))[number]
-        own = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
-        terms, weights = self.terms[own], self.weights[own]
+        rows = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
+        terms, weights = self.terms[rows], self.weights[rows]
         order = np.argsort(-weights, kind="stable")
         return {self.vocabulary[term]: float(weight) for term, weight in zip(terms[order], weights[order], strict=True)}
 
@@ -208,8 +208,8 @@ class WeightEncoding(Encoding[WeightLists]):
         first = 0
         while first < len(self.ids):
             last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1)
-            own, here = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
-            numbers, weights = (np.array(column[own], dtype=np.int32) for column in columns)
+            part, here = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
+            numbers, weights = (np.array(column[part], dtype=np.int32) for column in columns)
             postings.append(numbers, weights, here, np.diff(offsets_of(weights)[here]))
             first = last
         counts = postings.close()

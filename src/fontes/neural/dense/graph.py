@@ -122,7 +122,7 @@ class Graph:
             self._spaces.append(space)
 
         in_threads(search, range(0, size, PIECE))
-        rankings = [(docs[i, :own], scores[i, :own]) for i, own in enumerate(counts[:, 0].tolist())]
+        rankings = [(docs[i, :size], scores[i, :size]) for i, size in enumerate(counts[:, 0].tolist())]
         return rankings, [near == count for near in counts[:, 1].tolist()]
 
     def _space(self) -> tuple[NDArray[np.int64], Any]:
@@ -223,11 +223,11 @@ def _best(
     rows = np.empty(most, np.int32)
     for i in range(len(queries)):
         near = _nearest(queries[i], graph, entry, top, levels, least, allowed, space, code, best, rows)
-        own, exact = best_of(
+        nearest, exact = best_of(
             queries[i], vectors, scales, norms, bounds, rows[:near], NO_PRODUCTS, longest, ranks, docs.shape[1]
         )
-        docs[i, : len(own)], scores[i, : len(own)] = own, exact
-        counts[i, 0], counts[i, 1] = len(own), near
+        docs[i, : len(nearest)], scores[i, : len(nearest)] = nearest, exact
+        counts[i, 0], counts[i, 1] = len(nearest), near
 
 
 @compiled()
@@ -249,9 +249,9 @@ def _nearest(
     links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
     arrays = codes.reshape(len(scales), len(query)), scales, links[0], links[1], links[2], entry, top
     near = view(space, ROWS, np.int64), view(space, PRODUCTS, np.float32)
-    own = view(space, MARKS, np.uint8), view(space, CLOCK, np.uint8), view(space, HEAP, np.int64), near[0], near[1]
+    buffers = view(space, MARKS, np.uint8), view(space, CLOCK, np.uint8), view(space, HEAP, np.int64), near[0], near[1]
     _rounded(query, levels, code)
-    count = _walk(code, arrays, allowed, own, best)
+    count = _walk(code, arrays, allowed, buffers, best)
     keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
     ordered, squares, kept = products.view(np.int32), 0.0, 0
     for x in code:

@@ -228,8 +228,8 @@ def all_rescored(
     if (whole := embeddings.whole) is None or whole.bits:
         counts = np.count_nonzero(docs >= 0, axis=1)
         return [
-            rescored(embeddings, query, some[:count].astype(np.int32), k, ids, own[:count])
-            for query, some, own, count in zip(queries, docs, products, counts, strict=True)
+            rescored(embeddings, query, some[:count].astype(np.int32), k, ids, approximate[:count])
+            for query, some, approximate, count in zip(queries, docs, products, counts, strict=True)
         ]
     vectors, longest, most = readable(whole.vectors), embeddings.longest, min(k, docs.shape[1])
     best, scores = np.empty((len(queries), most), np.int32), np.empty((len(queries), most), np.float32)
@@ -252,22 +252,24 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     """
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, leaf_docs in embeddings.split(docs):
-        own = share.embeddings
+        stored = share.embeddings
         scores = np.empty(len(leaf_docs), dtype=np.float32)
-        if own.bits:
+        if stored.bits:
             for first in range(0, len(leaf_docs), UNPACKED):
                 part = slice(first, first + UNPACKED)
-                _score_codes(wide, own, leaf_docs[part].astype(np.int64), scores[part])
+                _score_codes(wide, stored, leaf_docs[part].astype(np.int64), scores[part])
         else:
-            scored(wide, readable(own.vectors), own.scales, own.norms, own.bounds, leaf_docs.astype(np.int64), scores)
+            scored(
+                wide, readable(stored.vectors), stored.scales, stored.norms, stored.bounds, leaf_docs.astype(np.int64), scores
+            )
         out[here] = scores
     return out
 
 
-def _score_codes(query: NDArray[np.float64], own: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+def _score_codes(query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """`scored` for RaBitQ codes, of which only those of `docs` are unpacked."""
-    rows, starts = (docs, own.bounds) if own.single else rows_of(own.bounds, docs)
-    scored(query, own.numbers(rows), own.scales[rows], own.norms[rows], starts, np.arange(len(docs)), out)
+    rows, starts = (docs, embeddings.bounds) if embeddings.single else rows_of(embeddings.bounds, docs)
+    scored(query, embeddings.numbers(rows), embeddings.scales[rows], embeddings.norms[rows], starts, np.arange(len(docs)), out)
 
 
 @dataclass(frozen=True)
@@ -544,10 +546,12 @@ def _best_of_all(
         count = docs.shape[1]
         while count > 0 and docs[i, count - 1] < 0:
             count -= 1
-        some, own = docs[i, :count].astype(np.int32), products[i, :count]
-        own_best, own_scores = best_of(queries[i], vectors, scales, norms, bounds, some, own, longest, ranks, best.shape[1])
-        counts[i] = len(own_best)
-        best[i, : len(own_best)], scores[i, : len(own_best)] = own_best, own_scores
+        some, approximate = docs[i, :count].astype(np.int32), products[i, :count]
+        best_docs, best_scores = best_of(
+            queries[i], vectors, scales, norms, bounds, some, approximate, longest, ranks, best.shape[1]
+        )
+        counts[i] = len(best_docs)
+        best[i, : len(best_docs)], scores[i, : len(best_docs)] = best_docs, best_scores
 
 
 @compiled()

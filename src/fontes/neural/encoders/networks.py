@@ -372,8 +372,8 @@ def install(module: Any, name: str, declared: dict[str, Any], limit: int | None)
 
 def mix(module: nn.Module, mixin: type) -> None:
     """Put a class before that of `module`, which keeps its name."""
-    own = type(module)
-    module.__class__ = type(own.__name__, (mixin, own), {"__module__": own.__module__})
+    base = type(module)
+    module.__class__ = type(base.__name__, (mixin, base), {"__module__": base.__module__})
 
 
 def buckets(length: int, config: Any) -> int | list[int]:

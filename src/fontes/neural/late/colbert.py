@@ -165,7 +165,7 @@ def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Pat
     if mask.get("keep_only_token_ids") or "query" in (mask.get("skiplist_tasks") or ()):
         unknown.append(f"{MASK} for queries or for some tokens alone")
     pooling = [read_json(path / "config.json", {}) for kind, path in modules if kind == POOLING]
-    if len(pooling) > 1 or any({name: own.get(name) for name in POOLED} != POOLED for own in pooling):
+    if len(pooling) > 1 or any({name: pool_settings.get(name) for name in POOLED} != POOLED for pool_settings in pooling):
         unknown.append(f"{POOLING} with other settings than {POOLED}")
     if unknown:
         raise InputError(f"{folder}: late interaction without {unknown[0]} is supported; encode with sentence-transformers")

@@ -171,11 +171,11 @@ class _LateEncoding:
 
     def _encode_job(self, remote: bool) -> Callable[[Segment], VectorEncoding]:
         colbert = self._colbert
-        own = colbert if self._overwrite else in_precision(colbert, self._precision())
-        own = settled(own) if remote else own
+        chosen = colbert if self._overwrite else in_precision(colbert, self._precision())
+        chosen = settled(chosen) if remote else chosen
         dtype = "float32" if self._nbits == 32 else "float16"
-        job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(own))
-        return partial(vector_encoding, job, own.encode_documents)
+        job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(chosen))
+        return partial(vector_encoding, job, chosen.encode_documents)
 
     def _precision(self) -> object:
         """Precision of the stored vectors of other documents; None if unknown."""

@@ -119,8 +119,8 @@ class TokenVectors:
 
     def check_dim(self, dim: int) -> None:
         """Raise IndexFormatError unless they have as many dimensions as the model's vectors."""
-        if (own := self.codec.centroids.shape[1]) != dim:
-            raise self._artifact.damaged(f"{self.folder} has vectors of {own} dimensions, those of its model have {dim}")
+        if (stored_dim := self.codec.centroids.shape[1]) != dim:
+            raise self._artifact.damaged(f"{self.folder} has vectors of {stored_dim} dimensions, those of its model have {dim}")
 
     @property
     def fit(self) -> list[str]:
@@ -175,12 +175,12 @@ class JoinedTokens:
         bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
         for number, here, leaf_docs in located(self._leaves, docs):
-            own, _ = self.parts[number].vectors(leaf_docs)
+            part_vectors, _ = self.parts[number].vectors(leaf_docs)
             if len(here) == len(docs):
-                return own, bounds
+                return part_vectors, bounds
             if len(vectors) < bounds[-1]:
-                vectors = np.empty((int(bounds[-1]), own.shape[1]), dtype=np.float32)
-            vectors[rows_of(bounds, here)[0]] = own
+                vectors = np.empty((int(bounds[-1]), part_vectors.shape[1]), dtype=np.float32)
+            vectors[rows_of(bounds, here)[0]] = part_vectors
         return vectors, bounds
 
     def candidates(
@@ -226,8 +226,8 @@ class JoinedTokens:
         """Documents with a token in one of these centroids, ascending."""
         there = np.zeros(self.documents, dtype=bool)
         for leaf, part in zip(self._leaves, self.parts, strict=True):
-            own = part.documents_with(centroids)
-            there[leaf.first : leaf.first + leaf.documents] = own if leaf.dead is None else own[leaf.live]
+            part_documents = part.documents_with(centroids)
+            there[leaf.first : leaf.first + leaf.documents] = part_documents if leaf.dead is None else part_documents[leaf.live]
         return np.flatnonzero(there if allowed is None else there & allowed)
 
     def _interaction(
@@ -364,14 +364,14 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
         folder.mkdir()
         joined.codec.save(folder)
         write_array(folder, "bounds", joined.bounds)
-        codes = np.concatenate([part.codes[own] for part, own in zip(parts, rows, strict=True)])
+        codes = np.concatenate([part.codes[part_rows] for part, part_rows in zip(parts, rows, strict=True)])
         write_array(folder, "codes", codes)
         write_lists(folder, codes, joined.bounds, len(joined.codec.centroids))
         if first.residuals is not None:
             residuals = ByteWriter(folder, "residuals")
-            for part, own in zip(parts, rows, strict=True):
-                for start in range(0, len(own), ROWS):
-                    residuals.write(part.residuals[own[start : start + ROWS]].reshape(-1))  # type: ignore[index]
+            for part, part_rows in zip(parts, rows, strict=True):
+                for start in range(0, len(part_rows), ROWS):
+                    residuals.write(part.residuals[part_rows[start : start + ROWS]].reshape(-1))  # type: ignore[index]
             residuals.close()
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents, "tokens": len(joined)})
 

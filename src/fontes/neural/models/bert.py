@@ -212,8 +212,8 @@ def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
     names = ("classifier.dense", "classifier.out_proj") if POSITIONS[shape.model_type] else ("pooler.dense", "classifier")
     body = {f"bert.{name}": tensor for name, tensor in _body(stored, shape).items()}
     head = {
-        f"{own}.{part}": stored[f"{name}.{part}"]
-        for own, name in zip(("dense", "out"), names, strict=True)
+        f"{layer}.{part}": stored[f"{name}.{part}"]
+        for layer, name in zip(("dense", "out"), names, strict=True)
         for part in ("weight", "bias")
     }
     network: ClassifierNetwork = _loaded(lambda: ClassifierNetwork(shape, labels), {**body, **head})
@@ -242,12 +242,12 @@ def _stored(file: Path) -> dict[str, Tensor]:
 
 def _body(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     """Rename transformers' weights to the names of `Bert`."""
-    weights = {f"{own}.weight": stored[f"embeddings.{name}.weight"] for own, name in EMBEDDINGS.items()}
+    weights = {f"{target}.weight": stored[f"embeddings.{name}.weight"] for target, name in EMBEDDINGS.items()}
     weights |= {f"norm.{part}": stored[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")}
     for number in range(shape.num_hidden_layers):
         before = f"encoder.layer.{number}."
         for part in ("weight", "bias"):
-            weights |= {f"layers.{number}.{own}.{part}": stored[f"{before}{name}.{part}"] for own, name in LAYER.items()}
+            weights |= {f"layers.{number}.{target}.{part}": stored[f"{before}{name}.{part}"] for target, name in LAYER.items()}
             three = [stored[f"{before}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
             weights[f"layers.{number}.qkv.{part}"] = torch.cat(three)
     return weights

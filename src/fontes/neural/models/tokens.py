@@ -63,9 +63,9 @@ class Tokens:
 
     def lower(self) -> None:
         """Lowercase texts from now on, unless the tokenizer does so already."""
-        normalizers, own = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
-        if own is None or "Lowercase" not in json.dumps(_state(own)):
-            steps = [normalizers.Lowercase(), *([] if own is None else [own])]
+        normalizers, normalizer = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
+        if normalizer is None or "Lowercase" not in json.dumps(_state(normalizer)):
+            steps = [normalizers.Lowercase(), *([] if normalizer is None else [normalizer])]
             self._backend.normalizer = normalizers.Sequence(steps)
 
     def encoded(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[TokenIds]:

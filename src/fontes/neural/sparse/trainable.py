@@ -79,10 +79,10 @@ def trainable(splade: Splade, *, dropout: float | None = None, static: Mapping[s
     if query is not None:
         modules = [inputs.Router.for_query_document([query], modules)]
     prompts = {"query": splade.query_prompt, "document": splade.document_prompt}
-    own = {"query": checkpoint.query_prompt, "document": checkpoint.document_prompt}
+    stored = {"query": checkpoint.query_prompt, "document": checkpoint.document_prompt}
     model = library_of.SparseEncoder(
         modules=modules,
-        prompts={side: own[side] if prompt is None else prompt for side, prompt in prompts.items()},
+        prompts={side: stored[side] if prompt is None else prompt for side, prompt in prompts.items()},
         max_active_dims=checkpoint.terms,
         similarity_fn_name="dot",
         device="cpu",

@@ -85,8 +85,8 @@ def check(
     remarks = {str(path): check_submission(project, path) for path in files}
     if json:
         print_json({**result.to_dict(), "submission": remarks})
-    for path, own in remarks.items() if not json else ():
-        for remark in own:
+    for path, path_remarks in remarks.items() if not json else ():
+        for remark in path_remarks:
             say(f"note: {remark}")
         say(f"{path}: valid")
     if not result:

@@ -92,11 +92,11 @@ def mine(
 
     parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
     parts |= {"sentences": sentences, "round_trip": round_trip, "round_trip_rank": round_trip_rank}
-    own = {name: value for name, value in parts.items() if value is not None}
+    options = {name: value for name, value in parts.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
     one_stdin(topics=topics, qrels=qrels, run=run)
-    _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
+    _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*options])
     parameters = Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed, relative_margin=relative_margin)
     settings = chosen(parameters, preset)
     opened = open_index(index, analyzer, verify)
@@ -105,9 +105,9 @@ def mine(
     with reporting(json) as report:
         if from_ is not None:
             if round_trip is not None:
-                own["round_trip"] = pipeline_of(round_trip, opened)
+                options["round_trip"] = pipeline_of(round_trip, opened)
             form = part(from_, opened) if "(" in from_ else from_
-            mined = document_examples(opened, form, stage, settings, **own, seed=seed, teacher=teaching, progress=report)
+            mined = document_examples(opened, form, stage, settings, **options, seed=seed, teacher=teaching, progress=report)
         else:
             known, judgments = judged_topics(topics, qrels, split)
             candidates = stage if run is None else read_run(run, known).with_(documents=opened)
@@ -145,11 +145,13 @@ def teacher_of(text: str, index: Any) -> Any:
     return stage
 
 
-def _check_sources(from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], own: list[str]) -> None:
+def _check_sources(
+    from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], options: list[str]
+) -> None:
     both = [name for name, value in candidates.items() if value is not None]
     if len(both) > 1:
         raise typer.BadParameter("give either --run or --pipeline")
-    if "round_trip_rank" in own and "round_trip" not in own:
+    if "round_trip_rank" in options and "round_trip" not in options:
         raise typer.BadParameter("--round-trip-rank goes with --round-trip")
     if from_ is None:
         missing = [name for name, value in judged.items() if value is None]
@@ -157,11 +159,11 @@ def _check_sources(from_: str | None, judged: dict[str, str | None], candidates:
             raise typer.BadParameter(f"{' and '.join(missing)} missing; or make examples of the documents: --from title")
         if not both:
             raise typer.BadParameter("say where negatives come from: --run FILE, or --pipeline 'bm25()'")
-        if own:
-            raise typer.BadParameter(f"--{own[0].replace('_', '-')} goes with --from")
+        if options:
+            raise typer.BadParameter(f"--{options[0].replace('_', '-')} goes with --from")
     elif stray := [name for name, value in {**judged, "--run": candidates["--run"]}.items() if value is not None]:
         raise typer.BadParameter(f"--from makes queries of the documents; leave {' and '.join(stray)} out")
-    elif unused := [name for name, forms in CUT_OUT.items() if name in own and from_ not in forms]:
+    elif unused := [name for name, forms in CUT_OUT.items() if name in options and from_ not in forms]:
         raise typer.BadParameter(f"--{unused[0]} goes with --from {' or '.join(CUT_OUT[unused[0]])}")
 
 
