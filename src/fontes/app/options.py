@@ -141,12 +141,12 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     options: dict[str, Any] = {}
     for part in parts:
         if part == "id" or of == "topics":
-            said = f"Column, key or tag of the {part}; a number without a header."
+            help_text = f"Column, key or tag of the {part}; a number without a header."
             usual |= {"id": "qid, id, …", "text": "query, text, …"} if of == "topics" else {}
-            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
+            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=usual[part])]
         else:
-            said = several.replace("PART", part)
-            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
+            help_text = several.replace("PART", part)
+            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=help_text, show_default=usual[part])]
     options["encoding"] = Annotated[
         str | None, typer.Option(help="Encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]

@@ -199,8 +199,8 @@ def print_change(path: Path, change: Change, done: str, seconds: float, json: bo
     if json:
         print_json({"path": str(path), **asdict(change), "seconds": round(seconds, 3)})
         return
-    there = f"{counted(change.documents, 'document')} in {counted(change.segments, 'segment')}"
-    say(f"{path}: {done} in {seconds:.1f} s; {there}")
+    contents = f"{counted(change.documents, 'document')} in {counted(change.segments, 'segment')}"
+    say(f"{path}: {done} in {seconds:.1f} s; {contents}")
 
 
 def print_info(facts: dict[str, Any]) -> None:

@@ -226,9 +226,9 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         evidence: dict[str, DocumentSentences] = {}
         start = time.perf_counter()
         for at in range(0, len(texts), TOGETHER):
-            some = texts[at : at + TOGETHER]
-            evidence.update(zip(some, evidence_of(some, encoder, head, self.sentences), strict=True))
-            done = round((at + len(some)) / len(texts) * len(pairs))
+            batch = texts[at : at + TOGETHER]
+            evidence.update(zip(batch, evidence_of(batch, encoder, head, self.sentences), strict=True))
+            done = round((at + len(batch)) / len(texts) * len(pairs))
             progress(Progress("reading for causes", done, len(pairs), time.perf_counter() - start, "pairs"))
         queries = self._queries([query for query, _ in pairs])
         return np.array([self._pooled(self._near(evidence[text], queries.get(query))) for query, text in pairs], np.float32)

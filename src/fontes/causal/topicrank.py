@@ -225,12 +225,12 @@ class TopicRank(Part, name="topicrank"):
         of = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
         weights = np.zeros((len(topics), len(topics)))
         for a in range(0, len(starts), BLOCK):
-            here = slice(a, a + BLOCK)
-            gaps = np.abs(starts[here, None] - starts)
+            block = slice(a, a + BLOCK)
+            gaps = np.abs(starts[block, None] - starts)
             if self.gap == "pke":
-                gaps -= np.where(starts[here, None] < starts, lengths[here, None], lengths) - 1
+                gaps -= np.where(starts[block, None] < starts, lengths[block, None], lengths) - 1
             np.maximum(gaps, 1, out=gaps)  # the gap of an occurrence to itself lies on the unused diagonal
-            np.add.at(weights, of[here], np.add.reduceat(1 / gaps, bounds, axis=1))
+            np.add.at(weights, of[block], np.add.reduceat(1 / gaps, bounds, axis=1))
         np.fill_diagonal(weights, 0)
         return weights
 

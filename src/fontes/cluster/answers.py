@@ -46,8 +46,8 @@ class Ledger:
         with translated(TASK):
             ray.get(self.actor.join.remote(holder, life))
         budget = None if self.limit is None else RemoteBudget(self.actor, self.limit, (holder, life))
-        here = ray.get_runtime_context().get_node_id() == self.node
-        return replace(settings, budget=budget, answers=None if here else RemoteAnswers(self.actor))
+        is_local = ray.get_runtime_context().get_node_id() == self.node
+        return replace(settings, budget=budget, answers=None if is_local else RemoteAnswers(self.actor))
 
     def leave(self, holder: int) -> None:
         """Count what a lost process had reserved as used."""

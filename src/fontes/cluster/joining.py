@@ -155,12 +155,12 @@ def _source() -> str:
     return hash_json([[name, hash_text((folder / name).read_text(encoding="utf-8"))] for name in files])[:12]
 
 
-def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> None:
+def _compare_versions(library: Any, local: Mapping[str, str] | None = None) -> None:
     """Raise FontesError for the first node whose versions differ from this process's."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
-    here = here or versions()
-    digest = hash_json(here)
+    local = local or versions()
+    digest = hash_json(local)
     ask = library.remote(num_cpus=0, max_retries=3)(versions)
     new = [node for node in _alive(library) if (node["NodeID"], digest) not in _equal]
     nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): node for node in new}
@@ -178,7 +178,7 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
             if name in map(_name, _alive(library)):
                 raise
             continue  # lost meanwhile, and gets no tasks
-        for what, mine in here.items():
+        for what, mine in local.items():
             if (its := others.get(what, "not installed")) != mine:
                 raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")
         _equal.add((node["NodeID"], digest))

@@ -295,8 +295,8 @@ def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
 
 def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
     """Return the stage in an actor, if its indexes and models match the driver's."""
-    for (name, here), (_, there) in zip(fingerprints(stage), expected, strict=True):
-        if here != there:
+    for (name, fingerprint), (_, expected_print) in zip(fingerprints(stage), expected, strict=True):
+        if fingerprint != expected_print:
             raise FontesError(f"{name} differs on {gethostname()}; install the same one there")
     return stage
 

@@ -319,8 +319,12 @@ def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[st
         of_systems = []
         for picker, listed in zip(pickers, ranking["lists"], strict=True):
             of_documents = {doc: picker(topics[number], docs[doc]) for doc in listed} if picker else {}
-            of_systems.append({doc: [[one.number, one.text] for one in some] for doc, some in of_documents.items() if some})
-        characters += sum(len(text) for of_documents in of_systems for some in of_documents.values() for _, text in some)
+            of_systems.append(
+                {doc: [[one.number, one.text] for one in sentences] for doc, sentences in of_documents.items() if sentences}
+            )
+        characters += sum(
+            len(text) for of_documents in of_systems for sentences in of_documents.values() for _, text in sentences
+        )
         if characters > TEXT:
             return number
         ranking["picked"] = of_systems

@@ -73,7 +73,7 @@ class Parameter:
         kinds = [KINDS.get(kind.strip()) for kind in self.kind.split("|")]
         if None in kinds:  # a type that only the part itself can check
             return value
-        allowed = [kind for some in kinds for kind in some or ()]
+        allowed = [kind for group in kinds for kind in group or ()]
         if not isinstance(value, tuple(allowed)) or (isinstance(value, bool) and bool not in allowed):
             kinds_text = self.kind.replace("Mapping[str, float]", "{name: float}").replace(" | ", " or ")
             raise ParameterError(f"{self.name} must be {kinds_text}, not {value!r}")

@@ -67,15 +67,15 @@ class Progress:
         """Return a line, such as "encoding: 5,000 of 20,000 documents, 250 a second, 60 s left"."""
         unit = self.unit.removesuffix("s") if (self.total if self.total is not None else self.done) == 1 else self.unit
         of = "" if self.total is None or self.finished else f" of {self.total:,}"
-        said = [f"{self.task}: {self.done:,}{of} {unit}"]
+        parts = [f"{self.task}: {self.done:,}{of} {unit}"]
         if self.finished:
-            said += [f"{self.seconds:.2f} s"] if self.seconds else []
+            parts += [f"{self.seconds:.2f} s"] if self.seconds else []
         elif self.done > self.before:
             slow = f"{1 / self.rate:,.1f} s a {self.unit.removesuffix('s')}"
-            said.append(slow if self.rate < 1 else f"{self.rate:,.0f} a second")
+            parts.append(slow if self.rate < 1 else f"{self.rate:,.0f} a second")
             left = self.seconds_left
-            said += [] if left is None else [f"{left:.0f} s left" if left < 100 else f"{left / 60:.0f} min left"]
-        return ", ".join([*said, *filter(None, [self.note])])
+            parts += [] if left is None else [f"{left:.0f} s left" if left < 100 else f"{left / 60:.0f} min left"]
+        return ", ".join([*parts, *filter(None, [self.note])])
 
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]

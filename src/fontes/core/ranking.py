@@ -229,14 +229,14 @@ def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
     """Return the documents of each ranking, best first, reading those of one run together. Raises as `Ranking.docs`."""
     every: list[list[Doc]] = []
     for known, group in groupby(rankings, key=Ranking._known):
-        some = list(group)
+        members = list(group)
         state: Any = getattr(known, "state", None)
-        if state is None or any(state.ids is not ranking._ids for ranking in some):
-            every += [known.docs(ranking.ids) for ranking in some]
+        if state is None or any(state.ids is not ranking._ids for ranking in members):
+            every += [known.docs(ranking.ids) for ranking in members]
             continue
-        codes = np.concatenate([ranking._codes for ranking in some])  # ordinals, so that no id is looked up
+        codes = np.concatenate([ranking._codes for ranking in members])  # ordinals, so that no id is looked up
         docs = iter(state.documents(state.ids.take(codes), codes.tolist()))
-        every += [list(islice(docs, len(ranking))) for ranking in some]
+        every += [list(islice(docs, len(ranking))) for ranking in members]
     return every
 
 

@@ -187,14 +187,14 @@ class Run(Tabular, Mapping[str, "Ranking"]):
             if np.isnan(scores[a:b]).any():
                 bad = codes[a + int(np.argmax(np.isnan(scores[a:b])))]
                 raise InputError(f"topic '{names[i]}', document '{ids[int(bad)]}': the score is not a number (NaN)")
-            here = codes[a:b]
-            seen[here] = np.arange(b - a, dtype=np.int32)
-            twice = seen[here] != np.arange(b - a)
+            topic_codes = codes[a:b]
+            seen[topic_codes] = np.arange(b - a, dtype=np.int32)
+            twice = seen[topic_codes] != np.arange(b - a)
             if twice.any():
-                doc_id = ids[int(here[int(np.argmax(twice))])]
+                doc_id = ids[int(topic_codes[int(np.argmax(twice))])]
                 raise InputError(f"topic '{names[i]}', document '{doc_id}': the document is listed twice for this topic")
             place = np.argsort(keys[a:b])[::-1]
-            sorted_codes[a:b] = here[place]
+            sorted_codes[a:b] = topic_codes[place]
             sorted_scores[a:b] = scores[a:b][place]
         return cls(topics, ids, bounds, sorted_codes, sorted_scores, documents=documents, provenance=provenance)
 

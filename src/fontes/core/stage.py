@@ -88,10 +88,10 @@ class Stage(Part, ABC, Generic[A, B]):
             FontesError: A parameter of an inner part is invalid, or a model, library or file that it needs is missing; this is
                 checked before any work.
         """
-        taken: Any = (Topics if self.takes is Topics else Run).of(value)
+        argument: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
         self._checked  # noqa: B018
-        result: Any = self.apply(taken, progress)
+        result: Any = self.apply(argument, progress)
         if isinstance(result, Run):
             result = result.with_(
                 provenance={

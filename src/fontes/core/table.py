@@ -131,8 +131,8 @@ class Table:
         topic = self._place("id of the topic", self.topic_id)
         return topic, self._place("id of the document", JUDGED, topic)
 
-    def _place(self, what: str, names: Sequence[str], *taken: int) -> int:
-        place = self._optional(names, *taken)
+    def _place(self, what: str, names: Sequence[str], *without: int) -> int:
+        place = self._optional(names, *without)
         if place is None:
             columns = ", ".join(map(str, self.header))
             raise InputError(
@@ -140,7 +140,7 @@ class Table:
             )
         return place
 
-    def _optional(self, names: Sequence[str], *taken: int) -> int | None:
-        left = {name: place for place, name in enumerate(self.header) if place not in taken}
+    def _optional(self, names: Sequence[str], *without: int) -> int | None:
+        left = {name: place for place, name in enumerate(self.header) if place not in without}
         name = find(left, names)
         return None if name is None else left[name]

@@ -103,16 +103,16 @@ class Problems:
             settings: Settings that avoid all errors, which the error carries.
         """
         ways = ways or {}
-        said = [text + (f"; {ways[text]}" if text in ways else "") for text in self.errors]
+        messages = [text + (f"; {ways[text]}" if text in ways else "") for text in self.errors]
         errors = list(self.errors.values())
         if not errors:
             return
         if len(errors) == 1:
-            error = errors[0] if said[0] in self.errors else type(errors[0])(said[0])
+            error = errors[0] if messages[0] in self.errors else type(errors[0])(messages[0])
         else:
             kinds = {type(error) for error in errors}
             prefix = f"{title}: "
-            numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(said, 1))
+            numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(messages, 1))
             last = [f"{WITHOUT_ALL}{as_options(settings)}"] if settings else []
             lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *last]
             error = (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)

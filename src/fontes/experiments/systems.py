@@ -350,11 +350,11 @@ class Searches:
 @dataclass(frozen=True, repr=False, eq=False)
 class _Done(Stage[Any, Run]):
     run: Run
-    taken: type[Any]
+    input_type: type[Any]
 
     @property
     def takes(self) -> type[Any]:
-        return self.taken
+        return self.input_type
 
     def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
         return self.run

@@ -137,8 +137,8 @@ class Corpus(DocumentRows):
                 yield from packings
                 return
             docs = form.read_corpus(file, self.fields)
-            while some := list(islice(docs, count)):
-                yield some
+            while portion := list(islice(docs, count)):
+                yield portion
 
         yield from self._through(portions)
 
@@ -185,9 +185,9 @@ class IterableCorpus(DocumentRows):
     def portions(self, size: int, count: int) -> Iterator[Portion]:
         """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
         items, before = iter(self._items()), 0
-        while some := list(islice(items, count)):
-            yield _pairs(some) or list(self._docs(some, before))
-            before += len(some)
+        while portion := list(islice(items, count)):
+            yield _pairs(portion) or list(self._docs(portion, before))
+            before += len(portion)
 
     def _docs(self, items: Iterable[Any], before: int) -> Iterator[Doc]:
         for number, item in enumerate(items, before + 1):

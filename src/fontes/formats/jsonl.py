@@ -101,9 +101,9 @@ def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes,
 
 def _doc_line(doc: Doc) -> bytes:
     row = {"_id": doc.id, "title": doc.title, "text": doc.text}
-    taken = row.keys() & doc.metadata.keys()
-    if taken:
-        raise InputError(f"document '{doc.id}': the metadata key '{min(taken)}' is a field of its own in a jsonl corpus")
+    shared = row.keys() & doc.metadata.keys()
+    if shared:
+        raise InputError(f"document '{doc.id}': the metadata key '{min(shared)}' is a field of its own in a jsonl corpus")
     try:
         return json_line({**row, **doc.metadata})
     except (TypeError, ValueError, RecursionError) as error:

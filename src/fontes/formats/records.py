@@ -72,8 +72,8 @@ class Fields:
             for part, names in named.items()
             if part in self.chosen
         }
-        taken = {key for part_keys in chosen.values() for key in part_keys}
-        free = tuple(key for key in present if key not in taken)
+        chosen_keys = {key for part_keys in chosen.values() for key in part_keys}
+        free = tuple(key for key in present if key not in chosen_keys)
         usual = {part: find(free, names) for part, names in named.items() if part not in chosen}
         return {part: chosen[part] if part in chosen else (usual[part],) if usual[part] is not None else () for part in named}
 

@@ -56,7 +56,7 @@ class Batch:
 
 
 def batches(
-    docs: Iterable[Doc], form: Indexed, only: Callable[[Doc], bool] | None, size: int, some: int
+    docs: Iterable[Doc], form: Indexed, only: Callable[[Doc], bool] | None, size: int, read: int
 ) -> Iterator[Callable[[], Batch]]:
     """Yield functions that make batches of about `size` bytes of text, in any thread.
 
@@ -65,7 +65,7 @@ def batches(
         form: Indexed fields.
         only: Returns for each document whether to take it; None: take all.
         size: Bytes of text of a batch.
-        some: Number of documents read at a time.
+        read: Number of documents read at a time.
 
     Raises:
         InputError: A document has no id.
@@ -75,7 +75,7 @@ def batches(
     )
     parts: list[Portion] = []
     filled, count = 0, 0
-    for part in _portions(docs, plain and only is None, size, some):
+    for part in _portions(docs, plain and only is None, size, read):
         if isinstance(part, Packing):
             filled += part.size + 64 * part.count
             count += part.count
@@ -132,14 +132,14 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
     return text[: bounds[-1]], bounds
 
 
-def _portions(docs: Iterable[Doc], plain: bool, size: int, some: int) -> Iterator[Portion]:
+def _portions(docs: Iterable[Doc], plain: bool, size: int, count: int) -> Iterator[Portion]:
     """Yield the documents in portions; an OSError of reading them is marked, to tell it from one of writing."""
     try:
         if plain and isinstance(docs, Corpus | IterableCorpus):
-            yield from docs.portions(size, some)
+            yield from docs.portions(size, count)
             return
         stream = iter(docs)
-        while part := list(islice(stream, some)):
+        while part := list(islice(stream, count)):
             yield part
     except OSError as e:
         e.of_documents = True  # type: ignore[attr-defined]

@@ -105,9 +105,9 @@ class Draft:
         """Merge the segments that have piled up in each shard; see `piled`."""
         with work(memory=min(MEMORY, resources().memory)):
             for first, last in self.of_shards():
-                while (some := piled(self.leaves[first:last])) is not None:
+                while (span := piled(self.leaves[first:last])) is not None:
                     before = len(self.leaves)
-                    self.merge(first + some[0], first + some[1], silent)
+                    self.merge(first + span[0], first + span[1], silent)
                     last -= before - len(self.leaves)
 
     def merge_all(self, progress: ProgressCallback) -> None:

@@ -175,17 +175,17 @@ class JoinedFields:
     def _counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         df, cf = (np.zeros((len(self._lists.df), self._width), dtype=np.int64) for _ in range(2))
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            here = np.flatnonzero(numbers >= 0)
-            df[here] += part.df[numbers[here]]
-            cf[here] += part.cf[numbers[here]]
+            terms_here = np.flatnonzero(numbers >= 0)
+            df[terms_here] += part.df[numbers[terms_here]]
+            cf[terms_here] += part.cf[numbers[terms_here]]
             if leaf.deletions is not None:
                 terms = np.asarray(leaf.deletions.terms, dtype=np.int64)
-                there = np.full(len(part.df), -1, dtype=np.int64)
-                there[numbers[here]] = here
+                part_numbers = np.full(len(part.df), -1, dtype=np.int64)
+                part_numbers[numbers[terms_here]] = terms_here
                 gone = part.counted(leaf.deletions.dead, terms)
-                left = there[terms] >= 0  # not those whose documents are all gone
-                df[there[terms[left]]] -= gone[0][left]
-                cf[there[terms[left]]] -= gone[1][left]
+                left = part_numbers[terms] >= 0  # not those whose documents are all gone
+                df[part_numbers[terms[left]]] -= gone[0][left]
+                cf[part_numbers[terms[left]]] -= gone[1][left]
         return df, cf
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
@@ -194,9 +194,9 @@ class JoinedFields:
         ends = cursor + counts
         out = np.zeros((int(counts.sum()), self._width), dtype=np.int32)
         for part, leaf, of_union in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            here = np.flatnonzero(of_union[terms] >= 0)
-            part_terms = of_union[terms][here]
-            rows, of_term = part.frequencies(part_terms), np.repeat(here, part.lists.df[part_terms])
+            terms_here = np.flatnonzero(of_union[terms] >= 0)
+            part_terms = of_union[terms][terms_here]
+            rows, of_term = part.frequencies(part_terms), np.repeat(terms_here, part.lists.df[part_terms])
             if leaf.dead is not None:
                 alive = leaf.ordinals[part.lists.postings(part_terms)[0]] >= 0
                 rows, of_term = rows[alive], of_term[alive]

@@ -334,6 +334,6 @@ def free_name(path: Path, name: str) -> str:
 
     A process with an open folder thus never finds another one under its name.
     """
-    taken = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
-    numbers = [int(number[1:] or 1) for number in taken if re.fullmatch(r"(-\d+)?", number)]
+    suffixes = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
+    numbers = [int(number[1:] or 1) for number in suffixes if re.fullmatch(r"(-\d+)?", number)]
     return f"{name}-{max(numbers) + 1}" if numbers else name

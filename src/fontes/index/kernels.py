@@ -207,13 +207,13 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
 
 
 @kernel()
-def take_fields(text: Any, sizes: Any, taken: Any, out: Any, bounds: Any) -> None:
+def take_fields(text: Any, sizes: Any, wanted_fields: Any, out: Any, bounds: Any) -> None:
     """Copy the fields of packed documents (title, text, metadata) that are `taken`, each by itself."""
     at, filled, count = np.int64(0), np.int64(0), 0
     for i in range(len(sizes)):
         for field in range(sizes.shape[1]):
             size = np.int64(sizes[i, field])
-            if taken[field]:
+            if wanted_fields[field]:
                 for place in range(size):
                     out[filled + place] = text[at + place]
                 filled += size

@@ -25,12 +25,12 @@ def leftovers(place: Path) -> list[Leftover]:
     left = list(hidden(place.parent, place.name))
     for name, folders, files in os.walk(place):
         folder = Path(name)
-        here = list(hidden(folder))
+        items = list(hidden(folder))
         if MANIFEST in files:
-            here += _of_index(folder)
-        skipped = {item.path for item in here}
+            items += _of_index(folder)
+        skipped = {item.path for item in items}
         folders[:] = sorted(inner for inner in folders if folder / inner not in skipped)
-        left += here
+        left += items
     return left
 
 

@@ -49,19 +49,19 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
         ParameterError: Both are addresses, or one directory is the other or inside of it.
         IndexFormatError: There is no index, or a damaged one.
     """
-    here, there = address_of(source), address_of(target)
-    if here is not None and there is not None:
+    source_address, target_address = address_of(source), address_of(target)
+    if source_address is not None and target_address is not None:
         raise ParameterError("copy needs a directory as source or target: copy to a directory first, and then to the address")
-    if here is None and there is None:
+    if source_address is None and target_address is None:
         _copy(Path(source), Path(target), overwrite, progress)
-    elif there is not None:
-        _put(Path(source), there.rstrip("/"), overwrite, progress)
-    elif here is not None:
+    elif target_address is not None:
+        _put(Path(source), target_address.rstrip("/"), overwrite, progress)
+    elif source_address is not None:
         check_place(Path(target), overwrite, drop_vectors=False)
         place = place_of(Path(target))
         place.mkdir(parents=True, exist_ok=True)
         with locked(place):
-            _fetch(here.rstrip("/"), place, progress)
+            _fetch(source_address.rstrip("/"), place, progress)
 
 
 def _copy(source: Path, target: Path, overwrite: bool, progress: ProgressCallback) -> None:
@@ -121,21 +121,21 @@ def copies() -> Path:
 def _put(path: Path, address: str, overwrite: bool, progress: ProgressCallback) -> None:
     manifest = read_manifest(path)
     check_contents(path, manifest)
-    there = _listed(address)
-    if there and not overwrite:
+    existing = _listed(address)
+    if existing and not overwrite:
         what = "is an index already; overwrite=True (--overwrite) replaces it"
-        raise InputError(f"{address} {what if MANIFEST in there else 'holds other files; choose another place'}")
+        raise InputError(f"{address} {what if MANIFEST in existing else 'holds other files; choose another place'}")
     uploads = {}
     for segment in manifest["segments"]:
         files = [file for file in sorted((path / segment["name"]).rglob("*")) if file.is_file()]
         uploads.update({file.relative_to(path).as_posix(): file for file in files})
     uploads = {name: file for name, file in uploads.items() if not any(part.startswith(".") for part in name.split("/"))}
     for number, (name, file) in enumerate(uploads.items(), 1):
-        if there.get(name) != file.stat().st_size:
+        if existing.get(name) != file.stat().st_size:
             put(file, f"{address}/{name}")
         progress(Progress("copying", number, len(uploads), 0.0, unit="files"))
     put(path / MANIFEST, f"{address}/{MANIFEST}")
-    for name in there:
+    for name in existing:
         if name not in uploads and name.startswith(f"{SEGMENT}-"):
             remove(f"{address}/{name}")
 
@@ -148,7 +148,7 @@ def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
     draft.mkdir()
     try:
         manifest = _manifest(address, draft)
-        there = _listed(address)
+        files = _listed(address)
         from_directory = address_of(address) is None  # copies of addresses are opened often, so their content is not read
         missing = list(_missing(place, manifest, changed if from_directory else wrong_size))
         for number, (name, table) in enumerate(missing, 1):
@@ -157,10 +157,10 @@ def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
             (draft / "file").replace(place / name)
             progress(Progress("copying", number, len(missing), 0.0, unit="files"))
         for segment in manifest["segments"]:
-            for name in _attachments(there, segment["name"]):
+            for name in _attachments(files, segment["name"]):
                 if not (_sound(place / name) if from_directory else (place / name).exists()):
                     shutil.rmtree(place / name, ignore_errors=True)
-                    _fetch_folder(address, name, there, draft / "folder")
+                    _fetch_folder(address, name, files, draft / "folder")
                     (draft / "folder").rename(place / name)
         (draft / MANIFEST).replace(place / MANIFEST)
     except OSError as error:
@@ -171,9 +171,9 @@ def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
 
 
 def _manifest(address: str, draft: Path) -> dict[str, Any]:
-    there = f"{address}/{MANIFEST}"
+    remote_path = f"{address}/{MANIFEST}"
     try:
-        _get(there, draft / MANIFEST)
+        _get(remote_path, draft / MANIFEST)
     except InputError as error:
         if "there is no such" in str(error):
             raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy copies one there") from None
@@ -181,7 +181,7 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
     try:
         return read_manifest(draft)
     except IndexFormatError as error:
-        raise IndexFormatError(str(error).replace(str(draft / MANIFEST), there).replace(str(draft), address)) from None
+        raise IndexFormatError(str(error).replace(str(draft / MANIFEST), remote_path).replace(str(draft), address)) from None
 
 
 def _missing(
@@ -200,15 +200,15 @@ def _fetch_file(address: str, path: Path, table: FileTable) -> None:
         raise IndexFormatError(f"{address} is damaged: it differs from {MANIFEST}; copy the index there again (fontes copy)")
 
 
-def _attachments(there: dict[str, int], segment: str) -> list[str]:
+def _attachments(files: dict[str, int], segment: str) -> list[str]:
     ends = (f"{segment}/", f"/{META}")
-    names = [name.removesuffix(f"/{META}") for name in there if name.startswith(ends[0]) and name.endswith(ends[1])]
+    names = [name.removesuffix(f"/{META}") for name in files if name.startswith(ends[0]) and name.endswith(ends[1])]
     return [name for name in names if name.count("/") == 1]
 
 
-def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path) -> None:
+def _fetch_folder(address: str, folder: str, files: dict[str, int], place: Path) -> None:
     place.mkdir()
-    for name in there:
+    for name in files:
         if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
             _get(f"{address}/{name}", place / inner)
     try:

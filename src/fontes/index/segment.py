@@ -241,6 +241,6 @@ def located(
     """
     for number, leaf in enumerate(leaves):
         local = docs.astype(np.int64) - leaf.first
-        here = np.flatnonzero((local >= 0) & (local < leaf.documents))
-        if len(here):
-            yield number, here, local[here] if leaf.dead is None else leaf.live[local[here]]
+        rows = np.flatnonzero((local >= 0) & (local < leaf.documents))
+        if len(rows):
+            yield number, rows, local[rows] if leaf.dead is None else leaf.live[local[rows]]

@@ -323,10 +323,10 @@ class State:
         of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
         for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
-            leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
-            leaf_docs = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
-            segment_docs = [ordinals[i] - leaf.first for i in here] if leaf_docs is None else leaf_docs.tolist()
-            for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], segment_docs), strict=True):
+            leaf, leaf_rows = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
+            leaf_docs = leaf.live[np.asarray([ordinals[i] for i in leaf_rows]) - leaf.first] if leaf.dead is not None else None
+            segment_docs = [ordinals[i] - leaf.first for i in leaf_rows] if leaf_docs is None else leaf_docs.tolist()
+            for i, doc in zip(leaf_rows, leaf.segment.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
                 docs[i] = doc
         return docs
 

@@ -123,8 +123,8 @@ def _taken(table: Strings, indices: NDArray[Any]) -> Strings:
     number = np.full(len(table), -1, dtype=np.int64)
     number[indices] = np.arange(len(indices))
     order = number[table.order]
-    some = table.reordered(indices)
-    return Strings(some.blob, some.offsets, order[order >= 0].astype(np.uint32))
+    chosen = table.reordered(indices)
+    return Strings(chosen.blob, chosen.offsets, order[order >= 0].astype(np.uint32))
 
 
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -232,13 +232,13 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         tf, length = self._frequencies(statistics, posting)
         of_tf: tuple[Explanation, ...] = ()
-        said = f"{posting.tf[0]}"
+        frequency = f"{posting.tf[0]}"
         if self.fields is not None:
-            said = f"{tf[0]:g}"
+            frequency = f"{tf[0]:g}"
             by_field = self._explained_lengths if isinstance(self.b, Mapping) else self._explained_frequencies
             of_tf = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field(statistics, posting))),)
         of_length = () if isinstance(self.b, Mapping) else (self._explained_length(statistics, posting),)
-        saturation = f"tf part: tf={said}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
+        saturation = f"tf part: tf={frequency}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
         return Explanation(
             value,
             "idf times tf part",

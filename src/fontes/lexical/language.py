@@ -141,8 +141,8 @@ def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int
     frequencies = np.asarray(df)[numbers]
     least = np.partition(frequencies, -most)[-most]
     above, ties = np.flatnonzero(frequencies > least), np.flatnonzero(frequencies == least)
-    taken: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: most - len(above)]]))]
-    return taken
+    result: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: most - len(above)]]))]
+    return result
 
 
 class _Analysis:
@@ -259,12 +259,12 @@ class _Analysis:
     ) -> Term | AnyOf:
         """The terms with these numbers, bounded, and those of the word itself that the index has."""
         state, most = self._state, self._stage.max_expansions
-        taken = most_frequent(numbers, state.df, most)
-        if len(taken) < len(numbers):
+        frequent = most_frequent(numbers, state.df, most)
+        if len(frequent) < len(numbers):
             self._notes.append(
                 f"{typed} stands for the {most:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
-        terms = sorted({*state.terms.take(taken), *(term for term in span_terms if state.term_number(term) >= 0)})
+        terms = sorted({*state.terms.take(frequent), *(term for term in span_terms if state.term_number(term) >= 0)})
         return Term(terms[0], of_field, weight) if len(terms) == 1 else AnyOf(tuple(terms), of_field, weight)
 
     def _unstemmed(self, text: str) -> list[str]:

@@ -156,25 +156,25 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
     Raises:
         InputError: A line is no answer; the answers of the lines before it may be kept by then.
     """
-    total, new, some = 0, 0, list[Kept]()
+    total, new, entries = 0, 0, list[Kept]()
 
     def keep() -> int:
-        known = file.read(one.sum for one in some)
-        fresh = {one.sum: one for one in some if one.sum not in known}
+        known = file.read(one.sum for one in entries)
+        fresh = {one.sum: one for one in entries if one.sum not in known}
         file.write(fresh.values())
-        some.clear()
+        entries.clear()
         return len(fresh)
 
     with reading(path) as source:
         for number, line in source.texts():
             try:
-                some.append(Kept.model_validate_json(line))
+                entries.append(Kept.model_validate_json(line))
             except ValidationError as error:
                 first = error.errors()[0]
                 where = ".".join(map(str, first["loc"]))
                 raise InputError.at(path, number, f"no kept answer ({f'{where}: ' if where else ''}{first['msg']})") from None
             total += 1
-            if len(some) >= PACK:
+            if len(entries) >= PACK:
                 new += keep()
     return total, new + keep()
 

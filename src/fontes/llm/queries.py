@@ -268,9 +268,9 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
         runs = [self.retriever(topics, progress=progress)]
         for number in range(self.n):
             asking = (topic for topic in texts if number < len(questions[topic.id]))
-            some = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in asking)
-            if some:
-                runs.append(self.retriever(some, progress=progress))
+            asked_topics = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in asking)
+            if asked_topics:
+                runs.append(self.retriever(asked_topics, progress=progress))
         fused = fuse(*runs, k=self.k) if len(runs) > 1 else runs[0]
         notes = {one: fact(self.llm, [answer], repaired=int(not questions[one])) for one, answer in answers.items()}
         with_notes = (noted(t, notes[t.id]) if t.id in notes else t for t in fused.topics.values())

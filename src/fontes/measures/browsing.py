@@ -46,8 +46,8 @@ class ExpectedReciprocalRank(Measure, name="ERR"):
         return np.array([self._of(ranked[: self.depth]) for ranked in ranks.lists(satisfied)])
 
     def _of(self, satisfied: Floats) -> float:
-        there = np.cumprod(np.concatenate(([1.0], 1 - satisfied)))[:-1]
-        return float((there * satisfied / np.arange(1, len(satisfied) + 1)).sum())
+        reached = np.cumprod(np.concatenate(([1.0], 1 - satisfied)))[:-1]
+        return float((reached * satisfied / np.arange(1, len(satisfied) + 1)).sum())
 
 
 @dataclass(frozen=True, repr=False)

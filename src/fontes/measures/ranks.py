@@ -63,8 +63,8 @@ class Ranks:
         bounds = [*self.starts.tolist(), len(self.topic)]
         for start, end, number in zip(bounds, bounds[1:], self.retrieved.tolist(), strict=False):
             ranked = np.zeros(number)
-            here = self.rank[start:end] < FAR
-            ranked[self.rank[start:end][here]] = values[start:end][here]
+            ranked_rows = self.rank[start:end] < FAR
+            ranked[self.rank[start:end][ranked_rows]] = values[start:end][ranked_rows]
             yield ranked
 
     def relevant(self, rel: int) -> Mask:
@@ -128,12 +128,12 @@ def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
         judgments = [(codes[doc_id], row) for row, doc_id in enumerate(grades, int(starts[i])) if doc_id in codes]
         if not judgments:
             continue
-        here, judged = np.array(judgments, dtype=np.int64).T
-        judgment[here] = judged
+        judged_codes, judged = np.array(judgments, dtype=np.int64).T
+        judgment[judged_codes] = judged
         of_rows = judgment[rows]
         ranks = np.flatnonzero(of_rows >= 0)
         rank[of_rows[ranks]] = ranks
-        judgment[here] = -1
+        judgment[judged_codes] = -1
     return retrieved, rank
 
 

@@ -145,8 +145,8 @@ class Reranker(Stage[Run, Run]):
         """Return the scores of pairs as `scores` does, using the cache."""
         scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
         for first in range(0, len(pairs), TOGETHER):
-            some = list(pairs[first : first + TOGETHER])
-            scores[first : first + len(some)], _ = self._scored(some, _of_run(progress, first, len(some), len(pairs), start))
+            batch = list(pairs[first : first + TOGETHER])
+            scores[first : first + len(batch)], _ = self._scored(batch, _of_run(progress, first, len(batch), len(pairs), start))
         return scores
 
     def _scored(self, pairs: list[tuple[str, str]], progress: ProgressCallback) -> tuple[NDArray[np.float32], int]:

@@ -222,8 +222,8 @@ def _growth(index: Index) -> tuple[Floats, Floats]:
         # Postings are in document order: a term is new in the document of its first posting.
         new += np.bincount(docs[np.cumsum(df[terms]) - df[terms]], minlength=len(index))
     dl = np.asarray(index.lengths, dtype=np.int64)
-    some = dl > 0
-    return np.cumsum(dl)[some].astype(np.float64), np.cumsum(new)[some].astype(np.float64)
+    filled = dl > 0
+    return np.cumsum(dl)[filled].astype(np.float64), np.cumsum(new)[filled].astype(np.float64)
 
 
 def _fitted(x: Floats, y: Floats, first: int, last: int, unit: str) -> PowerLaw:

@@ -60,9 +60,9 @@ def tfidf(
     tfs, dfs = np.linspace(1, tf, 60), np.geomspace(1, n, 80)
     weighting = TFIDFWeighting(sublinear_tf=sublinear_tf, smooth_idf=smooth_idf, norm=None)
     weights = _weights(weighting, _imagined(n, df=dfs), tfs)
-    some = np.unique(np.rint(np.geomspace(1, n, 6)[:-1]))  # in N documents a term has no weight
+    frequencies = np.unique(np.rint(np.geomspace(1, n, 6)[:-1]))  # in N documents a term has no weight
     whole = np.arange(1, tf + 1, dtype=np.float64)
-    curves = _weights(weighting, _imagined(n, df=some), whole)
+    curves = _weights(weighting, _imagined(n, df=frequencies), whole)
     name = f"{'(1 + ln tf)' if sublinear_tf else 'tf'} · {'(ln((1 + N) / (1 + df)) + 1)' if smooth_idf else 'ln(N / df)'}"
 
     def draw(figure: Figure) -> str:
@@ -77,7 +77,7 @@ def tfidf(
         left.clabel(lines, fontsize=7, fmt="%g", manual=_along_the_diagonal(tfs, dfs, weights, levels))
         left.set(xlabel="term frequency tf", ylabel="document frequency df (documents)", title="over tf and df")
         plain_ticks(left.yaxis)
-        _draw_lines(right, whole, curves, [f"df = {df:,.0f}" for df in some], float(curves.max()))
+        _draw_lines(right, whole, curves, [f"df = {df:,.0f}" for df in frequencies], float(curves.max()))
         right.set(xlabel="term frequency tf", ylabel=f"weight {name}", title="over tf, at several df")
         left.set_xticks(_whole_ticks(1, tf))
         return (
@@ -124,10 +124,10 @@ def bm25(
     dl, names, avgdl, unit = _lengths(index, lengths)
     weighting = BM25Weighting.of(variant, k1=k1, b=b, delta=delta)
     tfs = np.arange(1, tf + 1, dtype=np.float64)
-    some = np.array([n for n in OCCURRENCES if n <= tf], dtype=np.float64)
+    frequencies = np.array([n for n in OCCURRENCES if n <= tf], dtype=np.float64)
     across = np.linspace(0, max(float(dl.max()), 2 * avgdl * (unit == AVGDL)), POINTS)[1:]
     over_tf = _tf_part(weighting, avgdl, tfs, dl)
-    over_length = _tf_part(weighting, avgdl, some, across).T
+    over_length = _tf_part(weighting, avgdl, frequencies, across).T
     numbers = [f"k1 = {weighting.k1:g}", f"b = {weighting.b:g}", *([f"delta = {weighting.delta:g}"] if weighting.delta else [])]
     setting = f"BM25 {weighting.variant}, {', '.join(numbers)}"
 
@@ -136,7 +136,7 @@ def bm25(
         highest = max(float(over_tf.max()), float(over_length.max()))
         _draw_lines(left, tfs, over_tf, names, highest)
         left.set(xlabel="term frequency tf", ylabel="tf part (weight = idf · tf part)", title="over tf")
-        _draw_lines(right, across / unit, over_length, [f"tf = {n:g}" for n in some], highest)
+        _draw_lines(right, across / unit, over_length, [f"tf = {n:g}" for n in frequencies], highest)
         right.set(xlabel="document length " + ("dl (terms)" if unit == 1 else "dl / avgdl"), title="over length")
         left.set_xticks(_whole_ticks(0, tf))
         figure.suptitle(setting, x=0.01, ha="left", fontsize=9)

@@ -88,8 +88,8 @@ class EvidenceRows(dict[str, System]):
         model = getattr(self._recipe, parameter)
         if model is None:
             start = f", such as `fontes train bi-encoder` makes of {STARTS[parameter]}" if parameter in STARTS else ""
-            here = "not trained: give --train, or " * (parameter == "trained")
-            self._leave_out(row or parameter, f"{here}give -s {parameter}=FOLDER or a name{start}")
+            advice = "not trained: give --train, or " * (parameter == "trained")
+            self._leave_out(row or parameter, f"{advice}give -s {parameter}=FOLDER or a name{start}")
         elif model == self._defaults[parameter] and (why := _lacking(model)):
             self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
         else:

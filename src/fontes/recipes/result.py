@@ -226,8 +226,8 @@ class RecipeResult(Results):
     def _parameters(self) -> list[list[str]]:
         rows = []
         for one in fields(self.recipe):
-            here, default = written(getattr(self.recipe, one.name)), "" if one.default is MISSING else written(one.default)
-            rows.append([one.name, here if here == default else f"**{here}**", default, one.metadata.get("origin", OURS)])
+            value, default = written(getattr(self.recipe, one.name)), "" if one.default is MISSING else written(one.default)
+            rows.append([one.name, value if value == default else f"**{value}**", default, one.metadata.get("origin", OURS)])
         return rows
 
     def _measures(self, name: str) -> dict[str, float]:

@@ -65,8 +65,10 @@ def _side(source: str, option: str, names: Sequence[str]) -> Qrels:
         return qrels_of(collections[0], split=source)
     if named(source) or Path(source).exists():
         return qrels_of(source)
-    there = f"{collections[0]} has the splits {', '.join(splits)}" if splits else "neither topics nor qrels name a collection"
-    raise InputError(f"{option} is a file of judgments or a split, and '{source}' is not a file; {there}")
+    contents = (
+        f"{collections[0]} has the splits {', '.join(splits)}" if splits else "neither topics nor qrels name a collection"
+    )
+    raise InputError(f"{option} is a file of judgments or a split, and '{source}' is not a file; {contents}")
 
 
 def _topics_of_other_splits(names: Iterable[str], lacking: set[str]) -> Iterator[Topic]:

@@ -59,9 +59,9 @@ class Sort(Reordering, name="sort"):
         stored = column_values(self.index, self.column, self.ordinals(run))
         value = stored.values[row]
         shown = date_text(int(value)) if stored.kind == "date" and stored.present[row] else str(value)
-        said = f"{self.column} {shown}" if stored.present[row] else f"no {self.column}: last"
+        position = f"{self.column} {shown}" if stored.present[row] else f"no {self.column}: last"
         rank = float(self._ranks(run)[row])
-        return Explanation(-rank, f"{self!r}: rank {rank:g} of {run.rows}, {said}", (score_before(run, row),))
+        return Explanation(-rank, f"{self!r}: rank {rank:g} of {run.rows}, {position}", (score_before(run, row),))
 
     def _ranks(self, run: Run) -> NDArray[np.int64]:
         """Rank of each row in its topic, from 1."""

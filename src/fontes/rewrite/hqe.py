@@ -69,9 +69,9 @@ class HQE(Stage[Topics, Topics], name="hqe"):
 
         self.check()
         conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in topics.values()}
-        utterances = list(dict.fromkeys(text for said in conversations.values() for text in said))
+        utterances = list(dict.fromkeys(text for texts in conversations.values() for text in texts))
         words = _words(utterances, self.tagger)
-        best = self._best({*utterances, *(word for said in words.values() for word in said)}, progress)
+        best = self._best({*utterances, *(word for of_text in words.values() for word in of_text)}, progress)
         scale = idf_lucene(max(len(self.index), 1), 1) / idf_lucene(CAST, 1) if self.scaled else 1.0
         r_topic, r_sub, eta = (value * scale for value in (self.r_topic, self.r_sub, self.eta))
 
@@ -79,11 +79,11 @@ class HQE(Stage[Topics, Topics], name="hqe"):
             *before, current = conversations[topic.id]
             if not before:
                 return current
-            said = [words[text] for text in (*before, current)]
-            subject = [word for turn in said for word in turn if best[word] >= r_topic]
+            turns = [words[text] for text in (*before, current)]
+            subject = [word for turn in turns for word in turn if best[word] >= r_topic]
             if best[current] > eta:
                 return join_texts(*subject, current)
-            return join_texts(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), current)
+            return join_texts(*subject, *(w for turn in turns[-self.m :] for w in turn if r_sub <= best[w] < r_topic), current)
 
         return rewritten(topics, expanded)
 

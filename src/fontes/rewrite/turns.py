@@ -216,8 +216,8 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     def _weights(self, topic: Topic) -> dict[str, float]:
         turns = last_turns(topic, self.k, self.first)
         terms, *others = self.index.analyzer.many([utterance(topic), *(turn.text for turn in turns)])
-        said = {term: float(self.weight) for earlier in others for term in earlier}
-        return said | {term: float(count) for term, count in Counter(terms).items()}
+        weights = {term: float(self.weight) for earlier in others for term in earlier}
+        return weights | {term: float(count) for term, count in Counter(terms).items()}
 
 
 URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)

@@ -179,10 +179,10 @@ def within(numbers: NDArray[Any], below: int) -> bool:
 
 def is_permutation(numbers: NDArray[Any]) -> bool:
     """Whether integers are a permutation of 0 to n-1."""
-    there = np.zeros(len(numbers), dtype=np.bool_)
+    present = np.zeros(len(numbers), dtype=np.bool_)
     if within(numbers, len(numbers)):
-        there[numbers] = True
-    return bool(there.all())
+        present[numbers] = True
+    return bool(present.all())
 
 
 def _check_order(error: Exception, order: NDArray[Any]) -> None:

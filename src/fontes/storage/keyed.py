@@ -46,8 +46,8 @@ class KeyedFile:
 
         def select(file: sqlite3.Connection) -> None:
             for at in range(0, len(keys), KEYS):
-                some = keys[at : at + KEYS]
-                rows = file.execute(f"SELECT key, score FROM summed WHERE key IN ({','.join('?' * len(some))})", some)
+                batch = keys[at : at + KEYS]
+                rows = file.execute(f"SELECT key, score FROM summed WHERE key IN ({','.join('?' * len(batch))})", batch)
                 values.update((key, value) for key, stored in rows if (value := _checked(key, stored)) is not None)
 
         self._with_file(select)

@@ -115,14 +115,14 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
             raise InputError(f"{address}: there is no such file or folder") from None
         response = getattr(error, "response", None)
         kind, status = type(error).__name__, getattr(error, "status", getattr(response, "status_code", None))
-        said = " ".join(str(error).split()) or kind
+        message = " ".join(str(error).split()) or kind
         if isinstance(error, PermissionError) or "Credentials" in kind or status in REFUSED:
             scheme = address.partition(":")[0]
             library = DRIVERS.get(scheme, ("its driver", ""))[0]
-            raise InputError(f"{address}: no access ({said}); set up the credentials as {library} reads them") from None
+            raise InputError(f"{address}: no access ({message}); set up the credentials as {library} reads them") from None
         if status == 404:
             raise InputError(f"{address}: there is no such file or folder") from None
-        raise InputError(f"{address}: cannot be {done} ({said})") from None
+        raise InputError(f"{address}: cannot be {done} ({message})") from None
 
 
 def _cause(error: Exception) -> BaseException:

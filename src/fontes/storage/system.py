@@ -37,8 +37,8 @@ def is_at(handle: int, path: Path) -> bool:
 
     On Windows the handle is that of the path, whatever is there.
     """
-    there = path.lstat()
-    return WINDOWS or os.path.samestat(os.fstat(handle), there)
+    status = path.lstat()
+    return WINDOWS or os.path.samestat(os.fstat(handle), status)
 
 
 def sync_folder(folder: Path) -> None:
@@ -65,8 +65,10 @@ def replace(source: Path, target: Path) -> None:
 def exchange(one: Path, other: Path) -> bool:
     """Swap two folders atomically; False where the system cannot (all but Linux)."""
     with suppress(AttributeError, OSError, TypeError):
-        here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
-        return bool(ctypes.CDLL(None).renameat2(here, os.fsencode(one), here, os.fsencode(other), swap) == 0)
+        current_folder, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+        return bool(
+            ctypes.CDLL(None).renameat2(current_folder, os.fsencode(one), current_folder, os.fsencode(other), swap) == 0
+        )
     return False
 
 

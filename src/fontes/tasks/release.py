@@ -62,8 +62,8 @@ class ReleasedFiles:
         """Return the error for a missing file."""
         names = [*self.files][:SHOWN]
         more = f", … ({len(self.files):,} files)" if len(self.files) > SHOWN else ""
-        there = f"there are {', '.join(names)}{more}" if names else "there are no files"
-        return InputError(f"{', '.join(self.names)}: no {what}, which the organisers of {task} give; {there}")
+        contents = f"there are {', '.join(names)}{more}" if names else "there are no files"
+        return InputError(f"{', '.join(self.names)}: no {what}, which the organisers of {task} give; {contents}")
 
     def _add(self, source: Path, unpacked: Path) -> None:
         name = source.name.lower()

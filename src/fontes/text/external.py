@@ -187,9 +187,9 @@ def imported(name: str) -> Callable[[str], Sequence[str]]:
 
 def typed(name: str) -> Callable[[str], Sequence[str]]:
     """Import a callable named by the user, also from the current folder; raises as `imported` does."""
-    here = str(Path.cwd())
-    if not {"", here} & set(sys.path):
-        sys.path.append(here)
+    folder = str(Path.cwd())
+    if not {"", folder} & set(sys.path):
+        sys.path.append(folder)
     return imported(name)
 
 

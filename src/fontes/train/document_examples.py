@@ -185,15 +185,15 @@ def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int, dra
     if len(spans) < 2:
         return []
     numbers = [n for n, (start, end) in enumerate(spans, 1) if _asks(doc.text[start:end], doc.title)]
-    taken = []
+    queries = []
     asking = sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))) if draw else numbers[:most]
     for n in asking:
         start, end = spans[n - 1]
         stays = int.from_bytes(drawn(seed, doc.id, str(n), "stays")) < keep * 2**64
         rest = doc.text if stays else _without_gap(doc.text[:start], doc.text[end:])
         topic = Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split()))
-        taken.append(DocumentQuery(topic, doc, text_of(replace(doc, text=rest))))
-    return taken
+        queries.append(DocumentQuery(topic, doc, text_of(replace(doc, text=rest))))
+    return queries
 
 
 def _asks(text: str, title: str) -> bool:
@@ -232,8 +232,8 @@ def _docs_of(documents: Any) -> Iterator[Doc]:
         return
     source: Documents = documents
     names = iter(ids)
-    while some := list(islice(names, BATCH)):
-        yield from source.docs(some)
+    while batch := list(islice(names, BATCH)):
+        yield from source.docs(batch)
 
 
 def _limited(docs: Iterable[Doc], limit: int | None, seed: int) -> Iterable[Doc]:

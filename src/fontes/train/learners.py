@@ -300,10 +300,10 @@ class Scale:
     @classmethod
     def of(cls, matrix: Floats) -> Self:
         """Scale of the rows of a matrix."""
-        there = ~np.isnan(matrix)
-        counts, filled = np.maximum(there.sum(axis=0), 1), np.where(there, matrix, 0.0)
+        present = ~np.isnan(matrix)
+        counts, filled = np.maximum(present.sum(axis=0), 1), np.where(present, matrix, 0.0)
         means = filled.sum(axis=0) / counts
-        deviations = np.sqrt((np.where(there, matrix - means, 0.0) ** 2).sum(axis=0) / counts)
+        deviations = np.sqrt((np.where(present, matrix - means, 0.0) ** 2).sum(axis=0) / counts)
         return cls(means, np.where(deviations > 0, deviations, 1.0))
 
     def apply(self, matrix: Floats) -> Floats:
@@ -344,8 +344,8 @@ class Pairwise(Learner):
             grades, topic_inputs = data.grades[rows], inputs[rows]
             better, worse = np.nonzero(grades[:, None] > grades)
             if len(better) > PAIRS:
-                some = np.sort(generator.choice(len(better), PAIRS, replace=False))
-                better, worse = better[some], worse[some]
+                sample = np.sort(generator.choice(len(better), PAIRS, replace=False))
+                better, worse = better[sample], worse[sample]
             if len(better):
                 differences.append(topic_inputs[better] - topic_inputs[worse])
                 weights.append(np.full(len(better), 1 / len(better)))

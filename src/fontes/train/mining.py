@@ -332,12 +332,12 @@ class Miner:
     def _take(self, group: RelevantDocument, docs: dict[str, Doc], scores: dict[tuple[str, str], float]) -> None:
         """Take suitable candidates; `docs` has as many as a group needs."""
         most = self.settings.per_positive
-        some, group.preferred = group.preferred[:most], group.preferred[most:]
+        taken_hits, group.preferred = group.preferred[:most], group.preferred[most:]
         if scores and scores[group.query, group.positive.text] <= 0:
             group.preferred = []
             self.tally.leave_out("low_gold")
             return
-        for hit in some:
+        for hit in taken_hits:
             if len(group.negatives) < most and self._fits(docs[hit.id], group, scores):
                 group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), short(hit.score), hit.rank))
 

@@ -173,11 +173,11 @@ class Fitted(HeldOut):
         for number, name in enumerate(("first round", "with feedback or fused", "reranked"), 1):
             tried = [one for one in self.candidates if one.round == number and one.topics]
             for full in (True, False):  # those of fewer topics are paler
-                some = [one for one in tried if (one.topics == len(self.topic_ids)) is full]
+                drawn = [one for one in tried if (one.topics == len(self.topic_ids)) is full]
                 style = {"color": COLOURS[number - 1], "markersize": 4, "linestyle": "none", "alpha": 1 if full else 0.3}
-                if some:
-                    label = name if full or len(some) == len(tried) else None
-                    axes.plot([1000 * one.seconds for one in some], [one.mean for one in some], "o", **style, label=label)
+                if drawn:
+                    label = name if full or len(drawn) == len(tried) else None
+                    axes.plot([1000 * one.seconds for one in drawn], [one.mean for one in drawn], "o", **style, label=label)
         front = [(1000 * one.seconds, one.mean) for one in self.front]
         axes.plot(*zip(*front, strict=True), color=INK, linewidth=1, drawstyle="steps-post", label="front")
         style = {"color": "white", "markeredgecolor": INK, "markersize": 12, "linestyle": "none"}

@@ -118,7 +118,9 @@ class Tools:
         state, known = served.state, served.to_dict()
         index = state.index
         values = index.facets(*state.facets[0]) if state.facets[0] else {}
-        some = [index.ids[number] for number in range(0, len(index), max(1, len(index) // 5))][:5] if index.has_texts else []
+        example_ids = (
+            [index.ids[number] for number in range(0, len(index), max(1, len(index) // 5))][:5] if index.has_texts else []
+        )
         return {
             "name": name,
             "documents": len(index),
@@ -135,7 +137,7 @@ class Tools:
                 for column, kind in list(known["columns"].items())[:COLUMNS]
             },
             "pipelines": known["pipelines"],
-            "examples": [{"id": doc.id, "title": doc.title[:SHORT] or doc.text[:SHORT]} for doc in index.docs(some)],
+            "examples": [{"id": doc.id, "title": doc.title[:SHORT] or doc.text[:SHORT]} for doc in index.docs(example_ids)],
             "limits": {"query": self.service.settings.query, "k": self.service.settings.k},
         }
 

@@ -15,11 +15,11 @@ def write_skill(folder: Path) -> list[str]:
     Raises:
         InputError: A file cannot be written, or the folder has a SKILL.md of something else.
     """
-    there = folder / "SKILL.md"
+    skill = folder / "SKILL.md"
     try:
-        if there.exists() and not there.read_text(encoding="utf-8", errors="replace").startswith("---\nname: fontes\n"):
+        if skill.exists() and not skill.read_text(encoding="utf-8", errors="replace").startswith("---\nname: fontes\n"):
             raise InputError(
-                f"{there}: this is the skill of something else; name a folder of its own, such as {folder / 'fontes'}"
+                f"{skill}: this is the skill of something else; name a folder of its own, such as {folder / 'fontes'}"
             )
         folder.mkdir(parents=True, exist_ok=True)
         names = sorted(path.name for path in FILES.glob("*.md"))

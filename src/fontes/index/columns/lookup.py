@@ -47,11 +47,11 @@ def column_values(reader: Columned, column: str, docs: NDArray[np.integer[Any]])
     """Return the values in a column of the documents with these ordinals, in any order."""
     kind = reader.schema.types[column]
     parts, indices = [], []
-    for number, here, leaf_docs in located(reader.leaves, docs):
+    for number, rows, leaf_docs in located(reader.leaves, docs):
         columns = reader.leaves[number].segment.columns
         columns.require(reader.schema.types)
         parts.append(columns.values(column, kind).of(leaf_docs))
-        indices.append(np.asarray(here))
+        indices.append(np.asarray(rows))
     return join_values(parts).of(np.argsort(np.concatenate(indices), kind="stable")) if parts else absent(kind, 0)
 
 

@@ -250,7 +250,7 @@ def converted_columns(segment: Segment, folder: Path, schema: Schema) -> Segment
     writer = ColumnWriter(folder, schema, lenient=True)
     for first in range(0, segment.documents, SOME):
         docs = segment.docs(first, min(first + SOME, segment.documents))
-        taken = [{name: value for name, value in doc.metadata.items() if name in schema.types} for doc in docs]
-        writer.add([doc.id for doc in docs], taken)
+        metadata = [{name: value for name, value in doc.metadata.items() if name in schema.types} for doc in docs]
+        writer.add([doc.id for doc in docs], metadata)
     writer.close()
     return SegmentColumns(folder, segment.documents)

@@ -129,9 +129,9 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
         """Merge the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
-        fits, there = [self._fits(leaf) for leaf in leaves], self.folders(folder)
+        fits, existing = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
-            if name not in there and all(name in part_fits and part_fits[name] == fit for part_fits in fits):
+            if name not in existing and all(name in part_fits and part_fits[name] == fit for part_fits in fits):
                 parts = [self.load(self.folders(leaf.segment.folder)[name], leaf.segment) for leaf in leaves]
                 for part in parts:
                     part.check()

@@ -151,8 +151,8 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Progre
         def encoded_block(first: int, last: int) -> Block:
             return encoding.block(first, last, lambda now: report(first + (now.fraction or 0.0) * (last - first)))
 
-        here = (encoded_block(first, last) for first, last in spans)
-        blocks = here if remote_encoder is None else remote_encoder(draft, encoding, spans)
+        local_blocks = (encoded_block(first, last) for first, last in spans)
+        blocks = local_blocks if remote_encoder is None else remote_encoder(draft, encoding, spans)
         for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
                 journal.append(last - first, block)

@@ -100,7 +100,7 @@ class VectorStore:
         stored = [one for one in component.forms if any(self._sound(component, fingerprint, one))]
         for chosen in component.chosen_forms(form, stored):
             name = component.name_of(fingerprint, chosen)
-            lacking = [overwrite or not there for there in self._sound(component, fingerprint, chosen)]
+            lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen)]
             for number, report in in_turn(self._leaves, lacking, progress):
                 segment, parts = self._leaves[number].segment, self._opened[component.name][number]
                 sound = {key: part for key, part in parts.items() if is_sound(part)}
@@ -191,8 +191,10 @@ class VectorStore:
             of_all = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
             return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {of_all}; {remedy} for the others")
         others = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
-        there = f", only those of {' and '.join(others)}" if others else ""
-        return ParameterError(f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){there}; {remedy}")
+        others_note = f", only those of {' and '.join(others)}" if others else ""
+        return ParameterError(
+            f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){others_note}; {remedy}"
+        )
 
 
 def is_sound(part: object) -> bool:

@@ -285,10 +285,10 @@ class JoinedEmbeddings:
         vectors = np.empty((len(numbers), self.dim), dtype=np.float32)
         first = 0
         for share in self.shares:
-            here = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
-            if len(here):
-                local = numbers[here] - first
-                vectors[here] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
+            of_share = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
+            if len(of_share):
+                local = numbers[of_share] - first
+                vectors[of_share] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
             first += len(share)
         return vectors
 
@@ -303,8 +303,8 @@ class JoinedEmbeddings:
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
             return
-        for number, here, leaf_docs in located([share.leaf for share in self.shares], docs):
-            yield self.shares[number], here, leaf_docs
+        for number, rows, leaf_docs in located([share.leaf for share in self.shares], docs):
+            yield self.shares[number], rows, leaf_docs
 
     def check(self) -> None:
         """Read every file; raise IndexFormatError if one is damaged."""

@@ -208,9 +208,9 @@ class WeightEncoding(Encoding[WeightLists]):
         first = 0
         while first < len(self.ids):
             last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1)
-            part, here = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
+            part, part_bounds = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
             numbers, weights = (np.array(column[part], dtype=np.int32) for column in columns)
-            postings.append(numbers, weights, here, np.diff(offsets_of(weights)[here]))
+            postings.append(numbers, weights, part_bounds, np.diff(offsets_of(weights)[part_bounds]))
             first = last
         counts = postings.close()
         seal(whole, KIND, {**self._facts, "documents": len(self.ids), "terms": counts["terms"], "postings": counts["postings"]})

@@ -366,10 +366,10 @@ class Dense(Stage[Topics, Run], name="dense"):
         allowed = None if passed is None or not searcher.filters else embeddings.rows_that_pass(passed.mask)
         while left:
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
-            some = queries if len(left) == len(queries) else queries[left]
-            with nullcontext() if searcher.filters and len(some) == 1 else work(threads=self.threads):
-                best, all_there = self._best_near(ready, some, k, (least, count, visits, allowed))
-            if len(some) == len(queries):
+            part = queries if len(left) == len(queries) else queries[left]
+            with nullcontext() if searcher.filters and len(part) == 1 else work(threads=self.threads):
+                best, all_there = self._best_near(ready, part, k, (least, count, visits, allowed))
+            if len(part) == len(queries):
                 rankings = best
             else:
                 for i, ranking in zip(left, best, strict=True):

@@ -40,8 +40,8 @@ def few_nearest(
     """`vectors.nearest` by numpy with equal results, for documents with one vector each, and no RaBitQ codes."""
     docs = np.arange(embeddings.documents, dtype=np.int32) if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     scores = np.empty((len(queries), len(docs)), np.float32)
-    for share, here, leaf_docs in embeddings.split(docs):
-        scores[:, here] = _scores(queries.astype(np.float64), share.embeddings, leaf_docs)
+    for share, rows, leaf_docs in embeddings.split(docs):
+        scores[:, rows] = _scores(queries.astype(np.float64), share.embeddings, leaf_docs)
     rankings = []
     for row in scores:
         order = np.argsort(order_keys(row, ids.rank[docs]))[::-1][: min(k, np.count_nonzero(row > -np.inf))]
@@ -53,9 +53,9 @@ def _scores(queries: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[
     """Scores of documents of a segment, float32 (queries, docs), in the order of summation of `vectors.scored`."""
     scores, whole = np.empty((len(queries), len(docs))), embeddings.dim - embeddings.dim % LANES
     for first in range(0, len(docs), ROWS):
-        some = slice(first, first + ROWS)
-        rows = np.asarray(embeddings.vectors[docs[some]], np.float64)
-        for query, out in zip(queries, scores[:, some], strict=True):
+        block = slice(first, first + ROWS)
+        rows = np.asarray(embeddings.vectors[docs[block]], np.float64)
+        for query, out in zip(queries, scores[:, block], strict=True):
             products = rows * query
             sums = np.zeros((len(rows), LANES))
             for lane in range(0, whole, LANES):

@@ -228,8 +228,8 @@ def all_rescored(
     if (whole := embeddings.whole) is None or whole.bits:
         counts = np.count_nonzero(docs >= 0, axis=1)
         return [
-            rescored(embeddings, query, some[:count].astype(np.int32), k, ids, approximate[:count])
-            for query, some, approximate, count in zip(queries, docs, products, counts, strict=True)
+            rescored(embeddings, query, candidates[:count].astype(np.int32), k, ids, approximate[:count])
+            for query, candidates, approximate, count in zip(queries, docs, products, counts, strict=True)
         ]
     vectors, longest, most = readable(whole.vectors), embeddings.longest, min(k, docs.shape[1])
     best, scores = np.empty((len(queries), most), np.int32), np.empty((len(queries), most), np.float32)
@@ -251,7 +251,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     that is not quantized.
     """
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
-    for share, here, leaf_docs in embeddings.split(docs):
+    for share, rows, leaf_docs in embeddings.split(docs):
         stored = share.embeddings
         scores = np.empty(len(leaf_docs), dtype=np.float32)
         if stored.bits:
@@ -262,7 +262,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
             scored(
                 wide, readable(stored.vectors), stored.scales, stored.norms, stored.bounds, leaf_docs.astype(np.int64), scores
             )
-        out[here] = scores
+        out[rows] = scores
     return out
 
 
@@ -546,9 +546,9 @@ def _best_of_all(
         count = docs.shape[1]
         while count > 0 and docs[i, count - 1] < 0:
             count -= 1
-        some, approximate = docs[i, :count].astype(np.int32), products[i, :count]
+        candidates, approximate = docs[i, :count].astype(np.int32), products[i, :count]
         best_docs, best_scores = best_of(
-            queries[i], vectors, scales, norms, bounds, some, approximate, longest, ranks, best.shape[1]
+            queries[i], vectors, scales, norms, bounds, candidates, approximate, longest, ranks, best.shape[1]
         )
         counts[i] = len(best_docs)
         best[i, : len(best_docs)], scores[i, : len(best_docs)] = best_docs, best_scores

@@ -92,12 +92,12 @@ class StaticModel:
         """Vectors of texts, float32 (texts, dim)."""
         vectors, start = np.zeros((len(texts), self.dim), np.float32), time.perf_counter()
         for first in range(0, len(texts), TEXTS):
-            some = texts[first : first + TEXTS]
-            ids, bounds = self.tokenizer.ids(some)
+            batch = texts[first : first + TEXTS]
+            ids, bounds = self.tokenizer.ids(batch)
             rows = ids if self._mapping is None else self._mapping[ids]
             weights = np.ones(len(ids), np.float32) if self._weights is None else self._weights[ids]
             vectors[first : first + TEXTS] = _means(self._table, rows, weights, bounds)
-            progress(Progress("encoding", first + len(some), len(texts), time.perf_counter() - start, "documents"))
+            progress(Progress("encoding", first + len(batch), len(texts), time.perf_counter() - start, "documents"))
         return unit(vectors) if self._normalized else vectors
 
     def _check(self, part: Path) -> None:

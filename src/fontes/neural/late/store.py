@@ -96,10 +96,10 @@ class TokenVectors:
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether each document has a token in one of these centroids."""
-        there = np.zeros(self.documents, dtype=bool)
+        present = np.zeros(self.documents, dtype=bool)
         for centroid in centroids.tolist():
-            there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
-        return there
+            present[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
+        return present
 
     def check(self, deep: bool = False) -> None:
         """Read every file; raise IndexFormatError for a damaged one."""
@@ -174,13 +174,13 @@ class JoinedTokens:
         """Stored token vectors of these documents, concatenated, and the start of each document's."""
         bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
-        for number, here, leaf_docs in located(self._leaves, docs):
+        for number, rows, leaf_docs in located(self._leaves, docs):
             part_vectors, _ = self.parts[number].vectors(leaf_docs)
-            if len(here) == len(docs):
+            if len(rows) == len(docs):
                 return part_vectors, bounds
             if len(vectors) < bounds[-1]:
                 vectors = np.empty((int(bounds[-1]), part_vectors.shape[1]), dtype=np.float32)
-            vectors[rows_of(bounds, here)[0]] = part_vectors
+            vectors[rows_of(bounds, rows)[0]] = part_vectors
         return vectors, bounds
 
     def candidates(
@@ -224,17 +224,19 @@ class JoinedTokens:
 
     def _with_centroids(self, centroids: NDArray[np.intp], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """Documents with a token in one of these centroids, ascending."""
-        there = np.zeros(self.documents, dtype=bool)
+        present = np.zeros(self.documents, dtype=bool)
         for leaf, part in zip(self._leaves, self.parts, strict=True):
             part_documents = part.documents_with(centroids)
-            there[leaf.first : leaf.first + leaf.documents] = part_documents if leaf.dead is None else part_documents[leaf.live]
-        return np.flatnonzero(there if allowed is None else there & allowed)
+            present[leaf.first : leaf.first + leaf.documents] = (
+                part_documents if leaf.dead is None else part_documents[leaf.live]
+            )
+        return np.flatnonzero(present if allowed is None else present & allowed)
 
     def _interaction(
         self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
     ) -> NDArray[np.float32]:
         scores = np.empty(len(docs), dtype=np.float32)
-        for number, here, leaf_docs in located(self._leaves, docs):
+        for number, rows, leaf_docs in located(self._leaves, docs):
             part, near = self.parts[number], np.empty(len(leaf_docs), dtype=np.float32)
             tokens_of = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
@@ -243,7 +245,7 @@ class JoinedTokens:
 
             edges = edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // thread_count() + 1))
             in_threads(look_up, edges[:-1], edges[1:])
-            scores[here] = near
+            scores[rows] = near
         return scores
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -294,8 +296,8 @@ def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
     """Indices in `docs` of the best k in the order of runs, without documents that have no token."""
-    there = np.flatnonzero(scores > -np.inf)
-    return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
+    rows = np.flatnonzero(scores > -np.inf)
+    return rows[np.argsort(order_keys(scores[rows], ranks[docs[rows]]))[::-1][:k]]
 
 
 def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:

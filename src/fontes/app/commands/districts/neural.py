@@ -190,17 +190,17 @@ def models(
     from ....recipes import registry
     from ...output import print_json
 
-    here = [model_in(name) for name in names] if names else cached_models()
+    models_listed = [model_in(name) for name in names] if names else cached_models()
     users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": one for name, one in registry.items()}}
     defaults = [] if names else list(default_models(users))
     if json:
-        facts = {"found": [asdict(one) for one in here], "defaults": [asdict(one) for one in defaults]}
+        facts = {"found": [asdict(one) for one in models_listed], "defaults": [asdict(one) for one in defaults]}
         print_json({part: [{**one, "folder": one["folder"] and str(one["folder"])} for one in facts[part]] for part in facts})
         return
     lines = [
         f"{one.name}  {one.architecture or 'unknown architecture'}, {one.size / 1e6:.1f} MB, "
         f"{one.licence or 'no licence stated'}  {one.folder}"
-        for one in here
+        for one in models_listed
     ]
     lines = lines or ["No model is in the hub's cache; a folder can be named in place of a model's name."]
     if defaults:
