@@ -1,16 +1,18 @@
 """all-MiniLM-L6-v2 trained without judgments, on queries out of a collection's documents, and measured on its judged topics.
 
-    FONTES_DATA=DIR python bench/training_weak.py --work DIR [--collection NAME ...] [--form NAME ...]
+    FONTES_DATA=DIR python bench/training_weak.py --work DIR [--collection NAME ...] [--form NAME ...] [--llm MODEL]
 
 Each training reads queries of one form of up to 1,500 documents, in one epoch of batches of 32, at most 128 tokens of a text.
 "taught" reads 500 documents, each with four of the best 30 of the hybrid, and learns the softmax of the hybrid's scores (kl).
-Nothing is chosen on the topics: the rate is that of the other encoders of these benchmarks. Each encoder is compared with the
-untrained one, alone and in a sum with BM25 of equal shares. A form with "round trip" keeps the queries for which BM25 returns
-their document first.
+"written" has questions that a language model writes of 500 documents (`--llm local:FOLDER`), after the examples of
+bench/questions.jsonl. Nothing is chosen on the topics: the rate is that of the other encoders of these benchmarks. Each
+encoder is compared with the untrained one, alone and in a sum with BM25 of equal shares. A form with "round trip" keeps the
+queries for which BM25 returns their document first.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,13 @@ from fontes.train import Mining, document_examples, train_bi_encoder
 MEASURE, LIMIT, SHARE = "nDCG@10", 1500, 0.5
 COLLECTIONS = {"scifact": "rules", "cranfield": "nupunkt"}  # how sentences are found
 FORMS = ("title", "first", "cloze", "cloze, round trip", "cloze, taught")
+WRITTEN = ("written", "written, round trip")  # by a language model
+EXAMPLES = Path(__file__).with_name("questions.jsonl")
 SETTINGS = towers(batch=32, epochs=1, max_length=128, evaluations=1)
 TAUGHT = towers(batch=16, epochs=1, max_length=128, evaluations=1, loss="kl", teacher_scale=10.0)
 
 
-def trained(one: Collection, form: str) -> tuple[Path, dict[str, Any]]:
+def trained(one: Collection, form: str, llm: str) -> tuple[Path, dict[str, Any]]:
     """The folder of the encoder, and facts on its training."""
     folder = one.work / "models" / f"{one.name}-{form.replace(', ', '-').replace(' ', '-')}"
     form, _, more = form.partition(", ")
@@ -37,11 +41,18 @@ def trained(one: Collection, form: str) -> tuple[Path, dict[str, Any]]:
     elif more == "taught":
         hybrid = ft.fuse(one.index.bm25(), encoded(one, minilm()), method="wsum", weights=(SHARE, 1 - SHARE))
         how |= {"limit": LIMIT // 3, "negatives": hybrid, "mining": Mining(4, (1, 30), sampling="random"), "teacher": hybrid}
-    mined = document_examples(one.index, form, sentences=COLLECTIONS[one.name], **how)
+    writer: Any = form
+    if form == "written":
+        writer = ft.llm.LlmQuestions(llm, examples=str(EXAMPLES), words=150, max_tokens=32)
+        how["limit"] = LIMIT // 3
+    start = time.perf_counter()
+    mined = document_examples(one.index, writer, sentences=COLLECTIONS[one.name], progress=show, **how)
+    minutes = (time.perf_counter() - start) / 60
     folder.parent.mkdir(parents=True, exist_ok=True)
     settings = TAUGHT if more == "taught" else SETTINGS
     training = train_bi_encoder(mined.examples, folder, minilm(), settings, overwrite=True, progress=show)
-    return folder, {"examples": len(mined.examples), "steps": training.steps, "training seconds": training.seconds}
+    facts = {"examples": len(mined.examples), "left out": mined.left_out, "mining minutes": round(minutes, 2)}
+    return folder, {**facts, "steps": training.steps, "training seconds": training.seconds}
 
 
 def encoded(one: Collection, model: str) -> Any:
@@ -57,9 +68,9 @@ def runs_of(one: Collection, model: str) -> dict[str, ft.Run]:
     return {"alone": dense, "with BM25": mixed(one.run(one.testing, "bm25"), dense, SHARE)}
 
 
-def measured(one: Collection, form: str) -> dict[str, Any]:
+def measured(one: Collection, form: str, llm: str) -> dict[str, Any]:
     """The means before and after, and the difference with its interval."""
-    folder, facts = trained(one, form)
+    folder, facts = trained(one, form, llm)
     before, after = runs_of(one, minilm()), runs_of(one, str(folder))
     for which in before:
         report = ft.compare(
@@ -73,13 +84,16 @@ def measured(one: Collection, form: str) -> dict[str, Any]:
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--collection", action="append", choices=sorted(COLLECTIONS), help="which (default: all)")
-    parser.add_argument("--form", action="append", choices=FORMS, help="which (default: all)")
+    parser.add_argument(
+        "--form", action="append", choices=FORMS + WRITTEN, help="which (default: all without a language model)"
+    )
+    parser.add_argument("--llm", default="", help="the language model of the written forms, such as local:FOLDER")
     chosen = parser.parse_args()
     results = Results(chosen.work / "weak.jsonl")
     for name in chosen.collection or COLLECTIONS:
         one = Collection(name, chosen.data, chosen.work, MEASURE)
         for form in chosen.form or FORMS:
-            results.once(f"{name}: {form}", lambda one=one, form=form: measured(one, form))
+            results.once(f"{name}: {form}", lambda one=one, form=form: measured(one, form, chosen.llm))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from conftest import Fontes
 from support.model_server import Answer
 
 import fontes as ft
-from fontes.core import Doc, InputError
+from fontes.core import Doc, InputError, ParameterError
 from fontes.core.expression import part
 from fontes.llm import LlmQuestions
 from fontes.train import Examples
@@ -42,20 +42,50 @@ def test_a_document_gets_its_first_different_questions(serve: Serve) -> None:
     assert len(server.requests) == 2
 
 
-def test_examples_stand_before_the_document(serve: Serve, tmp_path: Path) -> None:
+def test_examples_are_earlier_turns(serve: Serve, tmp_path: Path) -> None:
     server = serve(lambda request, before: "Why?")
     file = tmp_path / "examples.jsonl"
     file.write_text('{"query": "hot spring", "passage": "water\\nthat is {hot}"}\n{"query": "cave", "passage": "a hole"}\n')
     writer = part(f"llm_questions('m', examples={str(file)!r})")
     assert writer.questions([CAVE]) == [["Why?"]]
-    examples = "Document: water that is {hot}\nQuestions:\nhot spring\n\nDocument: a hole\nQuestions:\ncave\n\n"
-    assert prompt(server.requests[0]).endswith(f"{examples}Document: Rain makes caves.\n\nQuestions:")
+    (system, *turns) = server.requests[0]["messages"]
+    assert system["role"] == "system"
+    ends = [(turn["role"], turn["content"].rpartition("Document: ")[2]) for turn in turns]
+    assert ends == [
+        ("user", "water that is {hot}\n\nQuestions:"),
+        ("assistant", "hot spring"),
+        ("user", "a hole\n\nQuestions:"),
+        ("assistant", "cave"),
+        ("user", "Rain makes caves.\n\nQuestions:"),
+    ]
+    assert len({turn["content"].partition("Document: ")[0] for turn in turns if turn["role"] == "user"}) == 1
     key = writer.key()
     file.write_text('{"query": "cave", "passage": "a hole in limestone"}')
     assert writer.key() != key
     file.write_text("\n")
     with pytest.raises(InputError, match="there are no examples; write lines such as"):
         writer.questions([CAVE])
+
+
+def test_a_prompt_of_ones_own_may_have_the_examples_in_one_place_or_none(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda request, before: "Why?")
+    file, own = tmp_path / "examples.jsonl", tmp_path / "own.md"
+    file.write_text('{"query": "cave", "passage": "a hole"}\n')
+    own.write_text("## user\n\n{examples}\n\nDocument: {passage}")
+    LlmQuestions("m", prompt=str(own), examples=str(file)).questions([CAVE])
+    assert prompt(server.requests[0]) == "Document: a hole\nQuestions:\ncave\n\nDocument: Rain makes caves."
+    own.write_text("## user\n\nDocument: {passage}")
+    with pytest.raises(ParameterError, match="no place for examples: write"):
+        LlmQuestions("m", prompt=str(own), examples=str(file)).questions([CAVE])
+    own.write_text("## user\n\nDocument: {passage}, {query}")
+    with pytest.raises(InputError, match="there is no place"):
+        LlmQuestions("m", prompt=str(own)).questions([CAVE])
+
+
+def test_a_question_that_is_cut_off_is_left_out(serve: Serve) -> None:
+    text = {True: "Why?\nWhat is the reason of", False: "What is"}
+    serve(lambda request, before: Answer(text["Geysers" in prompt(request)], finish="length"))
+    assert LlmQuestions("m").questions([GEYSER, CAVE], 3) == [["Why?"], []]
 
 
 def test_fontes_mine_makes_examples_of_questions_that_return_their_document(

@@ -6,16 +6,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 from ..core.errors import InputError, ParameterError
 from ..core.registry import nearest
 
 FOLDER = Path(__file__).parent / "prompts"
-SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, begun)?[ \t]*$", re.MULTILINE)
+SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, for each example|, begun)?[ \t]*$", re.MULTILINE)
 ANSWERS = re.compile(r"^answers: (.+)$", re.MULTILINE)
 PLACE = re.compile(r"\{([a-z_]+)\}")
 OF_PASSAGES = ("passage", "number", "label")
+OF_EXAMPLES = ("query", "passage")
+KINDS = {"": "", ", for each passage": "passage", ", for each example": "example", ", begun": "begun"}
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 Message = tuple[str, str]
@@ -28,7 +31,7 @@ class Prompt:
 
     Args:
         name: Its name, or its file.
-        sections: Role, kind ("", "each": for each passage, "begun") and text of each section.
+        sections: Role, kind ("", "passage" and "example": for each of these, "begun") and text of each section.
         choices: The answers between which the model is to choose; empty for any text.
     """
 
@@ -49,14 +52,22 @@ class Prompt:
             InputError: The file cannot be read, has no sections, or has other places.
         """
         prompt = _read(name)
-        used = {place for _, _, text in prompt.sections for place in PLACE.findall(text)}
-        if unknown := sorted(used - set(places)):
+        of_examples = {place for _, kind, text in prompt.sections if kind == "example" for place in PLACE.findall(text)}
+        used = {place for _, kind, text in prompt.sections if kind != "example" for place in PLACE.findall(text)}
+        if unknown := sorted(used - set(places)) or sorted(of_examples - {*places, *OF_EXAMPLES}):
             raise InputError(f"prompt {name}: there is no place {{{unknown[0]}}}; there are {{{'}, {'.join(places)}}}")
         if places[0] not in used:
             raise InputError(f"prompt {name}: it has no place {{{places[0]}}}, without which all answers would be the same")
         return prompt
 
-    def messages(self, passages: Sequence[str] = (), **values: object) -> tuple[Message, ...]:
+    @property
+    def takes_examples(self) -> bool:
+        """Whether there is a place or a section for examples."""
+        return any(kind == "example" or "examples" in PLACE.findall(text) for _, kind, text in self.sections)
+
+    def messages(
+        self, passages: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = (), **values: object
+    ) -> tuple[Message, ...]:
         """Return the messages with values in their places, which are filled once: a value's own braces stay.
 
         A paragraph of empty values alone is left out.
@@ -64,21 +75,21 @@ class Prompt:
         Args:
             passages: The passages. Sections "for each passage" are repeated together for each; elsewhere the paragraph with
                 {passage} is. {number} counts them from 1, {label} from A.
+            pairs: Queries and passages of examples. Sections "for each example" are repeated together for each.
             **values: Texts and numbers by place.
         """
         of_each = [
             {"passage": text, "number": str(n), "label": LABELS[(n - 1) % len(LABELS)]} for n, text in enumerate(passages, 1)
         ]
         known = {name: str(value) for name, value in values.items()}
+        repeats = {"passage": of_each, "example": [dict(zip(OF_EXAMPLES, pair, strict=True)) for pair in pairs]}
         messages: list[Message] = []
-        group: list[tuple[str, str]] = []
-        for role, kind, text in (*self.sections, ("", "", "")):
-            if kind == "each":
-                group.append((role, text))
+        for kind, sections in groupby(self.sections, lambda section: section[1]):
+            if kind in repeats:
+                group = [(role, text) for role, _, text in sections]
+                messages += [(role, _filled(text, known | each)) for each in repeats[kind] for role, text in group]
                 continue
-            messages += [(one, _filled(part, known | each)) for each in of_each for one, part in group]
-            group = []
-            if role:
+            for role, _, text in sections:
                 paragraphs = []
                 for paragraph in text.split("\n\n"):
                     repeated = of_each if set(PLACE.findall(paragraph)) & set(OF_PASSAGES) else [{}]
@@ -110,10 +121,8 @@ def _parsed(name: str, text: str) -> Prompt:
     head, *pieces = SECTION.split(text)
     sections = []
     for role, kind, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-        begun = kind == ", begun"
-        sections.append(
-            (role, "begun" if begun else "each" if kind else "", body.strip().replace("\\n", "\n") if begun else body.strip())
-        )
+        what, section = KINDS[kind or ""], body.strip()
+        sections.append((role, what, section.replace("\\n", "\n") if what == "begun" else section))
     if not sections:
         raise InputError(f"prompt {name}: it has no section; a line '## user' begins the text that a model gets")
     line = ANSWERS.search(head)

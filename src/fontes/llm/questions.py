@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.values import Doc, text_of
 from ..storage.hashes import hash_text
+from .answers import Kept
 from .base import FILE, LlmPart
 from .prompts import plain_passage
 from .queries import example_pairs, lines_of, one_line
@@ -18,9 +20,11 @@ from .queries import example_pairs, lines_of, one_line
 class LlmQuestions(LlmPart, name="llm_questions"):
     """Writes questions that a document answers, for training without judgments (InPars; Bonifacio et al., SIGIR 2022).
 
+    A question that the end of an answer cuts off is left out.
+
     Args:
         examples: A file of JSON lines with "query" and "passage", as examples in the prompt; the paper has three of MS MARCO.
-            A few of one's own show which questions are asked (Promptagator; Dai et al., ICLR 2023).
+            A few of one's own show which questions are asked (Promptagator; Dai et al., ICLR 2023). Small models need them.
         words: Words of a document that the model reads.
     """
 
@@ -42,25 +46,34 @@ class LlmQuestions(LlmPart, name="llm_questions"):
             FontesError: As `Model.ask`.
         """
         self.check()
-        prompt, examples = self._prompt, self._examples()
+        prompt, pairs = self._prompt, self._pairs
+        values = {"count": count, "examples": _written(pairs)}
         texts = [plain_passage(text_of(doc), self.words) for doc in docs]
-        requests = [self.request(prompt.messages([text], count=count, examples=examples)) for text in texts if text]
+        requests = [self.request(prompt.messages([text], pairs, **values)) for text in texts if text]
         answers = iter(self.llm.ask(requests, progress))
-        return [_questions_in(next(answers).said, count) if text else [] for text in texts]
+        return [_questions_in(next(answers), count) if text else [] for text in texts]
 
     def check(self) -> None:
-        self._examples()
+        if self._pairs and not self._prompt.takes_examples:
+            raise ParameterError(
+                f"prompt {self.prompt} has no place for examples: write {{examples}}, or a section '## user, for each example'"
+            )
         super().check()
 
     def key(self) -> str | None:
         key = super().key()
-        return key if key is None or not self.examples else f"{key} {hash_text(self._examples())}"
+        return key if key is None or not self.examples else f"{key} {hash_text(_written(self._pairs))}"
 
-    def _examples(self) -> str:
-        """The examples, as they stand in the prompt."""
-        pairs = example_pairs(self.examples) if self.examples else ()
-        return "\n\n".join(f"Document: {passage}\nQuestions:\n{query}" for query, passage in pairs)
+    @property
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        return example_pairs(self.examples) if self.examples else ()
 
 
-def _questions_in(text: str, count: int) -> list[str]:
+def _written(pairs: Sequence[tuple[str, str]]) -> str:
+    """Examples as the text of the place {examples}."""
+    return "\n\n".join(f"Document: {passage}\nQuestions:\n{query}" for query, passage in pairs)
+
+
+def _questions_in(answer: Kept, count: int) -> list[str]:
+    text = answer.said.rpartition("\n")[0] if answer.finish == "length" else answer.said
     return list(dict.fromkeys(filter(None, map(one_line, lines_of(text, count)))))
