@@ -230,6 +230,18 @@ def test_search_gives_the_ranking_of_one_query():
         Reverse().search("flu")
 
 
+def test_a_search_with_an_offset_numbers_its_hits_from_there():
+    ranking = Fixed().search("q", 2, offset=1)
+    assert (ranking.offset, [(hit.rank, hit.id) for hit in ranking]) == (1, [(2, "b"), (3, "c")])
+
+
+def test_matches_are_counted_where_no_stage_makes_other_documents():
+    with pytest.raises(PipelineError, match=r"has no number of matches: .* makes other documents of a run"):
+        (Fixed() >> Reverse()).count("q")
+    with pytest.raises(PipelineError, match="it ranks documents whether they match or not"):
+        (Fixed() % 2).count("q")
+
+
 def test_a_run_says_what_made_it():
     run = (Shout() >> Fixed() % 2)("x")
     assert run.provenance["system"].startswith("Shout() >> Fixed(")
@@ -254,6 +266,19 @@ def test_a_pipeline_explains_by_its_last_stage_what_the_stages_before_it_made_of
     assert (Shout() >> Fixed() >> Feedback() >> Echo()).explain("x", "a").label == "'a b c' and a"
     with pytest.raises(PipelineError, match="explain needs a stage from Topics to Run"):
         (Reverse() >> Reverse()).explain("x", "a")
+
+
+@pytest.mark.parametrize(("from_scores", "first"), [(True, "score of a"), (False, "score in the run")])
+def test_a_score_made_of_that_before_is_explained_by_the_stages_before(from_scores, first):
+    @dataclass(frozen=True)
+    class Doubled(Reverse):
+        starts_from_scores = from_scores
+
+        def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
+            return Explanation(6.0, "doubled", (Explanation(3.0, "score in the run"), Explanation(3.0, "again")))
+
+    explanation = (Fixed() >> Doubled()).explain("x", "a")
+    assert [part.label for part in explanation.parts] == [first, "again"]
 
 
 def test_a_stage_that_cannot_explain_says_so():
