@@ -68,6 +68,10 @@ def test_documents_and_topics_do_not_change():
         Topics.of("flu")["1"] = Topic("1", "cold")
 
 
+def test_topics_with_metadata_can_be_keys():
+    assert len({Topic("1", "a", metadata={"labels": ["x"]}), Topic("1", "a", metadata={"labels": ["x"]})}) == 1
+
+
 def test_a_rewritten_topic_keeps_its_origin():
     first = Topic("1", "what about it?")
     assert dataclasses.replace(first, text="what about flu?", origin=first).origin is first
