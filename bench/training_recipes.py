@@ -20,10 +20,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from training import SHARES, Collection, Results, ceiling, collections, mean, mixed, options, room
 
 import fontes as ft
-from fontes.core.progress import Progress
+from fontes.core.progress import Progress, ProgressCallback, silent
+from fontes.neural import Reranker
+from fontes.passages import Sentences, TextScorer
 from fontes.train import (
     BiEncoderSettings,
     ColBERTSettings,
@@ -65,18 +69,66 @@ class Recipe:
     start: str = ""
     base: str = ""  # a folder of the work folder, in place of the collection's start
     systems: tuple[str, ...] = ("bm25", "hybrid")  # the candidates: runs, or recipes, mixed with their first candidates
+    depth: int = 0  # of the candidates that are reranked; 0 for the collection's
+    sentences: int = 0  # how many of each document a reranker reads and learns from, beside the first; 0 for all
 
     @property
     def collections(self) -> tuple[str, ...]:
         """Those that it learns from; the first names the start."""
         return (self.of,) if isinstance(self.of, str) else self.of
 
-    def scorer(self, folder: Path, scores: Path) -> Any:
+    def scorer(self, folder: Path, scores: Path, one: Collection) -> Reranker:
         """What reranks with the trained model in a folder."""
+        reranker: Reranker
         if self.settings is None or isinstance(self.settings, ColBERTSettings):
             colbert = ft.ColBERT(str(folder), document_length=300, precision="bfloat16")
-            return ft.neural.LateReranker(colbert, nbits=0, cache=scores)
-        return ft.CrossEncoder(str(folder), cache=scores, precision="bfloat16")
+            reranker = ft.neural.LateReranker(colbert, nbits=0, cache=scores)
+        else:
+            reranker = ft.CrossEncoder(str(folder), cache=scores, precision="bfloat16")
+        return Trimmed(reranker, TextScorer(one.index.bm25()), self.sentences) if self.sentences else reranker
+
+
+@dataclass(frozen=True)
+class Trimmed(Reranker, name="trimmed"):
+    """A reranker that reads a document's first sentence, which begins with its title, and the `n` others best for the query."""
+
+    reranker: Reranker
+    picker: Reranker
+    n: int
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.n} sentences by {self.picker.fingerprint} for {self.reranker.fingerprint}"
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+        texts = self.texts(pairs)
+        return self.reranker.pair_scores([(query, text) for (query, _), text in zip(pairs, texts, strict=True)], progress)
+
+    def texts(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
+        """Each document's first sentence and the best others, in the order of the text."""
+        spans = Sentences().splitter()([text for _, text in pairs])
+        parts = [[text[start:end] for start, end in each] for (_, text), each in zip(pairs, spans, strict=True)]
+        queries = [(query, part) for (query, _), each in zip(pairs, parts, strict=True) for part in each[1:]]
+        scores = iter(self.picker.pair_scores(queries).tolist())
+        texts = []
+        for each in parts:
+            of_parts = {number: next(scores) for number in range(1, len(each))}
+            best = sorted(of_parts, key=lambda number: (-of_parts[number], number))[: self.n]
+            texts.append(" ".join([*each[:1], *(each[number] for number in sorted(best))]))
+        return texts
+
+    def examples(self, examples: Examples) -> Examples:
+        """Examples of the texts that the reranker reads."""
+        listed = [(one, text) for one in examples for text in (one.positive, *one.negatives)]
+        read = iter(self.texts([(one.query, text.text) for one, text in listed]))
+        return Examples(
+            replace(
+                one,
+                positive=replace(one.positive, text=next(read)),
+                negatives=tuple(replace(text, text=next(read)) for text in one.negatives),
+            )
+            for one in examples
+        )
 
 
 def mined(run: str, preset: str | None = None, **how: Any) -> Callable[[Collection], Examples]:
@@ -144,7 +196,7 @@ RECIPES = {
     "scifact, then listwise": Recipe(HARD, pairs(loss="lambda", batch=4), start="scifact listwise"),
     "scifact, zero-shot": Recipe(None, pairs(), start="scifact listwise"),
     "scifact bi-encoder, zero-shot": Recipe(None, towers(), start="scifact bi-encoder", systems=("bm25",)),
-    "claims bi-encoder, zero-shot": Recipe(None, towers(), SCIFACT, SCIFACT, "bi-encoder", ("bm25",)),
+    "claims bi-encoder, zero-shot": Recipe(None, towers(), SCIFACT, SCIFACT, "bi-encoder", systems=("bm25",)),
     "bi-encoder": Recipe(ONE_HARD, towers(batch=32, epochs=3)),
     "bi-encoder, relative margin": Recipe(
         apart("hybrid", 0.95, per_positive=1, ranks=(1, 20), sampling="random"), towers(batch=32, epochs=3)
@@ -157,6 +209,19 @@ RECIPES = {
         SCIFACT,
         SCIFACT,
         systems=("hybrid", "scifact bi-encoder"),
+    ),
+    "scifact listwise, best 20": Recipe(None, pairs(), SCIFACT, SCIFACT, "scifact listwise", systems=("hybrid",), depth=20),
+    "scifact listwise, trimmed": Recipe(
+        mined("hybrid", per_positive=3, ranks=(1, 50), sampling="random"),
+        pairs(loss="lambda", batch=4, max_length=256),
+        SCIFACT,
+        SCIFACT,
+        systems=("hybrid",),
+        depth=20,
+        sentences=3,
+    ),
+    "scifact listwise, reads trimmed": Recipe(
+        None, pairs(), SCIFACT, SCIFACT, "scifact listwise", systems=("hybrid",), depth=20, sentences=3
     ),
     "both, listwise": Recipe(HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)),
     "both, taught": Recipe(
@@ -176,12 +241,21 @@ RECIPES = {
     "scifact splade, static queries": Recipe(
         ONE_HARD, sparse(batch=16, max_length=256, static_queries=True), SCIFACT, SCIFACT, base="splade-tiny", systems=("bm25",)
     ),
-    "scifact bi-encoder, tokens": Recipe(None, None, SCIFACT, SCIFACT, "scifact bi-encoder", ("scifact bi-encoder",)),
+    "scifact tokens, trimmed": Recipe(None, None, SCIFACT, SCIFACT, systems=("bm25",), sentences=3),
+    "scifact bi-encoder, tokens": Recipe(None, None, SCIFACT, SCIFACT, "scifact bi-encoder", systems=("scifact bi-encoder",)),
     "czech bi-encoder": Recipe(
         ONE_HARD, towers(batch=32, epochs=1, lr=2e-5, max_length=256, evaluations=1), CZECH, CZECH, systems=("bm25", "dense")
     ),
     "czech listwise": Recipe(
         HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256, evaluations=1), CZECH, CZECH, systems=("hybrid",)
+    ),
+    "czech tokens": Recipe(None, None, CZECH, CZECH, systems=("bm25",)),
+    "czech late": Recipe(
+        ONE_HARD, late(batch=16, lr=2e-5, max_length=256, evaluations=1), CZECH, CZECH, systems=("bm25", "czech bi-encoder")
+    ),
+    "czech splade": Recipe(None, sparse(), CZECH, CZECH, base="splade-tiny", systems=("bm25",)),
+    "czech splade, trained": Recipe(
+        ONE_HARD, sparse(batch=16, epochs=3, max_length=256), CZECH, CZECH, base="splade-tiny", systems=("bm25",)
     ),
 }
 
@@ -216,10 +290,18 @@ class Bench:
 
     def _train(self, recipe: Recipe, start: Path, folder: Path) -> dict[str, Any]:
         assert recipe.examples is not None
-        examples = Examples([one for name in recipe.collections for one in recipe.examples(self.group[name])])
+        examples = Examples([one for name in recipe.collections for one in self._examples(recipe, self.group[name])])
         training = TRAIN[type(recipe.settings)](examples, folder, start, recipe.settings, progress=show)
         facts = {"examples": len(examples), "rows": training.rows, "steps": training.steps, "best": training.best}
         return {**facts, "seconds": training.seconds, "settings": training.settings, "figures": training.figures}
+
+    def _examples(self, recipe: Recipe, one: Collection) -> Examples:
+        assert recipe.examples is not None
+        examples = recipe.examples(one)
+        if not recipe.sentences:
+            return examples
+        picker = TextScorer(one.index.bm25())
+        return Trimmed(picker, picker, recipe.sentences).examples(examples)
 
     def candidates(self, one: Collection, split: str, system: str) -> ft.Run:
         """A run of the collection; or that of a recipe, mixed with its first candidates."""
@@ -248,9 +330,9 @@ class Bench:
             weights = ft.Splade(str(folder), max_length=256, precision="bfloat16")
             one.index.encode(weights)
             return candidates, one.index.splade(weights)(one.topics(split)), 1.0
-        depth = depth or DEPTHS.get(one.name, 20)
+        depth = depth or recipe.depth or DEPTHS.get(one.name, 20)
         begun = candidates.top(depth)
-        new = recipe.scorer(folder, self.work / "models" / "scores.sqlite")(begun)
+        new = recipe.scorer(folder, self.work / "models" / "scores.sqlite", one)(begun)
         return begun, new, ceiling(candidates, one.qrels(split), depth, one.measure)
 
     def measured(self, name: str) -> None:
