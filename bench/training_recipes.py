@@ -89,7 +89,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Trimmed(Reranker, name="trimmed"):
+class Trimmed(Reranker):
     """A reranker that reads a document's first sentence, which begins with its title, and the `n` others best for the query."""
 
     reranker: Reranker
