@@ -111,7 +111,7 @@ def test_a_function_that_always_dies_is_a_sentence(cluster: Cluster, monkeypatch
 
 def test_a_node_with_another_version_is_refused_by_name(ray: str, monkeypatch: pytest.MonkeyPatch) -> None:
     here = joining.versions()
-    monkeypatch.setattr(joining, "_compare_versions", partial(joining._compare_versions, here=here | {"numpy": "1.0"}))
+    monkeypatch.setattr(joining, "_compare_versions", partial(joining._compare_versions, local=here | {"numpy": "1.0"}))
     with pytest.raises(FontesError, match=rf"the node .+ has numpy {here['numpy']}, this process 1.0"), joined(ray):
         pass
 
