@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 BM25 = tuple(f"bm25(k1={k1}, b={b})" for k1 in (0.6, 0.9, 1.2, 1.6, 2.0) for b in (0.2, 0.4, 0.6, 0.75, 0.9))
+UNTUNED = "bm25(k1=0.9, b=0.4)"
 OTHERS = ("ql(mu=500)", "ql(mu=1000)", "ql(mu=2000)", "tfidf()")
 FIELD_WEIGHTS = (2, 4)
 FEEDBACK = ("rm3(fb_docs=5, fb_terms=10)", "rm3(fb_docs=10, fb_terms=20)")
@@ -62,7 +63,8 @@ def fit(
     reranker on 10 to 100 documents of the best so far. In each round the worse half of the candidates is dropped after an
     eighth, a quarter and a half of the topics (successive halving: Jamieson and Talwalkar 2016). BM25 holds the place until
     another is better by a standard error of the difference (the rule of Breiman et al. 1984, section 3.4.3), and so do later
-    winners: many candidates on few topics would else choose one by chance.
+    winners: many candidates on few topics would else choose one by chance. The second round begins with the fusions of
+    untuned BM25 (k1=0.9, b=0.4) with equal weights.
 
     For each fold all rounds are run on the other folds alone, and the winner is scored on the fold: `Fitted.score` is the
     mean of these held-out values. The time of a pipeline is the 95th percentile over 50 topics, asked one after the other for
@@ -215,6 +217,7 @@ class CandidatePool:
         bm25 = self.best(BM25, topics)
         best = self._challenged(bm25, [text for text in first if text not in BM25], topics)
         lexical = best if best in OTHERS else bm25
+        best = self._challenged(best, self._hybrids(first), topics)
         best = self._challenged(best, self._second(first, lexical), topics)
         return self._challenged(best, self._third(best, rerankers), topics)
 
@@ -263,6 +266,14 @@ class CandidatePool:
             rows.append(Candidate(text, self.rounds[text], seconds, len(scored), mean, problem=self.problems.get(text, "")))
         return tuple(rows)
 
+    def _others(self, first: Sequence[str]) -> list[str]:
+        """Candidates of the first round that BM25 can be fused with."""
+        return [text for text in first if text not in {*BM25, *OTHERS} and text in self.stages and self._fits(text)]
+
+    def _hybrids(self, first: Sequence[str]) -> list[str]:
+        """Make the fusions of untuned BM25 with equal weights, a choice that does not depend on the topics."""
+        return [self._fused([UNTUNED, text], "method='wsum', weights=(0.5, 0.5)", 2) for text in self._others(first)]
+
     def _second(self, first: Sequence[str], lexical: str) -> list[str]:
         """Make the candidates of the second round: feedback, and fusions with the best lexical one."""
         stage = self.stages[lexical]
@@ -271,7 +282,7 @@ class CandidatePool:
             systems = {"own": stage}
             make = partial(part, f"own >> {one} >> own", self.index, systems=systems)
             texts.append(self._add(f"{lexical} >> {one} >> {lexical}", make, 2))
-        others = [text for text in first if text not in {*BM25, *OTHERS} and text in self.stages and self._fits(text)]
+        others = self._others(first)
         for text in others:
             for weight in WEIGHTS:
                 weights = (weight, round(1 - weight, 2))
