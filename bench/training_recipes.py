@@ -184,6 +184,13 @@ def late(**changes: Any) -> ColBERTSettings:
 
 HARD = mined("hybrid", per_positive=4, ranks=(1, 30), sampling="random")
 ONE_HARD = mined("hybrid", per_positive=1, ranks=(1, 20), sampling="random")
+LISTWISE = Recipe(
+    mined("hybrid", per_positive=3, ranks=(1, 50), sampling="random"),
+    pairs(loss="lambda", batch=4, max_length=256),
+    SCIFACT,
+    SCIFACT,
+    systems=("hybrid",),
+)
 RECIPES = {
     "air2025": Recipe(mined("bm25", preset="air2025"), CrossEncoderSettings(precision="bfloat16")),
     "bce, hybrid": Recipe(HARD, pairs()),
@@ -203,23 +210,9 @@ RECIPES = {
     ),
     "bi-encoder, tokens": Recipe(None, None, start="bi-encoder", systems=("hybrid", "bi-encoder")),
     "scifact bi-encoder": Recipe(ONE_HARD, towers(batch=16, epochs=2, max_length=256), SCIFACT, SCIFACT, systems=("bm25",)),
-    "scifact listwise": Recipe(
-        mined("hybrid", per_positive=3, ranks=(1, 50), sampling="random"),
-        pairs(loss="lambda", batch=4, max_length=256),
-        SCIFACT,
-        SCIFACT,
-        systems=("hybrid", "scifact bi-encoder"),
-    ),
-    "scifact listwise, best 20": Recipe(None, pairs(), SCIFACT, SCIFACT, "scifact listwise", systems=("hybrid",), depth=20),
-    "scifact listwise, trimmed": Recipe(
-        mined("hybrid", per_positive=3, ranks=(1, 50), sampling="random"),
-        pairs(loss="lambda", batch=4, max_length=256),
-        SCIFACT,
-        SCIFACT,
-        systems=("hybrid",),
-        depth=20,
-        sentences=3,
-    ),
+    "scifact listwise": replace(LISTWISE, systems=("hybrid", "scifact bi-encoder")),
+    "scifact listwise, best 20": replace(LISTWISE, depth=20),
+    "scifact listwise, trimmed": replace(LISTWISE, depth=20, sentences=3),
     "scifact listwise, reads trimmed": Recipe(
         None, pairs(), SCIFACT, SCIFACT, "scifact listwise", systems=("hybrid",), depth=20, sentences=3
     ),
