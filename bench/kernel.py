@@ -154,7 +154,7 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
     return found
 
 
-THRESHOLD = {"least = max(least, np.float32(query_weights[i] * kth[term, depth]))": "least = np.float32(0)"}
+THRESHOLD = {"        if depth >= 0:\n            least =": "        if depth >= 0 and False:\n            least ="}
 BOUNDS = {"            size = pruned(bag, None": "            block_bounds[:] = np.inf\n            size = pruned(bag, None"}
 VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "as it is": {},
@@ -164,7 +164,6 @@ VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "blocks of 32": {"BLOCK = 64  #": "BLOCK = 32  #"},
     "windows of 512": {"WINDOW = 4096": "WINDOW = 512"},
     "windows of 2048": {"WINDOW = 4096": "WINDOW = 2048"},
-    "windows of 8192": {"WINDOW = 4096": "WINDOW = 8192"},
 }
 
 

@@ -15,7 +15,7 @@ from fontes import Index, Topic
 from fontes.core import IndexFormatError
 from fontes.lexical import impacts, packed
 from fontes.lexical.bm25 import BM25Weighting
-from fontes.lexical.kernel import WINDOW
+from fontes.lexical.kernel import BINS, WINDOW
 from fontes.lexical.retriever import _bags
 from fontes.lexical.weighting import Statistics, saturation_of
 from fontes.storage import caches
@@ -74,7 +74,9 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
         assert np.all(weights <= bounds * (1 + 1e-6))
         assert np.all(bounds <= found.best[term] * (1 + 1e-6))
         for depth, k in enumerate((10, 100, 1000)):
-            assert np.count_nonzero(weights >= found.kth[term, depth]) >= min(k, len(weights))
+            assert np.count_nonzero(weights >= found.kth[term, depth] / (BINS - 1) * found.best[term] * (1 - 1e-6)) >= min(
+                k, len(weights)
+            )
         windows = np.bincount(docs // WINDOW, minlength=found.lists.starts.shape[1] - 1)
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 
@@ -107,9 +109,14 @@ def test_a_class_whose_methods_may_change_the_weights_of_bm25_inherits_no_functi
     assert doubled.unpacked(terms)[2] == pytest.approx(2 * plain.unpacked(terms)[2])
 
 
+FEW_CODES = {"SHORT": 3, "LONG": 3}
+LONG_CODES = {"SHORT": 3}
+LIMITS = [FEW_CODES, LONG_CODES, {"WORD": 14}, {**LONG_CODES, "WORD": 12}, {"PAIRS": 400}, {"LONGEST": 50}, {"COVERED": 1.1}]
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("limits", [{"CODES": 9}, {"PAIRS": 400}, {"LONGEST": 50}, {"CODES": 9, "COVERED": 0.9}], ids=str)
-def test_postings_without_codes_are_summed_as_all_others(collection, monkeypatch, sign, limits):
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_postings_with_codes_of_any_length_and_without_are_summed_alike(collection, monkeypatch, sign, limits):
     texts = ("w7", "w1", "w1 w2 w9 w40 w41 w1500", "w3 w4", "w2000 w1 w60")
     topics = [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
     depths = (10, 200, 3000)
@@ -118,10 +125,13 @@ def test_postings_without_codes_are_summed_as_all_others(collection, monkeypatch
         monkeypatch.setattr(packed, name, limit)
     index = Index.open(collection.path)
     found = impacts.impacts_of(index, index.bm25().weighting)
+    bits, has_rest, width = found.lists.widths.tolist()
+    assert (bits == 0) == (found.curve is None or limits.get("WORD") == 12)
     assert (found.curve is None) == ("LONGEST" in limits or "COVERED" in limits)
-    if found.curve is not None:
-        has_row = found.lists.row_of[found.lists.rest[0]] >= 0
-        assert 0 < has_row.sum() < found.lists.bounds[-1]
+    assert has_rest == len(found.lists.codes) / len(found.lists.docs) == ("WORD" in limits)
+    assert width == (0 if found.curve is None else 2 if "SHORT" in limits and "LONG" not in limits else 1)
+    has_row = found.lists.row_of[found.lists.rest[0]] >= 0
+    assert (0 < has_row.sum() < found.lists.bounds[-1]) == (found.curve is not None and ("LONG" in limits or "PAIRS" in limits))
     assert [index.bm25(k=k)(topics) for k in depths] == expected
     assert [index.bm25(k=k).search(topics[2], k).scores.tolist() for k in depths] == [
         run[texts[2]].scores.tolist() for run in expected
@@ -235,7 +245,9 @@ def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
     assert Index.open(large).bm25()(TOPICS) == first
 
 
-@pytest.mark.parametrize("name", ["docs", "codes", "places", "starts", "pairs", "weights", "best", "kth", "positive", "rows"])
+@pytest.mark.parametrize(
+    "name", ["docs", "place_codes", "places", "starts", "pairs", "weights", "best", "kth", "positive", "rows"]
+)
 def test_impacts_with_a_flipped_bit_are_worked_out_again(large, name):
     model = "tfidf" if name == "weights" else "bm25"
     first = getattr(Index.open(large), model)()(TOPICS)

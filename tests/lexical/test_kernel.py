@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fontes.lexical import kernel
 from fontes.lexical.conjunctions import search_all
 from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, pack, search, summarize
-from fontes.lexical.packed import NO_CURVE, NO_REST, offsets_of
+from fontes.lexical.packed import NO_CODES, NO_CURVE, NO_PLACE_CODES, NO_REST, NO_WIDTHS, offsets_of
 from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
@@ -31,7 +31,7 @@ class Collection:
     weights: NDArray[np.float32]
     row_of: NDArray[np.int32]
     best: NDArray[np.float32]
-    kth: NDArray[np.float32]
+    kth: NDArray[np.uint16]
     positive: NDArray[np.bool_]
     rows: NDArray[np.uint8]
     starts: NDArray[np.uint32]
@@ -61,7 +61,7 @@ def collection() -> Collection:
     row_of[long] = np.arange(len(long))
     windows = -(-DOCUMENTS // WINDOW)
     starts = np.array([np.searchsorted(lists[term], np.arange(windows + 1) * WINDOW) for term in long], dtype=np.uint32)
-    best, kth = np.zeros(len(DF), np.float32), np.zeros((len(DF), len(DEPTHS)), np.float32)
+    best, kth = np.zeros(len(DF), np.float32), np.zeros((len(DF), len(DEPTHS)), np.uint16)
     positive, rows = np.zeros(len(DF), np.bool_), np.zeros((len(long), windows * (WINDOW // BLOCK)), np.uint8)
     for first, last in ((0, 7), (7, len(DF))):  # in parts, as threads do
         summarize(first, last, bounds, docs, flat, row_of, best, kth, positive, rows)
@@ -82,7 +82,7 @@ def test_the_kth_best_weight_is_reached_by_k_postings_and_is_close_to_the_true_o
     for term in range(len(DF)):
         _, weights = collection.of(term)
         for depth, k in enumerate(DEPTHS):
-            bound = collection.kth[term, depth]
+            bound = collection.kth[term, depth] * (float(collection.best[term]) / (BINS - 1)) * (1 - 1e-6)
             if len(weights) < k or not collection.positive[term]:
                 assert bound == 0
                 continue
@@ -110,13 +110,15 @@ def plain(collection: Collection, bag: dict[int, float], k: int) -> list[tuple[f
 
 
 def packed_of(c: Collection) -> tuple[NDArray[Any], ...]:
-    """Bounds, offsets, documents, no codes, and places of the lists."""
+    """Bounds, offsets, documents and places of the lists, which have no codes."""
     offsets, long = offsets_of(c.bounds, c.row_of), int(np.diff(c.bounds)[c.row_of >= 0].sum())
-    docs, places, starts = np.zeros(len(c.docs) - long, np.int32), np.zeros(long, np.uint16), np.zeros_like(c.starts)
-    pack(*map(fixed, (c.bounds, c.docs, c.row_of, offsets)), (docs, places), starts)
+    docs, places, starts = np.zeros(len(c.docs) - long, np.uint32), np.zeros(long, np.uint16), np.zeros_like(c.starts)
+    no_codes, no_place_codes = np.zeros(0, np.uint16), np.zeros(0, np.uint8)
+    inputs = map(fixed, (c.bounds, c.docs, no_codes, c.row_of, offsets, NO_WIDTHS))
+    pack(*inputs, (docs, no_codes, places, no_place_codes), starts)
     own = np.unique(c.row_of[c.row_of >= 0])
     assert np.array_equal(starts[own], c.starts[own])
-    return tuple(map(fixed, (c.bounds, offsets, docs, np.zeros(0, np.uint16), places)))
+    return tuple(map(fixed, (c.bounds, offsets, docs, NO_CODES, places, NO_PLACE_CODES, NO_WIDTHS)))
 
 
 def results(
@@ -189,7 +191,7 @@ def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, hi
     order = np.argsort(docs)
     docs, weights, low = docs[order].astype(np.int32), weights[order], weights[order] < 4
     bounds, row_of = np.array([0, 400]), np.zeros(1, np.int32)
-    best, kth, positive = np.zeros(1, np.float32), np.zeros((1, len(DEPTHS)), np.float32), np.zeros(1, np.bool_)
+    best, kth, positive = np.zeros(1, np.float32), np.zeros((1, len(DEPTHS)), np.uint16), np.zeros(1, np.bool_)
     rows = np.zeros((1, 3 * WINDOW // BLOCK), np.uint8)
     summarize(0, 1, bounds, docs, weights, row_of, best, kth, positive, rows)
     starts = np.searchsorted(docs, np.arange(4) * WINDOW).astype(np.uint32)[None, :]
@@ -215,7 +217,7 @@ def test_a_bound_that_rounding_makes_less_than_the_score_does_not_hide_the_docum
     docs = np.array([*[best_doc] * terms, good], dtype=np.int32)  # the last term is of the other document
     bounds, row_of = np.arange(terms + 2), np.full(terms + 1, -1, dtype=np.int32)
     row_of[:terms] = np.arange(terms) if long else -1
-    best, kth = np.zeros(terms + 1, np.float32), np.zeros((terms + 1, len(DEPTHS)), np.float32)
+    best, kth = np.zeros(terms + 1, np.float32), np.zeros((terms + 1, len(DEPTHS)), np.uint16)
     positive, rows = np.zeros(terms + 1, np.bool_), np.zeros((terms, 3 * WINDOW // BLOCK), np.uint8)
     flat = np.append(weights, below)
     summarize(0, terms + 1, bounds, docs, flat, row_of, best, kth, positive, rows)

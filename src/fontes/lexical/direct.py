@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 IDFS = 1 << 16  # df of phrases whose idf is kept
 LISTS = (
-    "bounds", "list_offsets", "docs", "codes", "places", "weights", "idfs", "saturation", "rest_bounds",
-    "rest_docs", "rest_weights",
+    "bounds", "list_offsets", "docs", "codes", "places", "place_codes", "widths", "weights", "idfs", "saturation",
+    "rest_bounds", "rest_docs", "rest_weights",
 )  # fmt: skip
 """The parts of `Impacts.postings`, in order."""
 COUNTS = 64  # counts of terms whose query weight is kept

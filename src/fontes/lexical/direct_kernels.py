@@ -27,11 +27,12 @@ PACKED = -2  # what a loop returns where a list must be unpacked first
 UNABLE = -1  # what a loop returns where the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
-    ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.int32), ("codes", np.uint16), ("places", np.uint16),
-    ("weights", np.float32), ("idfs", np.float64), ("saturation", np.float64), ("rest_bounds", np.int64),
-    ("rest_docs", np.int32), ("rest_weights", np.float32),  # of the postings
+    ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.uint32), ("codes", np.uint16), ("places", np.uint16),
+    ("place_codes", np.uint8), ("widths", np.int64), ("weights", np.float32), ("idfs", np.float64),
+    ("saturation", np.float64), ("rest_bounds", np.int64), ("rest_docs", np.int32),
+    ("rest_weights", np.float32),  # of the postings
     ("all_docs", np.int32), ("all_weights", np.float32), ("ready", np.bool_),  # of unpacked lists
-    ("best", np.float32), ("kth", np.float32), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
+    ("best", np.float32), ("kth", np.uint16), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
     ("starts", np.uint32),  # their limits
     ("rank", np.uint32), ("order", np.uint32),  # of the documents' ids
     ("positions", np.uint8), ("position_offsets", np.uint32), ("position_bounds", np.uint32), ("firsts", np.uint32),
@@ -43,10 +44,10 @@ TYPES = (
 )  # fmt: skip
 """The arrays of an index, in the order in which they are pinned."""
 (
-    HEADS, BLOB, OFFSETS, BOUNDS, LIST_OFFSETS, DOCS, CODES, PLACES, WEIGHTS, IDFS, SATURATION, REST_BOUNDS,
-    REST_DOCS, REST_WEIGHTS, ALL_DOCS, ALL_WEIGHTS, READY, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK, ORDER, POSITIONS,
-    POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, SHIFTS, COUNTS,
-    CHAMPIONS, CHAMPION_WEIGHTS,
+    HEADS, BLOB, OFFSETS, BOUNDS, LIST_OFFSETS, DOCS, CODES, PLACES, PLACE_CODES, WIDTHS, WEIGHTS, IDFS, SATURATION,
+    REST_BOUNDS, REST_DOCS, REST_WEIGHTS, ALL_DOCS, ALL_WEIGHTS, READY, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK,
+    ORDER, POSITIONS, POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS,
+    PIPELINE, SHIFTS, COUNTS, CHAMPIONS, CHAMPION_WEIGHTS,
 ) = range(len(TYPES))  # fmt: skip
 
 
@@ -401,13 +402,13 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
     rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
     lists = (
-        bounds, offsets, view(table, DOCS, np.int32), view(table, CODES, np.uint16), view(table, PLACES, np.uint16),
-        view(table, WEIGHTS, np.float32), curve, rest,
+        bounds, offsets, view(table, DOCS, np.uint32), view(table, CODES, np.uint16), view(table, PLACES, np.uint16),
+        view(table, PLACE_CODES, np.uint8), view(table, WIDTHS, np.int64), view(table, WEIGHTS, np.float32), curve, rest,
     )  # fmt: skip
     best, starts = view(table, BEST, np.float32), view(table, STARTS, np.uint32)
     rows, of_blocks = len(starts) // (windows + 1), windows * (WINDOW // BLOCK)
     bounds_of = (
-        best, view(table, KTH, np.float32).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
+        best, view(table, KTH, np.uint16).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
         view(table, ROW_OF, np.int32), view(table, ROWS, np.uint8).reshape(rows, of_blocks), starts.reshape(rows, windows + 1),
     )  # fmt: skip
     bag = terms, query_weights, lists, bounds_of, offsets[terms]

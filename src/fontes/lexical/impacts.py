@@ -43,7 +43,7 @@ CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of t
 Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
 Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
 CACHE = DiskCache("impacts")
-KIND = ArtifactKind("fontes-impacts", 5, "impacts", "they are worked out again when they are needed")
+KIND = ArtifactKind("fontes-impacts", 6, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Impacts:
         curve: The weights as a function of tf and length, for a model of this form.
         weights: float32; weight of each posting, none where there is a curve.
         best: float32; greatest weight of each term.
-        kth: float32, terms x DEPTHS; a weight that so many postings of the term reach, 0 where there are fewer.
+        kth: uint16, terms x DEPTHS; a weight that so many postings of the term reach, as a bin; 0 where there are fewer.
         positive: Whether all weights of a term are above 0.
         rows: uint8, rows x blocks; block bounds of terms with long lists, as fractions of the greatest weight.
         champions: int32, rows x CHAMPIONS; the documents with the greatest weights, the greatest first: all that have one of
@@ -67,7 +67,7 @@ class Impacts:
     curve: Curve | None
     weights: NDArray[np.float32]
     best: NDArray[np.float32]
-    kth: NDArray[np.float32]
+    kth: NDArray[np.uint16]
     positive: NDArray[np.bool_]
     rows: NDArray[np.uint8]
     champions: NDArray[np.int32]
@@ -81,8 +81,8 @@ class Impacts:
     @cached_property
     def limits(self) -> tuple[NDArray[Any], ...]:
         """The `bounds_of` argument of the search."""
-        arrays = self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts
-        return tuple(map(fixed, arrays))
+        arrays = (self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts)
+        return tuple(fixed(array) for array in arrays)
 
     @cached_property
     def _unpacked(self) -> tuple[Filled, NDArray[np.int32], NDArray[np.float32], Unpacked]:
@@ -297,9 +297,11 @@ def _list_shapes(index: Searchable) -> Shapes:
     long = int(df[rows].sum(dtype=np.int64))
     short = int(df.sum(dtype=np.int64)) - long
     return {
-        "docs": (np.int32, (short,)),
+        "docs": (np.uint32, (short,)),
         "codes": (np.uint16, (None,)),
         "places": (np.uint16, (long,)),
+        "place_codes": (np.uint8, (None,)),
+        "widths": (np.int64, (3,)),
         "starts": (np.uint32, (len(rows), _windows(index) + 1)),
         "pairs": (np.int32, (2, None)),
         "rest": (np.int32, (3, None)),
@@ -311,7 +313,7 @@ def _impact_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -
     return {
         "weights": (np.float32, (int(lists.bounds[-1]) if curve is None else 0,)),
         "best": (np.float32, (terms,)),
-        "kth": (np.float32, (terms, len(DEPTHS))),
+        "kth": (np.uint16, (terms, len(DEPTHS))),
         "positive": (np.bool_, (terms,)),
         "rows": (np.uint8, (rows, _windows(index) * (WINDOW // BLOCK))),
         "champions": (np.int32, (rows, CHAMPIONS)),
@@ -337,8 +339,10 @@ def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
         counted = Codes(index.lengths)
         in_threads(lambda edges: counted.count(*index.postings(np.arange(*edges))), parts)
         if counted.covered >= packed.COVERED:
-            codes, arrays["pairs"] = counted, counted.pairs
-            arrays["codes"] = np.empty(int(bounds[-1]), dtype=np.uint16)
+            codes, arrays["pairs"], arrays["widths"] = counted, counted.pairs, counted.widths
+            _, has_rest, width = arrays["widths"].tolist()
+            arrays["codes"] = np.empty(has_rest * len(arrays["docs"]), dtype=np.uint16)
+            arrays["place_codes"] = np.empty(width * len(arrays["places"]), dtype=np.uint8)
     lists = PackedLists(bounds, _row_of(index), **arrays)
     rest = in_threads(lambda edges: _pack(index, lists, edges[0], edges[1], codes), parts)
     return {**arrays, "rest": np.concatenate([arrays["rest"], *rest], axis=1)}
@@ -348,11 +352,10 @@ def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: C
     """Fill in the lists of the terms from `first` to `last`; return their `rest`."""
     docs, tfs = index.postings(np.arange(first, last))
     bounds = lists.bounds[first : last + 1] - lists.bounds[first]
-    inputs = map(fixed, (bounds, docs, lists.row_of[first:last], lists.offsets[first:last]))
-    pack(*inputs, (lists.docs, lists.places), lists.starts)
-    packed = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
-    lists.codes[lists.bounds[first] : lists.bounds[first] + len(packed)] = packed
-    rest = np.flatnonzero(packed == 0)
+    of_postings = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
+    inputs = bounds, docs, of_postings, lists.row_of[first:last], lists.offsets[first:last], lists.widths
+    pack(*map(fixed, inputs), lists.postings, lists.starts)
+    rest = np.flatnonzero(of_postings == 0)
     terms = first + np.searchsorted(bounds, rest, side="right") - 1
     return np.stack([terms, docs[rest], tfs[rest]]).astype(np.int32)
 

@@ -17,10 +17,13 @@ from ..storage.compiled import inner, kernel
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
-BINS = 1024  # bins of the histogram for the k-th best weights
+BINS = 1024  # of the histogram for the k-th best weights
+PLACE = 4  # bits of a code that stand beside the position of a document in its window
 SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
+ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(PLACE), np.uint64((1 << PLACE) - 1)
+NO_BLOCK = np.uint64(1 << 63)
 SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
@@ -40,7 +43,8 @@ def summarize(
         weights: Their weights, float32.
         row_of: The row of each term with a long list, -1 for others.
         best: Output: greatest weight of each term.
-        kth: Output: a weight that at least 10, 100, 1000 postings reach, 0 where there are fewer.
+        kth: Output: a weight that at least 10, 100, 1000 postings reach, as its bin, which begins at best / (BINS - 1)
+            times its number; 0 where there are fewer.
         positive: Output: whether all weights are above 0.
         rows: Output: block bounds, ceilings of weight / best * 255.
     """
@@ -59,10 +63,10 @@ def summarize(
             for at in range(bounds[term], bounds[term + 1]):
                 histogram[int(weights[at] * scale)] += 1
             reached, depth = 0, 0
-            for place in range(BINS - 1, -1, -1):
-                reached += histogram[place]
+            for number in range(BINS - 1, -1, -1):
+                reached += histogram[number]
                 while depth < len(DEPTHS) and reached >= DEPTHS[depth]:
-                    kth[term, depth] = place / scale * (1 - 1e-6)
+                    kth[term, depth] = number
                     depth += 1
         if row_of[term] >= 0:
             row = rows[row_of[term]]
@@ -73,26 +77,34 @@ def summarize(
 
 
 @kernel()
-def pack(bounds: Any, docs: Any, row_of: Any, offsets: Any, lists: Any, starts: Any) -> None:
+def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: Any, lists: Any, starts: Any) -> None:
     """Write the postings of some terms in packed form.
 
     Args:
         bounds: Start of the postings of each term, and the end of the last.
         docs: Their documents.
+        codes: Their codes; none where postings have no codes.
         row_of: Row of each term, -1 for none.
         offsets: Start of each term in the outputs.
-        lists: Outputs, (docs, places), as in `packed.PackedLists`.
+        widths: As in `packed.PackedLists`.
+        lists: Outputs, (docs, codes, places, place_codes), as in `packed.PackedLists`.
         starts: Output, as in `packed.PackedLists`.
     """
-    out_docs, out_places = lists
+    out_docs, out_codes, out_places, out_place_codes = lists
+    bits, has_rest, width = widths
     for term in range(len(row_of)):
         row, shift, window = row_of[term], offsets[term] - bounds[term], 0
         for at in range(bounds[term], bounds[term + 1]):
+            doc, code = np.int64(docs[at]), np.int64(codes[at]) if len(codes) else 0
             if row < 0:
-                out_docs[at + shift] = docs[at]
+                out_docs[at + shift] = doc << bits | code & (1 << bits) - 1
+                if has_rest:
+                    out_codes[at + shift] = code >> bits
                 continue
-            out_places[at + shift] = docs[at] % WINDOW
-            while window <= docs[at] // WINDOW:
+            out_places[at + shift] = doc % WINDOW << PLACE | code & (1 << PLACE) - 1
+            for byte in range(width):
+                out_place_codes[width * (at + shift) + byte] = code >> PLACE + 8 * byte & 255
+            while window <= doc // WINDOW:
                 starts[row, window] = at - bounds[term]
                 window += 1
         if row >= 0:
@@ -111,19 +123,28 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
         docs: Output: the documents; term t has those from bounds[t] on.
         weights: Output: their weights, or an empty array.
     """
-    bounds, offsets, of_lists, codes, places, _, (idf, saturation), rest = lists
+    bounds, offsets, of_lists, codes, places, place_codes, widths, _, (idf, saturation), rest = lists
+    bits, has_rest, width = widths
     for term in terms:
-        row, begin, end = row_of[term], bounds[term], bounds[term + 1]
+        row, begin, end, shift = row_of[term], bounds[term], bounds[term + 1], offsets[term] - bounds[term]
         if row < 0:
-            for at in range(end - begin):
-                docs[begin + at] = of_lists[offsets[term] + at]
+            for at in range(begin, end):
+                docs[at] = of_lists[at + shift] >> bits
         else:
             for window in range(starts.shape[1] - 1):
-                for at in range(np.int64(starts[row, window]), np.int64(starts[row, window + 1])):
-                    docs[begin + at] = window * WINDOW + np.int64(places[offsets[term] + at])
+                for at in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
+                    docs[at] = window * WINDOW + np.int64(places[at + shift] >> PLACE)
         if len(weights):
             for at in range(begin, end):
-                weights[at] = idf[term] * saturation[codes[at]]
+                if row < 0:
+                    code = np.int64(of_lists[at + shift]) & (1 << bits) - 1
+                    if has_rest:
+                        code |= np.int64(codes[at + shift]) << bits
+                else:
+                    code = np.int64(places[at + shift]) & (1 << PLACE) - 1
+                    for byte in range(width):
+                        code |= np.int64(place_codes[width * (at + shift) + byte]) << PLACE + 8 * byte
+                weights[at] = idf[term] * saturation[code]
             at = begin
             for other in range(rest[0][term], rest[0][term + 1]):
                 while docs[at] < rest[1][other]:
@@ -263,34 +284,47 @@ def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> Non
 def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
     """Add to the bound of each block; return a score that at least k documents reach, or 0."""
     terms, query_weights, lists, bounds_of, _ = bag
-    list_bounds, offsets, docs, codes, _, weights, (idf, saturation), rest = lists
+    list_bounds, offsets, docs, codes, _, _, widths, weights, (idf, saturation), rest = lists
     best, kth, _, row_of, rows, _ = bounds_of
     is_packed = len(saturation) > 0
+    bits, mask, chosen = _unsigned(widths)
     margin = 1 + 3e-7 * (terms_of_query + 4)  # tolerance for rounding of float32 sums
     least = np.float32(0)
     for i in range(len(terms)):
         term = terms[i]
         if depth >= 0:
-            least = max(least, np.float32(query_weights[i] * kth[term, depth]))
+            least = max(least, np.float32(query_weights[i] * best[term] / (BINS - 1) * kth[term, depth] * (1 - 1e-6)))
         if row_of[term] >= 0:
             _add_row(block_bounds, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
             continue
         scale, of_term = np.float32(query_weights[i] * margin), idf[term] if is_packed else 1.0
-        block, greatest, shift = -1, 0.0, list_bounds[term] - offsets[term]
+        block, greatest, shift = NO_BLOCK, 0.0, list_bounds[term] - offsets[term]
         for at in range(offsets[term], list_bounds[term + 1] - shift):
-            value = saturation[codes[at + shift]] if is_packed else np.float64(weights[at + shift])
-            if docs[at] // BLOCK != block:
-                if block >= 0:
+            word = np.uint64(docs[at])
+            if is_packed:
+                value = saturation[word & mask | np.uint64(codes[np.uint64(at) & chosen]) << bits]
+            else:
+                value = np.float64(weights[at + shift])
+            block_of = (word >> bits) // np.uint64(BLOCK)
+            if block_of != block:
+                if block != NO_BLOCK:
                     block_bounds[block] += np.float32(of_term * greatest) * scale
-                block, greatest = docs[at] // BLOCK, value
+                block, greatest = block_of, value
             else:
                 greatest = max(greatest, value)
-        if block >= 0:
+        if block != NO_BLOCK:
             block_bounds[block] += np.float32(of_term * greatest) * scale
         if is_packed:
             for at in range(rest[0][term], rest[0][term + 1]):
                 block_bounds[rest[1][at] // BLOCK] += rest[2][at] * scale
     return least
+
+
+@inner()
+def _unsigned(widths: Any) -> Any:
+    """Return the bits of codes beside documents, their mask, and a mask of places of the other bits, which may be one 0."""
+    bits = np.uint64(widths[0])
+    return bits, (ONE << bits) - ONE, np.uint64(0) - np.uint64(widths[1])
 
 
 @inner()
@@ -356,33 +390,44 @@ def pruned(
 def _sum_window(window: int, bag: Any, sums: Any) -> None:
     """Add the scores of one window to `sums`; `cursors` of terms without a row advance."""
     terms, query_weights, lists, bounds_of, cursors = bag
-    bounds, offsets, docs, codes, places, weights, (idf, saturation), rest = lists
+    bounds, offsets, docs, codes, places, place_codes, widths, weights, (idf, saturation), rest = lists
     _, _, _, row_of, _, starts = bounds_of
     begin, is_packed, has_rest = window * WINDOW, len(saturation) > 0, len(rest[1]) > 0
+    bits, mask, chosen = _unsigned(widths)
+    first_word, last_word = np.uint64(begin) << bits, np.uint64(begin + WINDOW) << bits
     for i in range(len(terms)):
         term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
         of_term = idf[term] if is_packed else 0.0
         if row >= 0:
             first, last = offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])
             term_places, shift = places[first:last], bounds[term] - offsets[term]
-            if is_packed:
-                term_codes = codes[first + shift : last + shift]
-                for at in range(last - first):  # unsigned indexes need no check for negative values
-                    weight = np.float32(of_term * saturation[np.uint64(term_codes[at])])
-                    sums[np.uint64(term_places[at])] += query_weight * weight
-            else:
+            if not is_packed:
                 term_weights = weights[first + shift : last + shift]
+                for at in range(last - first):  # unsigned indexes need no check for negative values
+                    sums[np.uint64(term_places[at] >> PLACE)] += query_weight * term_weights[at]
+            elif widths[2] == 1:
+                term_codes = place_codes[first:last]
                 for at in range(last - first):
-                    sums[np.uint64(term_places[at])] += query_weight * term_weights[at]
+                    word = np.uint64(term_places[at])
+                    code = np.uint64(term_codes[at]) << FOUR | word & FIFTEEN
+                    sums[word >> FOUR] += query_weight * np.float32(of_term * saturation[code])
+            else:
+                term_codes = place_codes[2 * first : 2 * last]
+                for at in range(np.uint64(last - first)):
+                    word = np.uint64(term_places[at])
+                    high = np.uint64(term_codes[2 * at]) | np.uint64(term_codes[2 * at + 1]) << np.uint64(8)
+                    sums[word >> FOUR] += query_weight * np.float32(of_term * saturation[high << FOUR | word & FIFTEEN])
         else:
             shift = bounds[term] - offsets[term]
             at, end = cursors[i], bounds[term + 1] - shift
-            if at < end and docs[at] < begin:
-                at = _skip(docs, at, end, begin)
-            while at < end and docs[at] < begin + WINDOW:
-                place = np.uint64(docs[at]) - np.uint64(begin)
+            if at < end and docs[at] < first_word:
+                at = _skip(docs, at, end, first_word)
+            while at < end and docs[at] < last_word:
+                word = np.uint64(docs[at])
+                place = (word >> bits) - np.uint64(begin)
                 if is_packed:
-                    sums[place] += query_weight * np.float32(of_term * saturation[np.uint64(codes[at + shift])])
+                    code = word & mask | np.uint64(codes[np.uint64(at) & chosen]) << bits
+                    sums[place] += query_weight * np.float32(of_term * saturation[code])
                 else:
                     sums[place] += query_weight * weights[at + shift]
                 at += 1
@@ -457,18 +502,18 @@ def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
 @inner()
 def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
     """Mark the documents of one term in a window; the sums of those that no term before had become 0."""
-    terms, _, (bounds, offsets, docs, _, places, _, _, _), bounds_of, cursors = bag
+    terms, _, (bounds, offsets, docs, _, places, _, widths, _, _, _), bounds_of, cursors = bag
     term, row, window = terms[0], bounds_of[3][terms[0]], begin // WINDOW
     if row >= 0:
         starts = bounds_of[5]
         for at in range(offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])):
-            place = np.uint64(places[at])
+            place = np.uint64(places[at] >> PLACE)
             sums[place] = sums[place] if hit[place] else 0.0
             hit[place] = 1
         return
-    at, end = cursors[0], offsets[term] + bounds[term + 1] - bounds[term]
-    while at < end and docs[at] < begin + WINDOW:
-        doc = docs[at] - begin
+    at, end, bits = cursors[0], offsets[term] + bounds[term + 1] - bounds[term], widths[0]
+    while at < end and docs[at] >> bits < begin + WINDOW:
+        doc = np.int64(docs[at] >> bits) - begin
         sums[doc] = sums[doc] if hit[doc] else 0.0
         hit[doc] = 1
         at += 1

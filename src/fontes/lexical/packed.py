@@ -1,9 +1,12 @@
-"""Packed lists: the postings of an index in the form that the search reads, four bytes each in long lists.
+"""Packed lists: the postings of an index in the form that the search reads, three or four bytes each.
 
-A term with a row of block bounds has the document's position in its window of 4,096 for each posting, in two bytes, other
-terms the document. Each pair of a tf and a document length has a code, in two bytes more. A model whose weight is idf times a
-function of tf and length, as BM25, is a table of that function by code, so that all k1 and b share the lists; other models
-have a float32 weight for each posting. Rare pairs have the code 0, and their postings stand in a list of their own as well.
+Each pair of a tf and a document length has a code. A model whose weight is idf times a function of tf and length, as BM25, is
+a table of that function by code, so that all k1 and b share the lists; other models have a float32 weight for each posting.
+Rare pairs have the code 0, and their postings stand in a list of their own as well.
+
+A term with a row of block bounds has 16 bits for each posting: the document's position in its window of 4,096, and the code's
+lowest 4 bits. Other terms have 32: the document, and as many bits of the code as there is room for. The other bits of codes
+follow in bytes.
 """
 
 from __future__ import annotations
@@ -18,13 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
-from .kernel import BLOCK, unpack
+from .kernel import BLOCK, PLACE, unpack
 from .weighting import Saturation, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-CODES = 1 << 16  # values of a code, 0 for rare pairs
+SHORT, LONG = 12, 16  # bits of a code, whose value is 0 for rare pairs
+WORD = 32  # bits of a document and what is beside it
+ENOUGH = 0.99  # of the postings with a code of LONG bits, the share that must have one of SHORT bits for these
+ROWS = 8 * BLOCK  # documents for each posting, of the shortest list with a row
 PAIRS = 1 << 20  # pairs that are counted: all lengths with as many tf as fit
 LONGEST = 1 << 24  # length of a document above which postings have no codes
 COVERED = 0.9  # least share of postings that have a code above 0, as those of learned weights do not; else none has one
@@ -57,9 +63,11 @@ class PackedLists:
     Args:
         bounds: int64; term t has the postings from bounds[t] to bounds[t + 1].
         row_of: int32; row of bounds of each term, -1 if its list is too short.
-        docs: int32; documents of the terms without a row, ascending in each.
-        codes: uint16; code of each posting; none where postings have no codes.
-        places: uint16; positions in their windows of the documents of the terms with a row.
+        docs: uint32; document << widths[0] | lowest bits of the code, of the terms without a row, ascending in each.
+        codes: uint16; the other bits of their codes, if there are any.
+        places: uint16; position in the window << PLACE | lowest bits of the code, of the terms with a row.
+        place_codes: uint8; the other bits of their codes, the lowest byte first.
+        widths: int64; bits of codes in `docs`, 1 where the others are in `codes`, bytes a posting of `place_codes`.
         starts: uint32, rows x (windows + 1); start of a term's postings of each window in its list.
         pairs: int32, (2, codes); tf and length of each code; none where postings have no codes.
         rest: int32, (3, R); term, document and tf of each posting with the code 0, ascending.
@@ -67,12 +75,19 @@ class PackedLists:
 
     bounds: NDArray[np.int64]
     row_of: NDArray[np.int32]
-    docs: NDArray[np.int32]
+    docs: NDArray[np.uint32]
     codes: NDArray[np.uint16]
     places: NDArray[np.uint16]
+    place_codes: NDArray[np.uint8]
+    widths: NDArray[np.int64]
     starts: NDArray[np.uint32]
     pairs: NDArray[np.int32]
     rest: NDArray[np.int32]
+
+    @property
+    def postings(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that `pack` fills in: docs, codes, places, place_codes."""
+        return self.docs, self.codes, self.places, self.place_codes
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -101,13 +116,15 @@ class PackedLists:
         unpack(terms, self.with_weights(np.zeros(0, np.float32), curve), fixed(self.row_of), fixed(self.starts), docs, weights)
 
     def with_weights(self, weights: NDArray[np.float32], curve: Curve | None) -> tuple[Any, ...]:
-        """Return the `lists` argument of the search, (bounds, offsets, docs, codes, places, weights, curve, rest).
+        """Return the `lists` argument of the search: bounds, offsets, the arrays of `postings`, weights, curve, rest.
 
         Args:
             weights: Weight of each posting; none where there is a curve.
             curve: The function of tf and length.
         """
-        arrays = _fixed(self.bounds, self.offsets, self.docs, self.codes, self.places, weights)
+        docs, codes, places, place_codes = self.postings
+        codes = codes if len(codes) else NO_CODES  # the search reads one always
+        arrays = _fixed(self.bounds, self.offsets, docs, codes, places, place_codes, self.widths, weights)
         if curve is None:
             return *arrays, NO_CURVE, NO_REST
         return *arrays, _fixed(curve.idf, curve.saturation), _fixed(self._rest_bounds, self.rest[1], curve.rest)
@@ -117,6 +134,7 @@ def _fixed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return tuple(map(fixed, arrays))
 
 
+NO_CODES, NO_PLACE_CODES, NO_WIDTHS = _fixed(np.zeros(1, np.uint16), np.zeros(0, np.uint8), np.zeros(3, np.int64))
 NO_CURVE = _fixed(np.zeros(0, np.float64), np.zeros(0, np.float64))
 NO_REST = _fixed(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
@@ -174,6 +192,7 @@ class Codes:
         self._number_of = np.zeros(int(lengths.max()) + 1, dtype=np.int64)
         self._number_of[self._distinct] = np.arange(len(self._distinct))
         self._counts = np.zeros(len(self._distinct) * max(1, PAIRS // len(self._distinct)), dtype=np.int64)
+        self._documents = len(lengths)
 
     def count(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> None:
         """Count the pairs of some postings."""
@@ -188,17 +207,37 @@ class Codes:
         return np.where(tfs < len(self._counts) // width, cells, 0)
 
     @cached_property
-    def _coded(self) -> NDArray[np.int64]:
-        """Cells of the codes from 1 on."""
+    def _ranked(self) -> NDArray[np.int64]:
+        """Cells of the pairs that were counted, the most frequent first."""
         counts = self._counts.copy()
         counts[: len(self._distinct)] = 0  # where tf is 0
         cells = np.flatnonzero(counts)
-        return cells[np.argsort(-counts[cells], kind="stable")][: CODES - 1]
+        return cells[np.argsort(-counts[cells], kind="stable")]
+
+    def _share(self, bits: int) -> float:
+        """Share of the counted postings that have a code of so many bits above 0."""
+        return float(self._counts[self._ranked[: (1 << bits) - 1]].sum() / max(1, self._counts.sum()))
+
+    @cached_property
+    def bits(self) -> int:
+        """Bits of a code."""
+        return SHORT if self._share(SHORT) >= ENOUGH * self._share(LONG) else LONG
 
     @property
     def covered(self) -> float:
         """Share of the counted postings that have a code above 0."""
-        return float(self._counts[self._coded].sum() / max(1, self._counts.sum()))
+        return self._share(self.bits)
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """As in `PackedLists`."""
+        of_docs = min(self.bits, WORD - (self._documents - 1).bit_length())
+        return np.array([of_docs, int(self.bits > of_docs), max(1, -(-(self.bits - PLACE) // 8))])
+
+    @cached_property
+    def _coded(self) -> NDArray[np.int64]:
+        """Cells of the codes from 1 on."""
+        return self._ranked[: (1 << self.bits) - 1]
 
     @cached_property
     def _code_of(self) -> NDArray[np.uint16]:
@@ -221,7 +260,7 @@ class Codes:
 
 def long_lists(df: NDArray[Any], documents: int) -> NDArray[np.int64]:
     """Return the terms that have a row of block bounds, by document frequency."""
-    return np.flatnonzero(df > max(4 * BLOCK, documents // (8 * BLOCK)))
+    return np.flatnonzero(df > max(4 * BLOCK, documents // ROWS))
 
 
 def offsets_of(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
 from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
-from .packed import NO_CURVE, NO_REST, long_lists, offsets_of
+from .packed import NO_CODES, NO_CURVE, NO_PLACE_CODES, NO_REST, NO_WIDTHS, long_lists, offsets_of
 
 
 class ImpactPool:
@@ -26,10 +26,10 @@ class ImpactPool:
 
     def __init__(self, documents: int) -> None:
         self._documents, self._windows = documents, -(-documents // WINDOW)
-        types = (np.int64, np.int64, np.int32, np.uint16, np.uint16, np.float32)
+        types = (np.int64, np.int64, np.uint32, np.uint16, np.float32)  # bounds, offsets, docs, places, weights
         self._lists = _Growing([((), dtype) for dtype in types])
         self._lists.append([np.zeros(int(not i), dtype) for i, dtype in enumerate(types)])  # the first bound
-        self._terms = _Growing([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
+        self._terms = _Growing([((), np.float32), ((len(DEPTHS),), np.uint16), ((), np.bool_), ((), np.int32)])
         self._rows = _Growing([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
         self._offer()
 
@@ -46,19 +46,20 @@ class ImpactPool:
         long = long_lists(sizes, self._documents)
         row_of = np.full(lists, -1, dtype=np.int32)
         row_of[long] = np.arange(len(long))
-        best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.float32)
+        best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.uint16)
         positive, rows = np.zeros(lists, dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
         summarize(0, lists, bounds, fixed(docs), weights, fixed(row_of), best, kth, positive, rows)
         offsets, of_long = offsets_of(bounds, row_of), int(sizes[long].sum())
         short = int(bounds[-1]) - of_long
-        packed = np.empty(short, np.int32), np.empty(of_long, np.uint16)
+        of_docs, places = np.empty(short, np.uint32), np.empty(of_long, np.uint16)
         starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
-        pack(fixed(bounds), fixed(docs), fixed(row_of), fixed(offsets), packed, starts)
-        _, _, docs_before, _, places_before, before = self._lists.sizes
+        inputs = (fixed(array) for array in (bounds, docs, np.zeros(0, np.uint16), row_of, offsets, NO_WIDTHS))
+        pack(*inputs, (of_docs, np.zeros(0, np.uint16), places, np.zeros(0, np.uint8)), starts)
+        _, _, docs_before, places_before, before = self._lists.sizes
         offsets += np.where(row_of < 0, docs_before, places_before)
         row_of[long] += self._rows.sizes[0]
         first = self._terms.sizes[0]
-        self._lists.append([bounds[1:] + before, offsets, packed[0], np.zeros(0, np.uint16), packed[1], weights])
+        self._lists.append([bounds[1:] + before, offsets, of_docs, places, weights])
         self._terms.append([best, kth, positive, row_of])
         self._rows.append([rows, starts])
         self._offer()
@@ -66,7 +67,9 @@ class ImpactPool:
 
     def _offer(self) -> None:
         lists = tuple(map(fixed, self._lists.arrays))
-        self.postings: tuple[Any, ...] = *lists, NO_CURVE, NO_REST
+        bounds, offsets, docs, places, weights = lists
+        arrays = docs, NO_CODES, places, NO_PLACE_CODES, NO_WIDTHS
+        self.postings: tuple[Any, ...] = bounds, offsets, *arrays, weights, NO_CURVE, NO_REST
         self.limits: tuple[NDArray[Any], ...] = tuple(map(fixed, (*self._terms.arrays, *self._rows.arrays)))
         self.nbytes = sum(array.nbytes for array in (*lists, *self.limits))
 
