@@ -93,8 +93,8 @@ class Strings(Sequence[str]):
         if len(positions) * 2 > len(self):
             table = self.tolist()
             return [table[p] for p in positions.tolist()]
-        starts, ends = self.offsets[positions].tolist(), self.offsets[positions + 1].tolist()
-        return [self.blob[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
+        blob, offsets = memoryview(self.blob), memoryview(self.offsets)  # whose items are faster than an array's
+        return [blob[offsets[p] : offsets[p + 1]].tobytes().decode() for p in positions.tolist()]
 
     def reordered(self, indices: NDArray[Any]) -> Strings:
         """Return a table of the strings at these positions, in this order."""
