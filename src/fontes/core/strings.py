@@ -93,7 +93,7 @@ class Strings(Sequence[str]):
         if len(positions) * 2 > len(self):
             table = self.tolist()
             return [table[p] for p in positions.tolist()]
-        blob, offsets = memoryview(self.blob), memoryview(self.offsets)  # whose items are faster than an array's
+        blob, offsets = self.blob.data, self.offsets.data  # whose items are faster than an array's
         return [blob[offsets[p] : offsets[p + 1]].tobytes().decode() for p in positions.tolist()]
 
     def reordered(self, indices: NDArray[Any]) -> Strings:
