@@ -87,7 +87,7 @@ def refuse_misspelt(index: str | Path) -> None:
 
 def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
     """Sentence about a query without quotes, or "" if the command has no query."""
-    declared = [one.name for one in context.command.params if one.param_type_name == "argument"]
+    declared = [parameter.name for parameter in context.command.params if parameter.param_type_name == "argument"]
     texts = [name for name in declared if name in TEXTS]
     if not texts or not all(context.params.get(name) for name in declared):
         return ""

@@ -193,7 +193,7 @@ class RemoteAnswers:
 
         file, keys = AnswerFile(), list(dict.fromkeys(sums))
         known = file.read(keys)
-        missing = [one for one in keys if one not in known]
+        missing = [key for key in keys if key not in known]
         if missing:
             others: dict[str, Kept] = _result(self.actor, "read", missing)
             file.write(others.values())

@@ -72,13 +72,13 @@ def build_on_cluster(
             with work(threads=resources().threads or 1, memory=max(POSTINGS, memory - BASE)):
                 parts = _parts(build, corpus, Schema.of(columns))
                 segments = _segments(build, parts)
-                if not sum(one.documents for one in segments):
+                if not sum(segment.documents for segment in segments):
                     raise corpus.empty()
-                schema = parts[0].schema if columns is not None else joined_schema(one.names for one in segments)
+                schema = parts[0].schema if columns is not None else joined_schema(segment.names for segment in segments)
                 roots = _merged(build, segments, [part.corpus.path for part in parts], schema, shards or 1)
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
         manifest = {**facts, "columns": schema.to_json(), **({} if shards is None else {"shards": shards})}
-        folders = [(segment_at(folder, one.name), one.counts) if one else (folder, {"documents": 0}) for one in roots]
+        folders = [(segment_at(folder, root.name), root.counts) if root else (folder, {"documents": 0}) for root in roots]
         commit(folder, path, folders, manifest, overwrite, drop_vectors)
 
 
@@ -163,16 +163,18 @@ def _merged(
     build: Build, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
 ) -> list[Finished | None]:
     """Merge segments into one per shard, as a tree; None for a shard without documents."""
-    bounds = [0, *accumulate(one.documents for one in segments)]
+    bounds = [0, *accumulate(segment.documents for segment in segments)]
     edges = [bounds[-1] * shard // shards for shard in range(shards + 1)]
     rows = [_children(segments, bounds, schema, first, last) for first, last in pairwise(edges)]
-    finished = {one.name: one for one in segments}
+    finished = {segment.name: segment for segment in segments}
     while any(len(row) > 1 or not all(child.is_whole for child in row) for row in rows):
         rows = _level(build, rows, edges, schema, finished, partial(_located, bounds, names))
     roots = [finished[row[0].name] if row else None for row in rows]
     if shards > 1:
         check = partial(make_check, build.folder)
-        for _, repeated in map_unordered(build.cluster, check, [[one.name for one in roots if one]], TASK, memory=build.memory):
+        for _, repeated in map_unordered(
+            build.cluster, check, [[root.name for root in roots if root]], TASK, memory=build.memory
+        ):
             if repeated is not None:
                 raise _repeated(repeated[0], *(_located(bounds, names, place) for place in repeated[1:]))
     return roots
@@ -215,10 +217,10 @@ def _level(
 def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
     """Parts that overlap the documents from `first` to `last`, with the range taken of each."""
     children = []
-    for one, (start, end) in zip(segments, pairwise(bounds), strict=True):
+    for segment, (start, end) in zip(segments, pairwise(bounds), strict=True):
         if max(start, first) < min(end, last):
             low, high = max(start, first) - start, min(end, last) - start
-            children.append(Child(one.name, low, high, one.documents, _has_other_types(one.names, schema)))
+            children.append(Child(segment.name, low, high, segment.documents, _has_other_types(segment.names, schema)))
     return children
 
 

@@ -53,17 +53,17 @@ class JudgingPlan(Tabular):
 
     def pair(self, system: str, against: str, measure: Measure) -> PlannedPair:
         """Return the row of a pair; KeyError if it was not compared in this direction."""
-        for one in self.pairs:
-            if (one.comparison.system, one.comparison.against, one.comparison.measure) == (system, against, measure):
-                return one
+        for pair in self.pairs:
+            if (pair.comparison.system, pair.comparison.against, pair.comparison.measure) == (system, against, measure):
+                return pair
         raise KeyError((system, against, str(measure)))
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns measure, system, against, difference, low, high, corrected, topics and labels."""
         names = ("measure", "system", "against", "difference", "low", "high", "corrected")
         rows = [
-            {name: getattr(one.comparison, name) for name in names} | {"topics": one.topics, "labels": one.labels}
-            for one in self.pairs
+            {name: getattr(pair.comparison, name) for name in names} | {"topics": pair.topics, "labels": pair.labels}
+            for pair in self.pairs
         ]
         return columns_of([{**row, "measure": str(row["measure"])} for row in rows], [*names, "topics", "labels"])
 
@@ -78,11 +78,11 @@ class JudgingPlan(Tabular):
     def __str__(self) -> str:
         left = self.labelled - self.judged
         rows = []
-        for one in self.pairs:
-            c = one.comparison
+        for pair in self.pairs:
+            c = pair.comparison
             interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
-            more = "settled" if one.topics == 0 else f"more than {left}" if one.topics is None else str(one.topics)
-            labels = NOTHING if not one.labels else f"{one.labels:,}"
+            more = "settled" if pair.topics == 0 else f"more than {left}" if pair.topics is None else str(pair.topics)
+            labels = NOTHING if not pair.labels else f"{pair.labels:,}"
             cells = (str(c.measure), c.system, c.against, f"{c.difference:+.4f}", interval, p_text(c.corrected), more, labels)
             rows.append(tuple(map(ResultCell, cells)))
         interval = f"{100 * self.coverage:g}% interval"
@@ -120,5 +120,5 @@ def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:
         topics = 0 if c.significant else None if math.isnan(needed) else max(1, int(needed) - estimates.human)
         pairs.append(PlannedPair(c, topics, None if topics is None else math.ceil(topics * depth)))
     order = {measure: place for place, measure in enumerate(report.measures)}
-    pairs.sort(key=lambda one: (order[one.comparison.measure], math.inf if one.topics is None else one.topics))
+    pairs.sort(key=lambda pair: (order[pair.comparison.measure], math.inf if pair.topics is None else pair.topics))
     return JudgingPlan(tuple(pairs), estimates.human, estimates.machine, depth, alpha, power, 1 - report.testing.alpha)

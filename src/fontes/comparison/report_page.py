@@ -320,7 +320,11 @@ def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[st
         for picker, listed in zip(pickers, ranking["lists"], strict=True):
             of_documents = {doc: picker(topics[number], docs[doc]) for doc in listed} if picker else {}
             of_systems.append(
-                {doc: [[one.number, one.text] for one in sentences] for doc, sentences in of_documents.items() if sentences}
+                {
+                    doc: [[sentence.number, sentence.text] for sentence in sentences]
+                    for doc, sentences in of_documents.items()
+                    if sentences
+                }
             )
         characters += sum(
             len(text) for of_documents in of_systems for sentences in of_documents.values() for _, text in sentences

@@ -143,7 +143,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
     @cached_property
     def comparisons(self) -> tuple[MeanComparison, ...]:
         """The tests: the pairs of the collections' own reports, for each measure."""
-        return tuple(one for measure in self.measures for one in self._comparisons(measure))
+        return tuple(comparison for measure in self.measures for comparison in self._comparisons(measure))
 
     @property
     def _correction(self) -> str:
@@ -153,9 +153,9 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         pairs = [(c.system, c.against) for c in self._first.comparisons if c.measure == measure]
         grouped: dict[tuple[str, str], list[Comparison]] = {pair: [] for pair in pairs}
         for report in self.reports.values():
-            for one in report.comparisons:
-                if one.measure == measure:
-                    grouped[one.system, one.against].append(one)
+            for comparison in report.comparisons:
+                if comparison.measure == measure:
+                    grouped[comparison.system, comparison.against].append(comparison)
         tests = []
         for ours, theirs in grouped:
             i, j = self.systems.index(ours), self.systems.index(theirs)
@@ -191,7 +191,9 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             "baseline": self._first.baseline,
             **asdict(self.testing),
             "rows": json_values([{**row, "measure": str(row["measure"])} for row in self.rows()]),
-            "comparisons": [json_values({**vars(one), "measure": str(one.measure)}) for one in self.comparisons],
+            "comparisons": [
+                json_values({**vars(comparison), "measure": str(comparison.measure)}) for comparison in self.comparisons
+            ],
         }
 
     def to_html(self, pages: Mapping[str, str] | None = None) -> str:
@@ -241,15 +243,22 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         return tuple(map(ResultCell, ("", f"{one.name} (published)", *cells, mean, report_text.NOTHING, report_text.NOTHING)))
 
     def _tested(self, measure: Measure) -> list[MeanComparison]:
-        return [one for one in self.comparisons if one.measure == measure and one.significant]
+        return [comparison for comparison in self.comparisons if comparison.measure == measure and comparison.significant]
 
     def _tests(self) -> ResultTable:
         rows = []
-        for one in self.comparisons:
-            interval = report_text.NOTHING if math.isnan(one.low) else f"{one.low:+.4f} to {one.high:+.4f}"
-            p = ResultCell(report_text.p_text(one.corrected), best=one.significant)
-            names = (str(one.measure), one.system, one.against, f"{one.difference:+.4f}", interval, report_text.p_text(one.p))
-            rows.append((*map(ResultCell, names), p, ResultCell(f"{one.better}"), ResultCell(f"{one.worse}")))
+        for comparison in self.comparisons:
+            interval = report_text.NOTHING if math.isnan(comparison.low) else f"{comparison.low:+.4f} to {comparison.high:+.4f}"
+            p = ResultCell(report_text.p_text(comparison.corrected), best=comparison.significant)
+            names = (
+                str(comparison.measure),
+                comparison.system,
+                comparison.against,
+                f"{comparison.difference:+.4f}",
+                interval,
+                report_text.p_text(comparison.p),
+            )
+            rows.append((*map(ResultCell, names), p, ResultCell(f"{comparison.better}"), ResultCell(f"{comparison.worse}")))
         interval = f"{100 * (1 - self.testing.alpha):g}% interval"
         header = ("measure", "system", "against", "mean difference", interval, "p", "corrected", "better in", "worse in")
         return ResultTable(header, tuple(rows), 3)

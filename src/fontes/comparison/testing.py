@@ -139,9 +139,9 @@ class Tested(Generic[D]):
             KeyError: The pair was not tested in this direction.
         """
         parsed = parse(measure)
-        for one in self.comparisons:
-            if (one.measure, one.system, one.against) == (parsed, system, against):
-                return one
+        for comparison in self.comparisons:
+            if (comparison.measure, comparison.system, comparison.against) == (parsed, system, against):
+                return comparison
         raise KeyError((system, against, str(parsed)))
 
 

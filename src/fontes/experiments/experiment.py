@@ -166,9 +166,11 @@ class ExperimentFile:
             self.reading = ReadingOptions(self._table.collection.encoding, self._table.collection.errors)
         self.index = self._checked_index()
         self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
-        self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
+        self.expressions = {name: system for name, system in systems.items() if isinstance(system, str)}
         self.runs = {
-            name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)
+            name: self.path.parent / Path(system.run).expanduser()
+            for name, system in systems.items()
+            if isinstance(system, RunTable)
         }
         with self._problems_of("report", "measures: "):
             self.measures = tuple(map(parse, self._table.report.measures))

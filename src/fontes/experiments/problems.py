@@ -121,7 +121,9 @@ class Problems:
 
     def _rename(self, path: re.Pattern[str], name: str) -> None:
         named = {text: path.sub(name, text) for text in self.errors}
-        self.errors = {named[text]: one if named[text] == text else type(one)(named[text]) for text, one in self.errors.items()}
+        self.errors = {
+            named[text]: error if named[text] == text else type(error)(named[text]) for text, error in self.errors.items()
+        }
 
     def _look_for_needs(self, part: Part) -> None:
         # The start of a training needs less than the model of the same name.

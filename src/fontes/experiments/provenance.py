@@ -245,7 +245,7 @@ def lock_of(
 def models_of(stage: Stage[Any, Any]) -> list[str]:
     """Return the fingerprints of the models in a stage, in the order of its parts."""
     fingerprints = (getattr(part, "fingerprint", None) for part in walk(stage))
-    return list(dict.fromkeys(one for one in fingerprints if isinstance(one, str)))
+    return list(dict.fromkeys(fingerprint for fingerprint in fingerprints if isinstance(fingerprint, str)))
 
 
 def read_lock(path: Path) -> dict[str, Any]:
@@ -301,8 +301,10 @@ def _measured(name: str, report: Report | None) -> dict[str, Any]:
 
 def _tests(report: Report) -> dict[str, Any]:
     tests: dict[str, Any] = {}
-    for one in report.comparisons:
-        tests.setdefault(str(one.measure), {})[f"{one.system} - {one.against}"] = {key: getattr(one, key) for key in TESTED}
+    for comparison in report.comparisons:
+        tests.setdefault(str(comparison.measure), {})[f"{comparison.system} - {comparison.against}"] = {
+            key: getattr(comparison, key) for key in TESTED
+        }
     return tests
 
 

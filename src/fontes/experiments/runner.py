@@ -137,7 +137,7 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
     def in_float32(part: Part) -> Part:
         return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
-    return {name: one.map(in_float32, known) if isinstance(one, Stage) else one for name, one in systems.items()}  # type: ignore[misc]
+    return {name: system.map(in_float32, known) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
 
 
 def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:

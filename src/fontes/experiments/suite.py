@@ -165,11 +165,11 @@ class Suite:
                     raise problem_in(self.path, "", f"skip: {folder} has no collection '{name}'; {nearest(name, by_name)}")
             if not by_name:
                 raise problem_in(self.path, "", f"folder: {folder} has no folders in BEIR's form")
-        for name, one in table.collections.items():
+        for name, collection in table.collections.items():
             if not NAME.fullmatch(name):
                 problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a folder is called by it"
                 raise problem_in(self.path, "collections", problem)
-            entry = {"dataset": one} if isinstance(one, str) else one.model_dump(exclude_defaults=True)
+            entry = {"dataset": collection} if isinstance(collection, str) else collection.model_dump(exclude_defaults=True)
             if by_name.keys() & {name} and not entry.keys() & {"dataset", "corpus", "topics", "qrels"}:
                 entry = {**by_name[name], **entry}
             by_name[name] = entry

@@ -51,7 +51,7 @@ class WashingtonPost(Format, name="wapo"):
 
 def _text(blocks: list[dict[str, Any]]) -> str:
     paragraphs = (block.get("content") for block in blocks if block.get("subtype") == "paragraph")
-    return spaced(" ".join(resolved(TAG.sub("", one)) for one in paragraphs if isinstance(one, str)))
+    return spaced(" ".join(resolved(TAG.sub("", paragraph)) for paragraph in paragraphs if isinstance(paragraph, str)))
 
 
 def _metadata(row: dict[str, Any], blocks: list[dict[str, Any]], where: str) -> dict[str, str]:

@@ -166,7 +166,12 @@ def place_of(path: Path) -> Path:
 
 def _fingerprint(manifest: dict[str, Any]) -> str:
     facts, segments = {k: v for k, v in manifest.items() if k not in ("fingerprint", "segments")}, manifest["segments"]
-    return hash_json([facts, [{**one, "name": "", "deleted": one["deleted"] and one["deleted"]["files"]} for one in segments]])
+    return hash_json(
+        [
+            facts,
+            [{**segment, "name": "", "deleted": segment["deleted"] and segment["deleted"]["files"]} for segment in segments],
+        ]
+    )
 
 
 def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _ids(frame: pd.DataFrame, name: str) -> pd.Series:
 def _topics(frame: pd.DataFrame) -> Topics:
     rows = frame.drop_duplicates("qid")
     return Topics(
-        Topic(one, string_of(text, "query", f"topic '{one}'")) for one, text in zip(rows["qid"], rows["query"], strict=True)
+        Topic(row, string_of(text, "query", f"topic '{row}'")) for row, text in zip(rows["qid"], rows["query"], strict=True)
     )
 
 

@@ -43,7 +43,7 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
 
     def check(self) -> None:
         weights = self.weights if isinstance(self.weights, (tuple, list)) else ()
-        if len(weights) != 3 or not all(isinstance(one, Real) and 0 <= one < float("inf") for one in weights):
+        if len(weights) != 3 or not all(isinstance(weight, Real) and 0 <= weight < float("inf") for weight in weights):
             raise ParameterError(f"weights are three numbers of terms, phrases and windows from 0 up, not {self.weights!r}")
         check_whole("window", self.window, 2)
         if any(weights[1:]):

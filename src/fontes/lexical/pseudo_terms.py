@@ -253,11 +253,11 @@ def _counted(index: Searchable, clause: Leaf) -> Counts:
             return counts_of(index.index, clause)
         if isinstance(clause, (Phrase, Window)):
             parts = [counts_of(index.index, replace(clause, field=name)) for name in index.separate]
-            docs, tf = np.concatenate([one.docs for one in parts]), np.concatenate([one.tf for one in parts])
+            docs, tf = np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts])
             return _added(docs, tf, len(index))
     if isinstance(clause, AnyOf) and clause.phrases:
         parts = [counts_of(index, one) for one in dict.fromkeys(clause.clauses)]
-        return _added(np.concatenate([one.docs for one in parts]), np.concatenate([one.tf for one in parts]), len(index))
+        return _added(np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts]), len(index))
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
     place = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):

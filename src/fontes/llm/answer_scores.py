@@ -89,7 +89,7 @@ def answer_scores(
             values.setdefault(CITATION_R, {})[topic_id] = recall
     for topic_id in (one for one in known if one in (nuggets or {})):
         words = f" {normalized(known[topic_id].text)} "
-        wordings = [[one] if isinstance(one, str) else list(one) for one in (nuggets or {})[topic_id]]
+        wordings = [[nugget] if isinstance(nugget, str) else list(nugget) for nugget in (nuggets or {})[topic_id]]
         if wordings:
             share = np.mean([any(f" {normalized(text)} " in words for text in wording) for wording in wordings])
             values.setdefault(NUGGET_R, {})[topic_id] = float(share)
@@ -109,7 +109,7 @@ def normalized(text: str) -> str:
 
 
 def _of_citations(answer: CitedAnswer, relevant: set[str]) -> tuple[float, float]:
-    cited = [[one.document in relevant for one in sentence.citations] for sentence in answer.sentences]
+    cited = [[citation.document in relevant for citation in sentence.citations] for sentence in answer.sentences]
     citations, sentences = sum(map(len, cited)), len(cited) + answer.dropped
     precision = sum(map(sum, cited)) / citations if citations else 1.0
     return precision, sum(map(any, cited)) / sentences if sentences else float(not relevant)

@@ -78,7 +78,7 @@ class CitedAnswer(BaseModel):
     @property
     def documents(self) -> tuple[str, ...]:
         """Ids of the cited documents, each once, in the order of their first citation."""
-        return tuple(dict.fromkeys(one.document for sentence in self.sentences for one in sentence.citations))
+        return tuple(dict.fromkeys(citation.document for sentence in self.sentences for citation in sentence.citations))
 
 
 def answer_of(topic: Topic) -> CitedAnswer | None:
@@ -132,7 +132,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         request = self._request(run.topics[topic_id], docs)
         (kept,) = self.llm.ask([request])
         answer, _ = cited(kept.said, docs)
-        count = sum(one.document == doc_id for sentence in answer.sentences for one in sentence.citations)
+        count = sum(citation.document == doc_id for sentence in answer.sentences for citation in sentence.citations)
         return explained(request, kept, float(count), f"{self!r}: citations of {doc_id} in: {answer.text}")
 
     def _docs(self, run: Run, number: int) -> list[Doc]:

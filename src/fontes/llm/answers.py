@@ -115,7 +115,7 @@ class AnswerFile:
         Raises:
             InputError: The file cannot be written.
         """
-        values = {bytes.fromhex(one.sum): zlib.compress(one.model_dump_json().encode(), 1) for one in answers}
+        values = {bytes.fromhex(answer.sum): zlib.compress(answer.model_dump_json().encode(), 1) for answer in answers}
         if values:
             self._file.store(values)
 
@@ -138,7 +138,7 @@ def write_pack(answers: Iterable[Kept], path: str | Path) -> int:
     Raises:
         InputError: The file cannot be written.
     """
-    ordered = sorted(answers, key=lambda one: one.sum)
+    ordered = sorted(answers, key=lambda answer: answer.sum)
     write(path, ((one.model_dump_json() + "\n").encode() for one in ordered))
     return len(ordered)
 
@@ -159,8 +159,8 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
     total, new, entries = 0, 0, list[Kept]()
 
     def keep() -> int:
-        known = file.read(one.sum for one in entries)
-        fresh = {one.sum: one for one in entries if one.sum not in known}
+        known = file.read(entry.sum for entry in entries)
+        fresh = {entry.sum: entry for entry in entries if entry.sum not in known}
         file.write(fresh.values())
         entries.clear()
         return len(fresh)

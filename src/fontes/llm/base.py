@@ -73,10 +73,10 @@ def fact(model: Model, answers: Sequence[Kept], **counts: int) -> dict[str, Any]
     return {
         "models": [model.fingerprint],
         "answers": len(answers),
-        "prompt_tokens": sum(one.prompt_tokens for one in answers),
-        "completion_tokens": sum(one.completion_tokens for one in answers),
+        "prompt_tokens": sum(answer.prompt_tokens for answer in answers),
+        "completion_tokens": sum(answer.completion_tokens for answer in answers),
         **{name: count for name, count in counts.items() if count},
-        "sums": [one.sum for one in answers],
+        "sums": [answer.sum for answer in answers],
     }
 
 

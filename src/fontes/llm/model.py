@@ -189,7 +189,7 @@ class _Asking:
         client = service(self._service, self._name, self._model.timeout, self._model.retries)
         stopped = threading.Event()
         with pool_of(min(self._model.at_once, len(self._requests))) as pool:
-            calls = [pool.submit(self._call, client, one, stopped) for one in self._requests]
+            calls = [pool.submit(self._call, client, request, stopped) for request in self._requests]
             try:
                 done, _ = wait(calls, return_when=FIRST_EXCEPTION)
             finally:

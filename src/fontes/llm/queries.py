@@ -62,7 +62,7 @@ class LlmTopics(LlmPart, Stage[Topics, Topics]):
     def _rewritten(self, topic: Topic, answers: Sequence[Kept]) -> Topic:
         if not answers:
             return topic
-        texts = [text for one in answers if (text := one.said)]
+        texts = [text for answer in answers if (text := answer.said)]
         query = self.query(topic, texts) if texts else ""
         note = fact(self.llm, answers, repaired=len(answers) - len(texts) if query else len(answers))
         changes = {"weights": None, "query": None, "origin": topic, "metadata": self._metadata(topic, texts) if query else {}}

@@ -77,17 +77,17 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
             self.llm, [self._dialogue(run, topic, topic_rows) for topic, topic_rows in zip(topics, rows, strict=True)], progress
         )
         scores = np.empty(run.rows, dtype=np.float32)
-        for topic_rows, one in zip(rows, orderings, strict=True):
-            scores[topic_rows.start + np.array(one.order, dtype=np.intp)] = np.arange(len(one.order), 0, -1)
+        for topic_rows, ordering in zip(rows, orderings, strict=True):
+            scores[topic_rows.start + np.array(ordering.order, dtype=np.intp)] = np.arange(len(ordering.order), 0, -1)
         notes = [
             fact(
                 self.llm,
-                [answer for _, _, answer in one.steps],
-                repaired=one.repaired,
-                unknown=one.unknown,
-                missing=one.missing,
+                [answer for _, _, answer in ordering.steps],
+                repaired=ordering.repaired,
+                unknown=ordering.unknown,
+                missing=ordering.missing,
             )
-            for one in orderings
+            for ordering in orderings
         ]
         with_notes = (noted(t, note) if note["sums"] else t for t, note in zip(topics, notes, strict=True))
         return run.with_scores(scores).with_(topics=Topics(with_notes))

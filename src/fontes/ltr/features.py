@@ -188,7 +188,7 @@ def _plain(feature: Part) -> Part:
     unfiltered = feature.map(lambda one: one.with_(where=None) if is_retriever(one) else one)
     if not isinstance(unfiltered, Stage):
         return unfiltered
-    *before, last = (one for one in steps(unfiltered) if not isinstance(one, Cut))
+    *before, last = (step for step in steps(unfiltered) if not isinstance(step, Cut))
     if last.takes is Topics and last.depth_field:
         last = last.with_(**{one.name: one.default for one in fields(type(last)) if one.name == last.depth_field})
     return Pipeline((*before, last)) if before else last

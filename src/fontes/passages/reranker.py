@@ -35,7 +35,7 @@ class ScoreFile(KeyedFile):
         """Return the scores under these keys, float32; NaN if missing or damaged."""
         stored = self.values(keys)
         scores = (stored.get(key, b"") for key in keys)
-        return np.array([struct.unpack("<f", one)[0] if len(one) == 4 else np.nan for one in scores], dtype=np.float32)
+        return np.array([struct.unpack("<f", score)[0] if len(score) == 4 else np.nan for score in scores], dtype=np.float32)
 
     def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
         """Store scores, except NaN and infinite ones."""

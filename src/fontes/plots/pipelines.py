@@ -101,7 +101,7 @@ def pipeline(stage: AnyStage) -> Plot:
 
 def _block(stage: AnyStage) -> Diagram:
     if isinstance(stage, Pipeline):
-        return _in_a_row([_block(one) for one in steps(stage)])
+        return _in_a_row([_block(step) for step in steps(stage)])
     if isinstance(stage, Scaled):
         return _in_a_row([_block(stage.stage), _leaf(Box(0, 0, f"{stage.weight:g} ×"))])
     if isinstance(stage, Sum):

@@ -256,7 +256,7 @@ class Recipe(Part, ABC):
                 learning = without_leaks(learning, measured, self.as_read, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
-                recipe, known = self.for_topics(searched), [row for one in sources[1:] if one for row in one.rows()]
+                recipe, known = self.for_topics(searched), [row for source in sources[1:] if source for row in source.rows()]
                 others = Others.of(runs, searched, None if sources[1:] == (None, None, None) else Qrels(known), chosen)
         recipe._look(problems, division)
         recipe._raise_all(problems, division)

@@ -67,7 +67,7 @@ class EvidenceRows(dict[str, System]):
     def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
         super().__init__()
         self._recipe, self._learning = recipe, learning
-        self._defaults = {name: one.default for name, one in parameters(type(recipe)).items()}
+        self._defaults = {name: parameter.default for name, parameter in parameters(type(recipe)).items()}
 
     def with_analyzer(self, row: str, analyzer: str, system: Callable[[str], System]) -> None:
         """Add a row over its own index, unless its analyzer is unavailable."""
@@ -141,7 +141,7 @@ def starts_of(recipe: Evidence) -> dict[str, str]:
     starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has(model, "modules.json")}
     if recipe.trained is None and isinstance(recipe.encoder, str):
         starts["trained"] = recipe.encoder
-    defaults = {one.default for one in parameters(type(recipe)).values() if isinstance(one.default, str)}
+    defaults = {parameter.default for parameter in parameters(type(recipe)).values() if isinstance(parameter.default, str)}
     return {name: model for name, model in starts.items() if model not in defaults or not _lacking(model)}
 
 

@@ -132,13 +132,20 @@ class RecipeResult(Results):
         if self.report is None:
             return {}
         systems, printed = self.report.systems.values(), set(map(str, self._printed(self.report).measures))
-        return {one.name: {m: value for m, value in intervals(one.evaluation).items() if m in printed} for one in systems}
+        return {
+            system.name: {m: value for m, value in intervals(system.evaluation).items() if m in printed} for system in systems
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the runs and topics as JSON values: the lock, seconds, and published figures."""
         systems = {
-            name: {"file": f"runs/{name}.run", "stages": one.description, "seconds": one.seconds, **self.lock["systems"][name]}
-            for name, one in self.systems.items()
+            name: {
+                "file": f"runs/{name}.run",
+                "stages": system.description,
+                "seconds": system.seconds,
+                **self.lock["systems"][name],
+            }
+            for name, system in self.systems.items()
         }
         return {
             "recipe": self.recipe.name,

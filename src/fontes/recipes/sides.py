@@ -83,7 +83,7 @@ def _topics_of_other_splits(names: Iterable[str], lacking: set[str]) -> Iterator
 def _names(source: object) -> tuple[str, ...]:
     """Names of files and collections; none if the source is something else."""
     names = source if isinstance(source, tuple) else (source,)
-    return names if all(isinstance(one, str) for one in names) else ()
+    return names if all(isinstance(name, str) for name in names) else ()
 
 
 def _each(names: Sequence[str], beside: Sequence[str], split: Splits) -> Iterator[tuple[str, str | None]]:

@@ -262,7 +262,7 @@ def check_submission(project: TaskProject, path: Path) -> list[str]:
 
 
 def _snapshots(project: TaskProject, reports: Mapping[str, Report]) -> SnapshotReport:
-    known = {name: ({s: one.run for s, one in report.systems.items()}, report.qrels) for name, report in reports.items()}
+    known = {name: ({s: system.run for s, system in report.systems.items()}, report.qrels) for name, report in reports.items()}
     measures = next(iter(reports.values())).measures
     report = compare_snapshots(known, BASELINE, measures)
     for form in ("md", "tex", "json", "html"):

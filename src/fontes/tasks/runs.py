@@ -136,7 +136,7 @@ class LongEval(Task, name="longeval"):
             if any(topic in other for topic in one):
                 raise InputError(f"{first} and {second} judge the same queries; give one of them")
         # The second column of LongEval's judgments is the snapshot, and no group.
-        qrels = Qrels((t, "0", d, g) for one in files.values() for t, _, d, g in one.rows()) if files else None
+        qrels = Qrels((t, "0", d, g) for file in files.values() for t, _, d, g in file.rows()) if files else None
         shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
         judged = topics.judged(qrels) if shared and qrels is not None else topics
         return TaskSide(snapshot or "train", judged, qrels, _documents(release, snapshot, inside))

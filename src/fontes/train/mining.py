@@ -408,7 +408,7 @@ class Mined:
         if len(scored) == len(self.examples):
             return replace(self, examples=scored)
         kept = {(one.query, one.positive.id) for one in scored}
-        stays = [(one.query, one.positive.id) in kept for one in self.examples]
+        stays = [(example.query, example.positive.id) in kept for example in self.examples]
         return replace(
             self,
             examples=scored,

@@ -82,7 +82,7 @@ class PairModel:
 
     def cut_of(self, examples: Sequence[Example]) -> dict[str, Any]:
         """Return the token limit of a pair, and the share of longer pairs; empty without a limit."""
-        pairs = [(one.query, passage.text) for one in examples for passage in (one.positive, *one.negatives)]
+        pairs = [(example.query, passage.text) for example in examples for passage in (example.positive, *example.negatives)]
         if not pairs or not (limit := self.network.max_seq_length):
             return {}
         encoded = self.network.tokenizer(*map(list, zip(*pairs, strict=True)), truncation=False, verbose=False)

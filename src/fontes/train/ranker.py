@@ -205,8 +205,8 @@ def train_ranker(
         analyzer=analyzer_facts(state),
         models={
             name: feature_fingerprints
-            for name, one in zip(names, chosen_features, strict=True)
-            if (feature_fingerprints := fingerprints(one))
+            for name, feature in zip(names, chosen_features, strict=True)
+            if (feature_fingerprints := fingerprints(feature))
         },
         settings=settings.model_dump() | ({} if estimator is None else {"estimator": repr(estimator)}),
         chosen=chosen,

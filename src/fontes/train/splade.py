@@ -120,7 +120,7 @@ def _start(encoder: Splade | str | Path, settings: SpladeSettings) -> Splade:
 
 def _idf(examples: Examples, tokenizer: Any) -> dict[str, float]:
     """Initial weight of each token in queries: ln(1 + (N - df + .5) / (df + .5)) over the documents of the examples."""
-    texts = sorted({passage.text for one in examples for passage in (one.positive, *one.negatives)})
+    texts = sorted({passage.text for example in examples for passage in (example.positive, *example.negatives)})
     df = Counter(token for ids in token_ids(tokenizer, texts, special=False) for token in set(ids))
     weights = {
         token: math.log(1 + (len(texts) - df[number] + 0.5) / (df[number] + 0.5))

@@ -95,12 +95,12 @@ class Fitted(HeldOut):
     @property
     def best(self) -> Candidate:
         """The chosen candidate; its mean is of the topics that chose it."""
-        return next(one for one in self.candidates if one.pipeline == self.pipeline)
+        return next(candidate for candidate in self.candidates if candidate.pipeline == self.pipeline)
 
     @property
     def front(self) -> tuple[Candidate, ...]:
         """Candidates measured on all topics than which none is both quicker and better, the quickest first."""
-        full = [one for one in self.candidates if one.topics == len(self.topic_ids)]
+        full = [candidate for candidate in self.candidates if candidate.topics == len(self.topic_ids)]
         front: list[Candidate] = []
         for one in sorted(full, key=lambda one: (one.seconds, -one.mean)):
             if not front or one.mean > front[-1].mean:
@@ -121,7 +121,7 @@ class Fitted(HeldOut):
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns pipeline, round, seconds, topics, mean, memory, fate: a row per candidate."""
-        rows = [{**vars(one), "fate": self.fate(one)} for one in self.candidates]
+        rows = [{**vars(candidate), "fate": self.fate(candidate)} for candidate in self.candidates]
         names = ["pipeline", "round", "seconds", "topics", "mean", "memory", "fate"]
         return columns_of([{name: row[name] for name in names} for row in rows], names)
 
@@ -129,15 +129,15 @@ class Fitted(HeldOut):
         """Return JSON values, with None for NaN."""
         rows = [
             {
-                "pipeline": one.pipeline,
-                "round": one.round,
-                "seconds": None if math.isnan(one.seconds) else one.seconds,
-                "topics": one.topics,
-                "mean": None if math.isnan(one.mean) else one.mean,
-                "memory": None if math.isnan(one.memory) else int(one.memory),
-                "fate": self.fate(one),
+                "pipeline": candidate.pipeline,
+                "round": candidate.round,
+                "seconds": None if math.isnan(candidate.seconds) else candidate.seconds,
+                "topics": candidate.topics,
+                "mean": None if math.isnan(candidate.mean) else candidate.mean,
+                "memory": None if math.isnan(candidate.memory) else int(candidate.memory),
+                "fate": self.fate(candidate),
             }
-            for one in self.candidates
+            for candidate in self.candidates
         ]
         return {
             "pipeline": self.pipeline,
@@ -167,11 +167,11 @@ class Fitted(HeldOut):
         return drawn(self._draw, 3.8)
 
     def _draw(self, figure: Figure) -> str:
-        measured = [one for one in self.candidates if not math.isnan(one.memory)]
+        measured = [candidate for candidate in self.candidates if not math.isnan(candidate.memory)]
         panels: Any = figure.subplots(1, 2 if measured else 1, sharey=True, squeeze=False)[0]
         axes = panels[0]
         for number, name in enumerate(("first round", "with feedback or fused", "reranked"), 1):
-            tried = [one for one in self.candidates if one.round == number and one.topics]
+            tried = [candidate for candidate in self.candidates if candidate.round == number and candidate.topics]
             for full in (True, False):  # those of fewer topics are paler
                 drawn = [one for one in tried if (one.topics == len(self.topic_ids)) is full]
                 style = {"color": COLOURS[number - 1], "markersize": 4, "linestyle": "none", "alpha": 1 if full else 0.3}
@@ -198,7 +198,7 @@ class Fitted(HeldOut):
         )
 
     def __str__(self) -> str:
-        too_slow = sum(one.seconds > self.budget for one in self.candidates)
+        too_slow = sum(candidate.seconds > self.budget for candidate in self.candidates)
         slow = f", {too_slow} of them too slow" if too_slow else ""
         lines = [
             f"{self.measure} of {len(self.topic_ids):,} topics, {len(self.chosen)} folds, at most {1000 * self.budget:g} ms; "
@@ -210,13 +210,16 @@ class Fitted(HeldOut):
             "",
             f"{'ms':>9}  {'MB':>6}  {'topics':>6}  {'mean':>6}  pipeline",
         ]
-        ranked = sorted((one for one in self.candidates if one.topics), key=lambda one: (-one.topics, -one.mean))
+        ranked = sorted(
+            (candidate for candidate in self.candidates if candidate.topics),
+            key=lambda candidate: (-candidate.topics, -candidate.mean),
+        )
         for one in ranked[:SHOWN]:
             memory = "" if math.isnan(one.memory) else f"{one.memory / 1e6:,.0f}"
             lines.append(f"{1000 * one.seconds:9.2f}  {memory:>6}  {one.topics:6}  {one.mean:.4f}  {one.pipeline}")
         if len(self.candidates) > SHOWN:
             lines.append(f"and {len(self.candidates) - min(SHOWN, len(ranked))} more")
-        lines += [f"note: {one.pipeline}: {one.problem}" for one in self.candidates if one.problem]
+        lines += [f"note: {candidate.pipeline}: {candidate.problem}" for candidate in self.candidates if candidate.problem]
         if len(set(self.chosen)) > 1:
             lines.append(f"note: the folds chose {len(set(self.chosen))} different pipelines")
         if not self.beats_bm25:

@@ -137,7 +137,7 @@ def _with_memory(fitted: Fitted, path: Path, topics: Topics, progress: ProgressC
     for number, text in enumerate(measuring):
         progress(Progress("measuring memory", number, len(measuring), time.perf_counter() - start, "pipelines"))
         peaks[text] = peak_memory(path, text, texts)
-    candidates = (replace(one, memory=peaks.get(one.pipeline, one.memory)) for one in fitted.candidates)
+    candidates = (replace(candidate, memory=peaks.get(candidate.pipeline, candidate.memory)) for candidate in fitted.candidates)
     return replace(fitted, candidates=tuple(candidates), seconds=fitted.seconds + time.perf_counter() - start)
 
 

@@ -261,7 +261,7 @@ class Tools:
             more_options = {"facets": plain, "histograms": ordered, "snippets": False}
             options = self.service.options(call.index, None, counted, where=call.where or None, **more_options)
             answer = json.loads(await self.service.search(options, SearchRequest((Topic("1", call.query),))))
-            counts = {column: {one["value"]: one["count"] for one in rows} for column, rows in answer.get("facets", {}).items()}
+            counts = {column: {row["value"]: row["count"] for row in rows} for column, rows in answer.get("facets", {}).items()}
             for column, bins in answer.get("histograms", {}).items():
                 counts[column] = {_range(one["from"], one["to"]): one["count"] for one in bins if one["count"]}
         items = [
@@ -276,7 +276,7 @@ class Tools:
         ]
 
         def more(shown: int) -> str | None:
-            return f"columns={json.dumps([one['column'] for one in items[shown:]])}" if shown < len(items) else None
+            return f"columns={json.dumps([item['column'] for item in items[shown:]])}" if shown < len(items) else None
 
         values = fit({"index": served.name, "documents": len(state.index)}, "columns", items, call.tokens, more)
         return Reply(values, state=state)
@@ -351,10 +351,16 @@ class Tools:
                 documents = run.documents
             items = []
             for hit, doc in zip(run["1"], index.docs(run["1"].ids), strict=True):
-                rationales = sorted(documents.rationales("1", hit.id), key=lambda one: -one.score)
+                rationales = sorted(documents.rationales("1", hit.id), key=lambda rationale: -rationale.score)
                 items += [
-                    {"id": hit.id, "title": doc.title, "sentence": one.number, "score": round(one.score, 2), "text": one.text}
-                    for one in rationales
+                    {
+                        "id": hit.id,
+                        "title": doc.title,
+                        "sentence": rationale.number,
+                        "score": round(rationale.score, 2),
+                        "text": rationale.text,
+                    }
+                    for rationale in rationales
                 ]
             items.sort(key=lambda item: -item["score"])
             titled: set[str] = set()

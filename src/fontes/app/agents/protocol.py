@@ -74,8 +74,10 @@ class Protocol:
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         tools = [
-            types.Tool(name=one["name"], description=one["description"], input_schema=one["inputSchema"], annotations=READ_ONLY)
-            for one in described_tools()
+            types.Tool(
+                name=tool["name"], description=tool["description"], input_schema=tool["inputSchema"], annotations=READ_ONLY
+            )
+            for tool in described_tools()
         ]
         return types.ListToolsResult(tools=tools)
 

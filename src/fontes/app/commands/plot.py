@@ -33,7 +33,9 @@ FLAGS = {
     "k": ("-k",),
     "bands": ("--no-bands",),
 }
-OPTIONS = {kind: [name for name, one in parameters(plot).items() if not one.required] for kind, plot in PLOTS.items()}
+OPTIONS = {
+    kind: [name for name, parameter in parameters(plot).items() if not parameter.required] for kind, plot in PLOTS.items()
+}
 OPTIONS["measures"].append("split")
 OF_AN_INDEX = ("lengths", "zipf", "heaps")
 

@@ -61,12 +61,12 @@ def facts(part: type[Part]) -> dict[str, Any]:
         "summary": summary(part),
         "parameters": [
             {
-                "name": one.name,
-                "type": one.kind,
-                **({} if one.required else {"default": _written(one.default)}),
-                "description": one.description,
+                "name": parameter.name,
+                "type": parameter.kind,
+                **({} if parameter.required else {"default": _written(parameter.default)}),
+                "description": parameter.description,
             }
-            for one in parameters(part).values()
+            for parameter in parameters(part).values()
         ],
     }
 
@@ -99,10 +99,10 @@ def page() -> str:
 
 def _shared(parameters: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Parameters by name that several parts describe alike; without a default where these differ."""
-    counts = Counter((one["name"], one["description"]) for one in parameters)
+    counts = Counter((parameter["name"], parameter["description"]) for parameter in parameters)
     shared: dict[str, dict[str, Any]] = {}
     for name, description in (key for key, count in counts.most_common() if count >= SHARED):
-        same = [one for one in parameters if (one["name"], one["description"]) == (name, description)]
+        same = [parameter for parameter in parameters if (parameter["name"], parameter["description"]) == (name, description)]
         one_default = len({one.get("default") for one in same}) == 1
         shared.setdefault(name, same[0] if one_default else {k: v for k, v in same[0].items() if k != "default"})
     return shared

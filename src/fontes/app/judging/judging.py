@@ -121,7 +121,7 @@ def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) ->
     settled = store.settled() if rule == SETTLED else {}
     grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
     others = [name for name in store.judges() if name != without]
-    counted = (one for one in store.judgments(rule if is_judge else None) if one.judge != without)
+    counted = (judgment for judgment in store.judgments(rule if is_judge else None) if judgment.judge != without)
     for (topic, document), of_judges in by_document(counted).items():
         if (topic, document) in settled:
             grades[topic][document] = settled[topic, document][0]
@@ -153,7 +153,7 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
         return qrels_of(str(path)), qrels_of(machine)
     with JudgmentStore(path, reading=True) as store:
         machine_judge = machine if machine in store.judges() else None
-        done = {(one.topic, one.document) for one in store.judgments() if one.judge != machine_judge}
+        done = {(judgment.topic, judgment.document) for judgment in store.judgments() if judgment.judge != machine_judge}
         whole = {topic for topic in store.topics() if all((topic, document) in done for document in store.pool(topic))}
         people = Qrels(row for row in judgments_of(store, SETTLED, machine_judge).rows() if row[0] in whole)
         return people, qrels_of(machine) if machine_judge is None else judgments_of(store, machine_judge)
@@ -273,8 +273,8 @@ class Judging:
     def overview(self, judge: str, index: Index) -> list[dict[str, Any]]:
         """Progress of all judges with each topic, as JSON values."""
         of_topic: dict[str, list[Judgment]] = {}
-        for one in self.store.judgments():
-            of_topic.setdefault(one.topic, []).append(one)
+        for judgment in self.store.judgments():
+            of_topic.setdefault(judgment.topic, []).append(judgment)
         return [self._progress(topic, of_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
 
     def progress(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
@@ -286,11 +286,11 @@ class Judging:
 
     def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
         pool = self.store.pool(topic.id)
-        judged = {one.document: one for one in judgments if one.judge == judge}
+        judged = {judgment.document: judgment for judgment in judgments if judgment.judge == judge}
         others: dict[str, int] = {}
-        for one in judgments:
-            if one.judge != judge:
-                others[one.judge] = others.get(one.judge, 0) + 1
+        for judgment in judgments:
+            if judgment.judge != judge:
+                others[judgment.judge] = others.get(judgment.judge, 0) + 1
         missing = [document for document in pool if document not in index]
         return {
             "id": topic.id,
@@ -309,7 +309,7 @@ class Judging:
     def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, Any]:
         """Progress with a topic, and the next document to judge, if any: the one after `after`, if given."""
         progress = self.progress(judge, topic, index)
-        judged = {one.document for one in self.store.judgments(judge, topic)}
+        judged = {judgment.document for judgment in self.store.judgments(judge, topic)}
         order = shuffled(judge, topic, self.store.pool(topic))
         start = order.index(after) + 1 if after in order else 0
         waiting = (doc for doc in order[start:] + order[:start] if doc not in judged and doc in index)
@@ -323,7 +323,7 @@ class Judging:
         if document not in index:
             raise RefusedError(404, f"document '{document[:200]}' is not in the index that is served now")
         doc, query = index.doc(document), self.store.topics()[topic].text
-        grades = {one.document: one.grade for one in self.store.judgments(judge, topic)}
+        grades = {judgment.document: judgment.grade for judgment in self.store.judgments(judge, topic)}
         return {
             "id": doc.id,
             "title": doc.title,
@@ -340,13 +340,13 @@ class Judging:
         notes = self.store.notes(topic)
         documents = [
             {
-                "id": one.document,
-                "title": _title(one.document, index),
-                "grade": one.grade,
-                "note": notes.get((judge, topic, one.document), ""),
-                "missing": one.document not in index,
+                "id": judgment.document,
+                "title": _title(judgment.document, index),
+                "grade": judgment.grade,
+                "note": notes.get((judge, topic, judgment.document), ""),
+                "missing": judgment.document not in index,
             }
-            for one in reversed(self.store.judgments(judge, topic))
+            for judgment in reversed(self.store.judgments(judge, topic))
         ]
         progress = self.progress(judge, topic, index)
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}

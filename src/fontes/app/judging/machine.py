@@ -37,7 +37,7 @@ def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: Pr
     name = judge_name(judge)
     if name not in store.judges():
         store.add_judge(name)  # its token is nobody's
-    judged = {(one.topic, one.document) for one in store.judgments(name)}
+    judged = {(judgment.topic, judgment.document) for judgment in store.judgments(name)}
     topics = store.topics()
     pooled = ((topic, doc_id) for topic in topics for doc_id in store.pool(topic))
     ids = [(topic, doc_id) for topic, doc_id in pooled if (topic, doc_id) not in judged and doc_id in index]

@@ -334,7 +334,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
             return as_objects([pooled(vectors, factor) for vectors in model.documents([ids[i] for i in batch])])
 
         vectors = list(self._in_batches([len(one) for one in ids], work, progress))
-        np.cumsum([len(one) for one in vectors], out=bounds[1:])
+        np.cumsum([len(vector) for vector in vectors], out=bounds[1:])
         return np.concatenate(vectors), bounds
 
     def query_tokens(self, text: str) -> list[str]:

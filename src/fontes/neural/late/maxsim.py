@@ -124,8 +124,8 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 5)]
-        (dim, width), (_, size), _ = (cgutils.unpack_tuple(builder, one.shape) for one in arrays)
-        (q, v, s), (column, first, last) = [one.data for one in arrays], [arguments[i] for i in (1, 3, 4)]
+        (dim, width), (_, size), _ = (cgutils.unpack_tuple(builder, array.shape) for array in arrays)
+        (q, v, s), (column, first, last) = [array.data for array in arrays], [arguments[i] for i in (1, 3, 4)]
         lanes = ir.VectorType(ir.FloatType(), LANES)
         fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(lanes, [lanes] * 3), f"llvm.fma.v{LANES}f32")
 

@@ -72,13 +72,13 @@ class Tokens:
         """Token ids of texts or pairs of texts; characters without a UTF-8 form are replaced."""
         clean = [encodable(text) if isinstance(text, str) else tuple(map(encodable, text)) for text in texts]
         encodings = self._backend.encode_batch_fast(clean)
-        return [TokenIds(one.ids, one.type_ids if self._typed else None) for one in encodings]
+        return [TokenIds(encoding.ids, encoding.type_ids if self._typed else None) for encoding in encodings]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each untruncated text, special tokens included."""
         special = self._backend.num_special_tokens_to_add(False)
         encodings = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
-        return [special + sum(len(part.ids) for part in (one, *one.overflowing)) for one in encodings]
+        return [special + sum(len(part.ids) for part in (encoding, *encoding.overflowing)) for encoding in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each token of an untruncated text, in characters, without special tokens."""

@@ -194,8 +194,10 @@ def models(
     users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": one for name, one in registry.items()}}
     defaults = [] if names else list(default_models(users))
     if json:
-        facts = {"found": [asdict(one) for one in models_listed], "defaults": [asdict(one) for one in defaults]}
-        print_json({part: [{**one, "folder": one["folder"] and str(one["folder"])} for one in facts[part]] for part in facts})
+        facts = {"found": [asdict(one) for one in models_listed], "defaults": [asdict(default) for default in defaults]}
+        print_json(
+            {part: [{**fact, "folder": fact["folder"] and str(fact["folder"])} for fact in facts[part]] for part in facts}
+        )
         return
     lines = [
         f"{one.name}  {one.architecture or 'unknown architecture'}, {one.size / 1e6:.1f} MB, "
@@ -206,6 +208,7 @@ def models(
     if defaults:
         lines += ["", "Loaded by default:"]
         lines += [
-            f"  {one.user} ({one.parameter})  {one.model}{'' if one.folder else ', not on this machine'}" for one in defaults
+            f"  {default.user} ({default.parameter})  {default.model}{'' if default.folder else ', not on this machine'}"
+            for default in defaults
         ]
     sys.stdout.write("\n".join(lines) + "\n")
