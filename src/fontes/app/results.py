@@ -80,8 +80,8 @@ def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
 def _counts_at_once(stage: Part) -> bool:
     """Whether counting repeats no search and runs no model."""
     pipelines = (part for part in walk(stage) if isinstance(part, Pipeline) and (part.takes, part.gives) == (Topics, Run))
-    repeated = (one for pipeline in pipelines for one in pipeline.before_retriever)
-    return all(one.takes is one.gives is Topics and not uses_model(one) for one in repeated)
+    repeated = (step for pipeline in pipelines for step in pipeline.before_retriever)
+    return all(step.takes is step.gives is Topics and not uses_model(step) for step in repeated)
 
 
 def has_rationales(ranking: Ranking) -> bool:

@@ -95,7 +95,7 @@ class Failure:
             against: Name of the other run; "ideal" is not mentioned.
         """
         lines = [f"{self.retrieved} of {self.relevant} relevant documents are among the first {self.depth}"]
-        lines += [_sentence(one, against) for one in self.low[:LISTED]]
+        lines += [_sentence(low_ranked, against) for low_ranked in self.low[:LISTED]]
         if len(self.low) > LISTED:
             lines.append(f"{len(self.low) - LISTED} more relevant documents rank low")
         if self.above:
@@ -318,7 +318,7 @@ class _Texts:
 
 def _columns(row: Failure) -> dict[str, Any]:
     """Row of a table; several words or ids are separated by spaces."""
-    lacked = Counter(word for one in row.low for word in one.lacks)
+    lacked = Counter(word for low_ranked in row.low for word in low_ranked.lacks)
     return {
         "topic": row.topic.id,
         "text": row.topic.text,
@@ -329,21 +329,22 @@ def _columns(row: Failure) -> dict[str, Any]:
         "retrieved": row.retrieved,
         "unjudged": row.unjudged,
         "above": " ".join(hit.id for hit in row.above),
-        "low": " ".join(one.id for one in row.low),
+        "low": " ".join(low_ranked.id for low_ranked in row.low),
         "unknown": " ".join(row.unknown),
         "lacked": " ".join(word for word, _ in lacked.most_common()),
         "repeated": " ".join(f"{a}={b}" for a, b in row.repeated),
     }
 
 
-def _sentence(one: LowRanked, against: str) -> str:
-    text = f"{one.id} (grade {one.grade}) is {'not retrieved' if one.rank is None else f'at rank {one.rank}'}"
-    if one.other is not None:
-        text += f", at rank {one.other} in {against}"
-    if one.lacks:
-        text += f"; it lacks {_quoted(one.lacks)}"
-    if one.length is not None and not 0.5 <= one.length <= 2:
-        text += f"; it has {one.length:.1f} times the mean length"
+def _sentence(low_ranked: LowRanked, against: str) -> str:
+    rank = "not retrieved" if low_ranked.rank is None else f"at rank {low_ranked.rank}"
+    text = f"{low_ranked.id} (grade {low_ranked.grade}) is {rank}"
+    if low_ranked.other is not None:
+        text += f", at rank {low_ranked.other} in {against}"
+    if low_ranked.lacks:
+        text += f"; it lacks {_quoted(low_ranked.lacks)}"
+    if low_ranked.length is not None and not 0.5 <= low_ranked.length <= 2:
+        text += f"; it has {low_ranked.length:.1f} times the mean length"
     return text
 
 

@@ -65,7 +65,7 @@ class SnapshotReport(TableReport):
         system with that of the task; ΔRI and the effect ratio take the pivot's change out. NaN if M_0 is 0. As LongEval's
         organisers compute it (Keller, Breuer and Schaer 2024).
         """
-        before, now = (self.mean(system, one, measure) for one in (self.reference, snapshot))
+        before, now = (self.mean(system, of_snapshot, measure) for of_snapshot in (self.reference, snapshot))
         return _ratio(before - now, before)
 
     def relative_improvement(self, system: str, snapshot: str, measure: str | Measure) -> float:
@@ -75,7 +75,7 @@ class SnapshotReport(TableReport):
 
     def delta_relative_improvement(self, system: str, snapshot: str, measure: str | Measure) -> float:
         """Return ΔRI = RI_0 - RI_t (Breuer et al. 2020): 0 if the improvement persists, positive if it shrinks."""
-        before, now = (self.relative_improvement(system, one, measure) for one in (self.reference, snapshot))
+        before, now = (self.relative_improvement(system, of_snapshot, measure) for of_snapshot in (self.reference, snapshot))
         return before - now
 
     def effect_ratio(self, system: str, snapshot: str, measure: str | Measure) -> float:
@@ -85,7 +85,8 @@ class SnapshotReport(TableReport):
         pivot, and for a system whose mean is the pivot's in the reference.
         """
         before, now = (
-            self.mean(system, one, measure) - self.mean(self.pivot, one, measure) for one in (self.reference, snapshot)
+            self.mean(system, of_snapshot, measure) - self.mean(self.pivot, of_snapshot, measure)
+            for of_snapshot in (self.reference, snapshot)
         )
         return _ratio(now, before)
 

@@ -179,9 +179,11 @@ class SuiteReport(Tested[MeanComparison], TableReport):
                     rows.append(_row(measure, name, collection, report.mean(name, measure), low, high))
                 ends = self.interval(name, measure)
                 rows.append(_row(measure, name, "", self.mean(name, measure), *ends, self.rank(name, measure)))
-            for one in self.published:
-                if one.measure == measure:
-                    rows += [_row(measure, one.name, name, value, source=one.source) for name, value in one.values.items()]
+            for figure in self.published:
+                if figure.measure == measure:
+                    rows += [
+                        _row(measure, figure.name, name, value, source=figure.source) for name, value in figure.values.items()
+                    ]
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -232,15 +234,17 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             cells = [column[place] for column in columns]
             more = map(ResultCell, (ends, f"{self.rank(name, measure):.2f}"))
             rows.append((ResultCell(labels[name]), ResultCell(marked), *cells, mean, *more))
-        rows += [self._published(one) for one in self.published if one.measure == measure]
+        rows += [self._published(figure) for figure in self.published if figure.measure == measure]
         interval = f"{100 * (1 - self.testing.alpha):g}% interval"
         return ResultTable(("", str(measure), *self.reports, "mean", interval, "rank"), tuple(rows), 2)
 
-    def _published(self, one: Published) -> tuple[ResultCell, ...]:
-        known = [one.values.get(name) for name in self.reports]
+    def _published(self, figure: Published) -> tuple[ResultCell, ...]:
+        known = [figure.values.get(name) for name in self.reports]
         cells = [report_text.NOTHING if value is None else f"{value:.4f}" for value in known]
         mean = report_text.NOTHING if None in known else f"{np.mean([value for value in known if value is not None]):.4f}"
-        return tuple(map(ResultCell, ("", f"{one.name} (published)", *cells, mean, report_text.NOTHING, report_text.NOTHING)))
+        return tuple(
+            map(ResultCell, ("", f"{figure.name} (published)", *cells, mean, report_text.NOTHING, report_text.NOTHING))
+        )
 
     def _tested(self, measure: Measure) -> list[MeanComparison]:
         return [comparison for comparison in self.comparisons if comparison.measure == measure and comparison.significant]
@@ -272,7 +276,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             correction = CORRECTIONS[self._correction]
             correction = correction if self._correction == "none" else f"{correction} over each measure"
             lines.append(f"means: t-test of the stratified mean difference, {correction}; better in, worse in: collections")
-        lines += [f"{one.name} (published): {one.source}" for one in self.published if one.source]
+        lines += [f"{figure.name} (published): {figure.source}" for figure in self.published if figure.source]
         return list(dict.fromkeys(lines))
 
     def _latex(self, number: int, table: ResultTable) -> tuple[str, list[str]]:

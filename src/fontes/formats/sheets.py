@@ -93,7 +93,7 @@ class Xlsx(Sheet, name="xlsx"):
             raise MissingExtraError.of("openpyxl", "xlsx", f"{name}: reading an Excel workbook") from error
         with _sound(name, "workbook"):
             with zipfile.ZipFile(stored) as packed:
-                sizes = {one.filename: one.file_size for one in packed.infolist()}
+                sizes = {member.filename: member.file_size for member in packed.infolist()}
             if sizes.get("xl/sharedStrings.xml", 0) > SHARED:
                 raise InputError(f"{name}: the workbook has more than {SHARED:,} bytes of text; save the sheet as CSV")
             sheets = openpyxl.load_workbook(stored, read_only=True, data_only=True).worksheets

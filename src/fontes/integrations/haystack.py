@@ -90,7 +90,7 @@ def where_of(filters: dict[str, Any] | str | None) -> str | None:
     try:
         if "field" in filters:
             return comparison(filters["field"].removeprefix("meta."), filters["operator"], filters["value"])
-        parts = [f"({where_of(one)})" for one in filters["conditions"]]
+        parts = [f"({where_of(condition)})" for condition in filters["conditions"]]
         joint = {"AND": " and ", "OR": " or ", "NOT": " and "}[filters["operator"]]
         return f"(not ({joint.join(parts)}))" if filters["operator"] == "NOT" else f"({joint.join(parts)})"
     except (KeyError, AttributeError, TypeError):

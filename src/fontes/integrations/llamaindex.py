@@ -18,7 +18,7 @@ except ImportError:
 SIGNS = {
     FilterOperator.NIN: "not in",
     FilterOperator.CONTAINS: "contains",
-    **{one: one.value for one in FilterOperator if one.value in ("==", "!=", ">", ">=", "<", "<=", "in")},
+    **{operator: operator.value for operator in FilterOperator if operator.value in ("==", "!=", ">", ">=", "<", "<=", "in")},
 }
 
 
@@ -64,24 +64,26 @@ def where_of(filters: MetadataFilters) -> str:
     Raises:
         ParameterError: An operator is unknown to Fontes.
     """
-    parts = [where_of(one) if isinstance(one, MetadataFilters) else _compared(one) for one in filters.filters]
+    parts = [
+        where_of(condition) if isinstance(condition, MetadataFilters) else _compared(condition) for condition in filters.filters
+    ]
     if filters.condition == FilterCondition.NOT:
         return f"(not ({' or '.join(parts)}))"
     return f"({f' {(filters.condition or FilterCondition.AND).value} '.join(parts)})"
 
 
-def _compared(one: MetadataFilter) -> str:
-    if one.operator == FilterOperator.IS_EMPTY:
-        return comparison(one.key, "==", None)
-    if one.operator in (FilterOperator.ANY, FilterOperator.ALL):
-        values = one.value if isinstance(one.value, list) else [one.value]
-        joint = " or " if one.operator == FilterOperator.ANY else " and "
-        return f"({joint.join(comparison(one.key, 'contains', value) for value in values)})"
-    if one.operator not in SIGNS:
+def _compared(condition: MetadataFilter) -> str:
+    if condition.operator == FilterOperator.IS_EMPTY:
+        return comparison(condition.key, "==", None)
+    if condition.operator in (FilterOperator.ANY, FilterOperator.ALL):
+        values = condition.value if isinstance(condition.value, list) else [condition.value]
+        joint = " or " if condition.operator == FilterOperator.ANY else " and "
+        return f"({joint.join(comparison(condition.key, 'contains', value) for value in values)})"
+    if condition.operator not in SIGNS:
         raise ParameterError(
-            f"filter of '{one.key}': {one.operator.value} is a search in a text, which is what the query is for"
+            f"filter of '{condition.key}': {condition.operator.value} is a search in a text, which is what the query is for"
         )
-    return comparison(one.key, SIGNS[one.operator], one.value)
+    return comparison(condition.key, SIGNS[condition.operator], condition.value)
 
 
 def _nodes(hits: Any) -> list[NodeWithScore]:

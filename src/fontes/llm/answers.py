@@ -104,7 +104,7 @@ class AnswerFile:
 
     def read(self, sums: Iterable[str]) -> dict[str, Kept]:
         """Return the answers under these sums, without missing ones."""
-        keys = [bytes.fromhex(one) for one in dict.fromkeys(sums)]
+        keys = [bytes.fromhex(digest) for digest in dict.fromkeys(sums)]
         if not keys or not self.path.exists():
             return {}
         return {key.hex(): _unpacked(value) for key, value in self._file.values(keys).items()}
@@ -139,7 +139,7 @@ def write_pack(answers: Iterable[Kept], path: str | Path) -> int:
         InputError: The file cannot be written.
     """
     ordered = sorted(answers, key=lambda answer: answer.sum)
-    write(path, ((one.model_dump_json() + "\n").encode() for one in ordered))
+    write(path, ((answer.model_dump_json() + "\n").encode() for answer in ordered))
     return len(ordered)
 
 

@@ -127,17 +127,17 @@ class Model(Part, name="llm"):
         sums = [self.sum(request) for request in clean]
         by_sum = dict(zip(sums, clean, strict=True))
         answers = file.read(by_sum)
-        missing = [one for one in by_sum if one not in answers]
+        missing = [digest for digest in by_sum if digest not in answers]
         if missing and resources().replay:
             raise InputError(
                 f"{len(missing):,} of {len(by_sum):,} answers of {self!r} are not kept, and a replay asks no model; run it "
                 "once without replay, or get the answers: fontes llm import PACK"
             )
         if missing:
-            asking = _Asking(self, file, {one: by_sum[one] for one in missing}, len(by_sum), progress)
+            asking = _Asking(self, file, {digest: by_sum[digest] for digest in missing}, len(by_sum), progress)
             asking.of_decoder() if self.is_local else asking.of_service()
             answers |= asking.answers
-        return [answers[one] for one in sums]
+        return [answers[digest] for digest in sums]
 
     def sum(self, request: Request) -> str:
         """Return the SHA-256 under which the answer to a request is kept."""
@@ -214,12 +214,12 @@ class _Asking:
             self._keep({sums[n]: (reply, reserved.pop(n)) for n, reply in zip(numbers, replies, strict=True)})
 
         try:
-            self._model._decoder.answer(requests, [int(one[:15], 16) for one in sums], keep, admit, silent)
+            self._model._decoder.answer(requests, [int(digest[:15], 16) for digest in sums], keep, admit, silent)
         finally:
             self._settle(sum(reserved.values()), 0)
 
-    def _call(self, client: Service, one: str, stopped: threading.Event) -> None:
-        request = self._requests[one]
+    def _call(self, client: Service, digest: str, stopped: threading.Event) -> None:
+        request = self._requests[digest]
         parameters = self._model.parameters_of(request)
         most = self._most(request, parameters)
         self._reserve(most)
@@ -231,7 +231,7 @@ class _Asking:
         except BaseException:
             self._settle(most, most)
             raise
-        self._keep({one: (reply, most)})
+        self._keep({digest: (reply, most)})
 
     def _most(self, request: Request, parameters: Mapping[str, Any]) -> int:
         """The most tokens that a call may use: a token has one byte at least."""
@@ -257,15 +257,15 @@ class _Asking:
         """Keep answers on disk, count their tokens, and report progress."""
         for reply, most in replies.values():
             self._settle(most, most if reply.tokens is None else sum(reply.tokens))
-        arrived = {one: self._kept(self._requests[one], reply) for one, (reply, _) in replies.items()}
+        arrived = {digest: self._kept(self._requests[digest], reply) for digest, (reply, _) in replies.items()}
         with self._lock:
             self._unwritten |= arrived
         with self._writing:  # what arrives while another thread writes is written together
             with self._lock:
                 together, self._unwritten = self._unwritten, {}
             self._file.write(together.values())
-        for one, (reply, _) in replies.items():
-            logger.debug("%s was asked:\n%s\nand answered:\n%s", self._name, _shown(self._requests[one]), reply.text)
+        for digest, (reply, _) in replies.items():
+            logger.debug("%s was asked:\n%s\nand answered:\n%s", self._name, _shown(self._requests[digest]), reply.text)
         with self._lock:
             self.answers |= arrived
             self._tokens += sum(sum(reply.tokens or ()) for reply, _ in replies.values())

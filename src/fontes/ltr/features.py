@@ -164,13 +164,13 @@ def features_of(values: object, index: Any) -> tuple[Part, ...]:
         raise ParameterError(f"features are a list, such as [bm25(), column('date')], not {values!r}")
     features: list[Part] = []
     for value in values:
-        one = part(value, index) if isinstance(value, str) else value
-        if not isinstance(one, (Stage, Feature)) or (isinstance(one, Stage) and one.gives is not Run):
+        component = part(value, index) if isinstance(value, str) else value
+        if not isinstance(component, (Stage, Feature)) or (isinstance(component, Stage) and component.gives is not Run):
             raise ParameterError(
                 f"{value!r} is no feature; features are retrievers such as bm25(), rerankers, column('date'), length(), "
                 "query_length(), coverage() and score()"
             )
-        features.append(one)
+        features.append(component)
     names = feature_names(features)
     if not names:
         raise ParameterError("there are no features; give some, such as [bm25(), column('date')]")
@@ -185,27 +185,27 @@ def feature_names(features: Iterable[Part]) -> list[str]:
 
 
 def _plain(feature: Part) -> Part:
-    unfiltered = feature.map(lambda one: one.with_(where=None) if is_retriever(one) else one)
+    unfiltered = feature.map(lambda component: component.with_(where=None) if is_retriever(component) else component)
     if not isinstance(unfiltered, Stage):
         return unfiltered
     *before, last = (step for step in steps(unfiltered) if not isinstance(step, Cut))
     if last.takes is Topics and last.depth_field:
-        last = last.with_(**{one.name: one.default for one in fields(type(last)) if one.name == last.depth_field})
+        last = last.with_(**{field.name: field.default for field in fields(type(last)) if field.name == last.depth_field})
     return Pipeline((*before, last)) if before else last
 
 
 def check_features(features: Sequence[Part], index: Any) -> None:
     """Raise FontesError if a feature is over another index, or its parameters, model or vectors are unusable."""
     for feature, name in zip(features, feature_names(features), strict=True):
-        for one in walk(feature):
-            feature_index = getattr(one, "index", None)
+        for component in walk(feature):
+            feature_index = getattr(component, "index", None)
             if feature_index is not None and getattr(feature_index, "fingerprint", None) != index.fingerprint:
                 raise ParameterError(
                     f"the feature {name} is over the index {feature_index.path}, not over {index.path}; take one index"
                 )
-            one.check()
-        for one in walk(feature):
-            one.check_needs()
+            component.check()
+        for component in walk(feature):
+            component.check_needs()
 
 
 def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallback = silent) -> Floats:

@@ -140,8 +140,8 @@ class Rationales(Stage[Run, Run], name="rationales"):
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
         """Return all sentences of a document with their scores, best first, and mark those picked."""
         topic = run.topics[topic_id]
-        one = Run.of({topic_id: {doc_id: 1.0}}, Topics([topic])).with_(documents=run.documents)
-        scored = self._scored(one, silent)
+        single = Run.of({topic_id: {doc_id: 1.0}}, Topics([topic])).with_(documents=run.documents)
+        scored = self._scored(single, silent)
         picked = set(self._picker(scored)[topic_id].ids)
         ranking = scored[topic_id]
         parts = tuple(
@@ -216,7 +216,9 @@ class RationaleDocuments:
             picked = self.rationales(by_text.get(query, ""), doc.id)
             if not picked:
                 return str(usual(query, doc))
-            return "<br>".join([f"<b>{escape(doc.title)}</b>", *(f"{one.number}: {escape(one.text)}" for one in picked)])
+            return "<br>".join(
+                [f"<b>{escape(doc.title)}</b>", *(f"{sentence.number}: {escape(sentence.text)}" for sentence in picked)]
+            )
 
         return marked
 

@@ -128,13 +128,13 @@ def document_examples(
         else:
             queries = _written(form, batch, per_document, progress)
             tally.leave_out("no_question", queries.count([]))
-        asking = [one for of_doc in queries for one in of_doc]
+        asking = [doc_query for of_doc in queries for doc_query in of_doc]
         if round_trip is not None and asking:
             asking = _returned(asking, round_trip % round_trip_rank, tally)
         if negatives is None:
             examples += _alone(asking, tally)
         elif asking:
-            run = run_of(negatives, Topics(one.topic for one in asking), mining, silent)
+            run = run_of(negatives, Topics(doc_query.topic for doc_query in asking), mining, silent)
             read = _untitled if form == "title" else text_of
             examples += _searched(asking, run, Miner(mining, run.documents_for("mining"), tally, read, teacher, progress))
         total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
@@ -174,8 +174,8 @@ def _written(
 
 def _returned(asking: Sequence[DocumentQuery], round_trip: Stage[Any, Run], tally: Tally) -> list[DocumentQuery]:
     """The queries whose document is returned for them."""
-    run = round_trip(Topics(one.topic for one in asking))
-    kept = [one for one in asking if one.topic.id in run and one.doc.id in run[one.topic.id].ids]
+    run = round_trip(Topics(doc_query.topic for doc_query in asking))
+    kept = [doc_query for doc_query in asking if doc_query.topic.id in run and doc_query.doc.id in run[doc_query.topic.id].ids]
     tally.leave_out("not_returned", len(asking) - len(kept))
     return kept
 
@@ -212,16 +212,30 @@ def _sections(text: str) -> list[tuple[int, int]]:
 
 
 def _alone(asking: Iterable[DocumentQuery], tally: Tally) -> Iterator[Example]:
-    for one in asking:
+    for doc_query in asking:
         tally.group(0, ())
-        yield Example(one.topic.id, one.topic.text, Passage(one.doc.id, one.positive), (), f"document '{one.doc.id}'")
+        yield Example(
+            doc_query.topic.id,
+            doc_query.topic.text,
+            Passage(doc_query.doc.id, doc_query.positive),
+            (),
+            f"document '{doc_query.doc.id}'",
+        )
 
 
 def _searched(asking: Iterable[DocumentQuery], run: Run, miner: Miner) -> list[Example]:
     groups = []
-    for one in asking:
-        positive = Passage(one.doc.id, one.positive)
-        groups.append(RelevantDocument(run[one.topic.id], one.topic.text, positive, frozenset([one.doc.id]), [one.doc]))
+    for doc_query in asking:
+        positive = Passage(doc_query.doc.id, doc_query.positive)
+        groups.append(
+            RelevantDocument(
+                run[doc_query.topic.id],
+                doc_query.topic.text,
+                positive,
+                frozenset([doc_query.doc.id]),
+                [doc_query.doc],
+            )
+        )
     return miner.examples(groups)
 
 
@@ -239,5 +253,7 @@ def _docs_of(documents: Any) -> Iterator[Doc]:
 def _limited(docs: Iterable[Doc], limit: int | None, seed: int) -> Iterable[Doc]:
     if limit is None:
         return docs
-    numbered = heapq.nsmallest(check_whole("limit", limit), enumerate(docs), key=lambda one: drawn(seed, one[1].id, "limit"))
-    return (doc for _, doc in sorted(numbered, key=lambda one: one[0]))
+    numbered = heapq.nsmallest(
+        check_whole("limit", limit), enumerate(docs), key=lambda numbered_doc: drawn(seed, numbered_doc[1].id, "limit")
+    )
+    return (doc for _, doc in sorted(numbered, key=lambda numbered_doc: numbered_doc[0]))

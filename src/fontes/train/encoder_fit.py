@@ -125,7 +125,7 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
         return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss in DISTILLED)
 
     model, learned = encoding.model, rows(split.learned)
-    data = [one for one in (split.learned, split.validation) if one is not None]
+    data = [example for example in (split.learned, split.validation) if example is not None]
     searched = _search(search, split) if search.index is not None or settings.by_measure else None
     tokens = towers.tokens_of(model, learned)
     return Fit(
@@ -174,10 +174,10 @@ def _search(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
     else:
-        documents = {passage.id: passage.text for one in held_out for passage in (one.positive, *one.negatives)}
+        documents = {passage.id: passage.text for example in held_out for passage in (example.positive, *example.negatives)}
     if search.topics is None or search.qrels is None:
-        topics = Topics({one.topic: Topic(one.topic, one.query) for one in held_out}.values())
-        return topics, documents, Qrels.of([(one.topic, one.positive.id, 1) for one in held_out])
+        topics = Topics({example.topic: Topic(example.topic, example.query) for example in held_out}.values())
+        return topics, documents, Qrels.of([(example.topic, example.positive.id, 1) for example in held_out])
     unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in split.queries)
     judgments = [row for row in search.qrels.rows() if row[0] in unlearned]
     if not judgments:

@@ -244,8 +244,8 @@ class Examples(TrainingSet[Example]):
 
     def judged(self) -> Side:
         """Return the queries as topics, with their relevant documents judged 1: a test collection of the examples."""
-        queries = {one.topic: one.query for one in self}
-        rows = dict.fromkeys((one.topic, one.positive.id) for one in self)
+        queries = {example.topic: example.query for example in self}
+        rows = dict.fromkeys((example.topic, example.positive.id) for example in self)
         return Side(
             Topics(Topic(topic, query) for topic, query in queries.items()),
             Qrels((topic, "0", doc_id, 1) for topic, doc_id in rows),
@@ -274,24 +274,24 @@ class Examples(TrainingSet[Example]):
         """
         if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
             return self._ranked(teacher, progress)
-        pairs = list(dict.fromkeys((one.query, p.text) for one in self for p in _passages(one)))
+        pairs = list(dict.fromkeys((example.query, p.text) for example in self for p in _passages(example)))
         of_pairs = map(short, reranker_of(teacher).pair_scores(pairs, progress))
         scores = dict(zip(pairs, of_pairs, strict=True))
-        return Examples(_with_scores(one, [scores[one.query, p.text] for p in _passages(one)]) for one in self)
+        return Examples(_with_scores(example, [scores[example.query, p.text] for p in _passages(example)]) for example in self)
 
     def _ranked(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> Examples:
         """The examples whose relevant documents a stage returns, with its scores."""
-        queries = list(dict.fromkeys(one.query for one in self))
+        queries = list(dict.fromkeys(example.query for example in self))
         run = teacher(Topics(Topic(str(number), query) for number, query in enumerate(queries)), progress=progress)
         of_queries: dict[str, dict[str, float]] = {query: {} for query in queries}
         for topic_id, ranking in run.items():
             of_queries[queries[int(topic_id)]] = dict(zip(ranking.ids, map(short, ranking.scores.tolist()), strict=True))
         scored = []
-        for one in self:
-            scores = of_queries[one.query]
-            if one.positive.id in scores:
+        for example in self:
+            scores = of_queries[example.query]
+            if example.positive.id in scores:
                 least = min(scores.values())
-                scored.append(_with_scores(one, [scores.get(p.id, least) for p in _passages(one)]))
+                scored.append(_with_scores(example, [scores.get(p.id, least) for p in _passages(example)]))
         if not scored:
             raise InputError(
                 f"the teacher {teacher!r} returns no relevant document of the examples; give it their collection, or more hits"

@@ -132,7 +132,7 @@ def fit(
 def _with_memory(fitted: Fitted, path: Path, topics: Topics, progress: ProgressCallback) -> Fitted:
     """Return the result with the memory of the chosen pipeline and of the front; its candidates are otherwise unchanged."""
     start, texts = time.perf_counter(), [topic.text for topic in list(topics.values())[:TOPICS]]
-    measuring = list(dict.fromkeys(one.pipeline for one in (*fitted.front, fitted.best)))
+    measuring = list(dict.fromkeys(entry.pipeline for entry in (*fitted.front, fitted.best)))
     peaks = {}
     for number, text in enumerate(measuring):
         progress(Progress("measuring memory", number, len(measuring), time.perf_counter() - start, "pipelines"))
@@ -159,7 +159,7 @@ def first_round(index: Any, more: Iterable[str]) -> list[str]:
     if facts.get("positions"):
         texts.append("sdm() >> ql(mu=1000)")
     for key, stage in (("vectors", "dense"), ("weights", "splade"), ("token_vectors", "late")):
-        texts += [f"{stage}({one['encoder']})" for one in facts.get(key, ())]
+        texts += [f"{stage}({entry['encoder']})" for entry in facts.get(key, ())]
     return list(dict.fromkeys([*texts, *more]))
 
 
@@ -278,10 +278,10 @@ class CandidatePool:
         """Make the candidates of the second round: feedback, and fusions with the best lexical one."""
         stage = self.stages[lexical]
         texts = []
-        for one in FEEDBACK:
+        for entry in FEEDBACK:
             systems = {"own": stage}
-            make = partial(part, f"own >> {one} >> own", self.index, systems=systems)
-            texts.append(self._add(f"{lexical} >> {one} >> {lexical}", make, 2))
+            make = partial(part, f"own >> {entry} >> own", self.index, systems=systems)
+            texts.append(self._add(f"{lexical} >> {entry} >> {lexical}", make, 2))
         others = self._others(first)
         for text in others:
             for weight in WEIGHTS:

@@ -80,7 +80,9 @@ def replay(
             "name two pipelines or two tools to compare: --pipeline A=EXPR --pipeline B=EXPR, or --tool evidence"
         )
     logged = topics_of_log(sessions)
-    judged = [one for one in logged if any(grade > 0 for grade in qrels.get(one.topic.id, {}).values())]
+    judged = [
+        logged_topic for logged_topic in logged if any(grade > 0 for grade in qrels.get(logged_topic.topic.id, {}).values())
+    ]
     if not judged:
         raise InputError(
             "none of the log's queries has a relevant document: nothing was read after a search, and --qrels names none"
@@ -90,7 +92,7 @@ def replay(
         answers = asyncio.run(_answers(Tools(service), judged, list(names), tokens, progress))
     finally:
         service.close()
-    topics = Topics(one.topic for one in judged)
+    topics = Topics(logged_topic.topic for logged_topic in judged)
     runs = {
         name: Run.of(
             {topic: dict(zip(ids, range(len(ids), 0, -1), strict=True)) for topic, (ids, _) in answers[key].items()}, topics

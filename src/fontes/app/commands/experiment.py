@@ -29,13 +29,13 @@ def experiment(
     from ..progress import note, reporting
 
     only_here(check, ray)
-    one = Experiment(file, output)
+    experiment_run = Experiment(file, output)
     with reporting(json, steps=True, compiling=True) as report:
-        result = one.check(report) if check else one.run(report, ray_of(ray))
+        result = experiment_run.check(report) if check else experiment_run.run(report, ray_of(ray))
     if isinstance(result, Check):
-        end_check({one.output / LOCK: result}, check_values(result) if json else None)
+        end_check({experiment_run.output / LOCK: result}, check_values(result) if json else None)
     elif json:
         sys.stdout.write(result.to_json())
     else:
-        note(f"{one.output}: report and runs of {counted(len(result.systems), 'system')}")
+        note(f"{experiment_run.output}: report and runs of {counted(len(result.systems), 'system')}")
         (console.print if console.is_terminal else print)(result)

@@ -76,20 +76,22 @@ def page() -> str:
     from ...core.part import stages as registry
 
     builtin = [facts(part) for _, part in registry.items() if part.__module__.startswith("fontes.")]
-    for one in builtin:
-        one["parameters"] = [p for p in one["parameters"] if p["description"] != "Not used."]
-        for parameter in one["parameters"]:
+    for stage_facts in builtin:
+        stage_facts["parameters"] = [p for p in stage_facts["parameters"] if p["description"] != "Not used."]
+        for parameter in stage_facts["parameters"]:
             parameter["description"] = STRING.sub("", parameter["description"])
     kinds: dict[str, list[str]] = {}
-    for one in builtin:
-        kinds.setdefault(_arrow(one) or "arguments of other parts", []).append(f"[`{one['name']}`](#{one['name']})")
+    for stage_facts in builtin:
+        kinds.setdefault(_arrow(stage_facts) or "arguments of other parts", []).append(
+            f"[`{stage_facts['name']}`](#{stage_facts['name']})"
+        )
     rows = [f"* {kind}: {', '.join(names)}" for kind, names in sorted(kinds.items(), key=lambda kind: -len(kind[1]))]
-    shared = _shared([parameter for one in builtin for parameter in one["parameters"]])
+    shared = _shared([parameter for stage_facts in builtin for parameter in stage_facts["parameters"]])
     parts = [INTRODUCTION, *rows, "\n## Shared parameters\n", *[_item(shared[name]) for name in sorted(shared)]]
-    for one in builtin:
-        parts.append(f"\n## {one['name']}\n\n{_plain(one['summary'])}")
-        alike = [p for p in one["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
-        if items := [_item(p) for p in one["parameters"] if p not in alike]:
+    for stage_facts in builtin:
+        parts.append(f"\n## {stage_facts['name']}\n\n{_plain(stage_facts['summary'])}")
+        alike = [p for p in stage_facts["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
+        if items := [_item(p) for p in stage_facts["parameters"] if p not in alike]:
             parts.append("\n" + "\n".join(items))
         if alike:
             names = [p["name"] if p.get("default") == shared[p["name"]].get("default") else _signature(p) for p in alike]
@@ -103,7 +105,7 @@ def _shared(parameters: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     shared: dict[str, dict[str, Any]] = {}
     for name, description in (key for key, count in counts.most_common() if count >= SHARED):
         same = [parameter for parameter in parameters if (parameter["name"], parameter["description"]) == (name, description)]
-        one_default = len({one.get("default") for one in same}) == 1
+        one_default = len({p.get("default") for p in same}) == 1
         shared.setdefault(name, same[0] if one_default else {k: v for k, v in same[0].items() if k != "default"})
     return shared
 
@@ -130,8 +132,8 @@ def _plain(text: str) -> str:
     return text.replace("[", "\\[") if "](" in text else text
 
 
-def _arrow(one: dict[str, Any]) -> str:
-    return f"{one['takes']} → {one['gives']}" if one["takes"] else ""
+def _arrow(stage_facts: dict[str, Any]) -> str:
+    return f"{stage_facts['takes']} → {stage_facts['gives']}" if stage_facts["takes"] else ""
 
 
 def _written(default: Any) -> str:
@@ -150,8 +152,8 @@ def _print_all(parts: dict[str, type[Part]]) -> None:
     for header in ("name", "takes → gives", ""):
         table.add_column(header, no_wrap=bool(header))
     for part in parts.values():
-        one = facts(part)
-        table.add_row(Text(one["name"], style="bold"), _arrow(one), Text(one["summary"]))
+        stage_facts = facts(part)
+        table.add_row(Text(stage_facts["name"], style="bold"), _arrow(stage_facts), Text(stage_facts["summary"]))
     console.print(table)
 
 
@@ -161,16 +163,16 @@ def _print_one(part: type[Part]) -> None:
 
     from ..output import console, say
 
-    one = facts(part)
-    arrow = _arrow(one)
-    console.print(Text.assemble((one["name"], "bold"), f"  {arrow}" if arrow else ""))
-    say(one["summary"])
-    if not one["parameters"]:
+    stage_facts = facts(part)
+    arrow = _arrow(stage_facts)
+    console.print(Text.assemble((stage_facts["name"], "bold"), f"  {arrow}" if arrow else ""))
+    say(stage_facts["summary"])
+    if not stage_facts["parameters"]:
         return
     table = Table(box=None)
     for header in ("parameter", "type", "default", ""):
         table.add_column(header, no_wrap=bool(header))
-    for parameter in one["parameters"]:
+    for parameter in stage_facts["parameters"]:
         cells = (parameter["name"], parameter["type"], parameter.get("default", "required"), parameter["description"])
         table.add_row(*map(Text, cells))
     console.print(table)

@@ -301,8 +301,8 @@ class Judging:
             "judged": len(judged),
             "left": len({*pool} - {*missing} - {*judged}),
             "missing": len(missing),
-            "relevant": sum(one.grade > 0 for one in judged.values()),
-            "seconds": sum(one.seconds for one in judged.values()),
+            "relevant": sum(entry.grade > 0 for entry in judged.values()),
+            "seconds": sum(entry.seconds for entry in judged.values()),
             "others": others,
         }
 
@@ -352,7 +352,7 @@ class Judging:
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
     def _finished(self, judge: str, index: Index) -> list[str]:
-        return [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
+        return [entry["id"] for entry in self.overview(judge, index) if entry["judged"] and not entry["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
         """Agreement of all judges, and their differences in the topics that this judge has finished."""
@@ -361,11 +361,11 @@ class Judging:
         judges = {topic: [name for name, judge_topics in finished.items() if topic in judge_topics] for topic in topics}
         differing, evidence = disagreements(self.store, topics), different_evidence(self.store, judges)
         queries = self.store.topics()
-        for one in differing + evidence:
-            one["query"] = queries[one["topic"]].text
-        for one in differing:
-            one["title"] = _title(one["document"], index)
-        groups = [group["documents"] for one in evidence for of_judge in one["judges"] for group in of_judge["groups"]]
+        for entry in differing + evidence:
+            entry["query"] = queries[entry["topic"]].text
+        for entry in differing:
+            entry["title"] = _title(entry["document"], index)
+        groups = [group["documents"] for entry in evidence for of_judge in entry["judges"] for group in of_judge["groups"]]
         titles = {document: _title(document, index) for document in sorted({*chain.from_iterable(groups)})}
         return {
             "agreement": agreement(self.store),

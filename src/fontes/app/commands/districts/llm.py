@@ -81,14 +81,14 @@ def usage(
 
     kept = AnswerFile().all() if results is None else _kept(results)[0]
     models: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in kept:
-        empty = {"service": one.service, "model": one.model, "answers": 0, "prompt_tokens": 0, "completion_tokens": 0}
-        row = models.setdefault((one.service, one.model), {**empty, "first": one.time, "last": one.time})
+    for item in kept:
+        empty = {"service": item.service, "model": item.model, "answers": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        row = models.setdefault((item.service, item.model), {**empty, "first": item.time, "last": item.time})
         row["answers"] += 1
-        row["prompt_tokens"] += one.prompt_tokens
-        row["completion_tokens"] += one.completion_tokens
-        if one.time:
-            row["first"], row["last"] = min(row["first"] or one.time, one.time), max(row["last"], one.time)
+        row["prompt_tokens"] += item.prompt_tokens
+        row["completion_tokens"] += item.completion_tokens
+        if item.time:
+            row["first"], row["last"] = min(row["first"] or item.time, item.time), max(row["last"], item.time)
     if json:
         print_json([models[key] for key in sorted(models)])
         return
@@ -145,14 +145,16 @@ def _sums(path: Path) -> list[str]:
     sums: Any
     if path.is_dir() or path.name == LOCK:
         answers = read_lock(path / LOCK if path.is_dir() else path).get("answers")
-        sums = [one for system in (answers.values() if isinstance(answers, dict) else ()) for one in system]
+        sums = [item for system in (answers.values() if isinstance(answers, dict) else ()) for item in system]
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
         sums = answers_of(read_topics(path)).get("sums", ())
     else:
         facts = read_metadata(path).get("language models")
         sums = facts.get("sums", ()) if isinstance(facts, dict) else ()
     known = [
-        one for one in dict.fromkeys(sums) if isinstance(one, str) and len(one) == 64 and set(one) <= set("0123456789abcdef")
+        item
+        for item in dict.fromkeys(sums)
+        if isinstance(item, str) and len(item) == 64 and set(item) <= set("0123456789abcdef")
     ]
     if not known:
         raise InputError(f"{path}: it names no {NAME} answers; give {RESULTS[0].lower()}{RESULTS[1:]}")

@@ -191,18 +191,18 @@ def models(
     from ...output import print_json
 
     models_listed = [model_in(name) for name in names] if names else cached_models()
-    users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": one for name, one in registry.items()}}
+    users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": cls for name, cls in registry.items()}}
     defaults = [] if names else list(default_models(users))
     if json:
-        facts = {"found": [asdict(one) for one in models_listed], "defaults": [asdict(default) for default in defaults]}
+        facts = {"found": [asdict(model) for model in models_listed], "defaults": [asdict(default) for default in defaults]}
         print_json(
             {part: [{**fact, "folder": fact["folder"] and str(fact["folder"])} for fact in facts[part]] for part in facts}
         )
         return
     lines = [
-        f"{one.name}  {one.architecture or 'unknown architecture'}, {one.size / 1e6:.1f} MB, "
-        f"{one.licence or 'no licence stated'}  {one.folder}"
-        for one in models_listed
+        f"{model.name}  {model.architecture or 'unknown architecture'}, {model.size / 1e6:.1f} MB, "
+        f"{model.licence or 'no licence stated'}  {model.folder}"
+        for model in models_listed
     ]
     lines = lines or ["No model is in the hub's cache; a folder can be named in place of a model's name."]
     if defaults:

@@ -37,15 +37,15 @@ def list_(json: Json = False) -> None:
 
     recipes = dict(registry.items())
     if json:
-        print_json([_facts(one) for one in recipes.values()])
+        print_json([_facts(cls) for cls in recipes.values()])
         return
     table = Table("recipe", "from", "source", "needs", "published", box=None)
-    for name, one in recipes.items():
-        best = max(one.published.values(), key=lambda figures: next(iter(figures.values())), default={})
+    for name, cls in recipes.items():
+        best = max(cls.published.values(), key=lambda figures: next(iter(figures.values())), default={})
         cells = (
-            one.task,
-            one.cite or one.source,
-            "\n".join(need.rpartition("/")[2] for need in one.needs),
+            cls.task,
+            cls.cite or cls.source,
+            "\n".join(need.rpartition("/")[2] for need in cls.needs),
             "\n".join(_figures(best)),
         )
         table.add_row(Text(name, style="bold"), *map(Text, cells))
@@ -61,23 +61,23 @@ def show(name: Name, json: Json = False) -> None:
     from ....recipes.result import shown, written
     from ...output import console, print_json, say
 
-    one = recipe(name)
-    values = one.params()
+    chosen = recipe(name)
+    values = chosen.params()
     if json:
-        print_json({**_facts(type(one)), "parameters": {key: shown(value) for key, value in values.items()}})
+        print_json({**_facts(type(chosen)), "parameters": {key: shown(value) for key, value in values.items()}})
         return
-    console.print(f"[bold]{one.name}[/]")
-    say(f"{one.source}\n\n{_about(type(one))}")
+    console.print(f"[bold]{chosen.name}[/]")
+    say(f"{chosen.source}\n\n{_about(type(chosen))}")
     console.print("\n[bold]Parameters[/]")
-    for parameter in parameters(type(one)).values():
+    for parameter in parameters(type(chosen)).values():
         say(f"  {parameter.name}={written(values[parameter.name])}\n      {parameter.description}")
-    if one.presets:
+    if chosen.presets:
         console.print("\n[bold]Presets[/]")
-    for preset, changes in one.presets.items():
+    for preset, changes in chosen.presets.items():
         say(f"  as={preset}\n      {', '.join(f'{key}={written(value)}' for key, value in changes.items()) or 'the defaults'}")
-    if one.published:
-        console.print(f"\n[bold]Published[/]{one.published_on and f', on {one.published_on}'}")
-    for system, figures in one.published.items():
+    if chosen.published:
+        console.print(f"\n[bold]Published[/]{chosen.published_on and f', on {chosen.published_on}'}")
+    for system, figures in chosen.published.items():
         say(f"  {system}: {', '.join(_figures(figures))}")
 
 
@@ -212,7 +212,7 @@ def _as_typed(context: typer.Context) -> str:
         if value is True:
             words += flag
         elif value and value != parameter.default:
-            words += [word for one in (value if isinstance(value, list) else [value]) for word in (*flag, str(one))]
+            words += [word for item in (value if isinstance(value, list) else [value]) for word in (*flag, str(item))]
     return shlex.join(words)
 
 
