@@ -262,7 +262,7 @@ def test_a_phrase_over_damaged_positions_is_left_to_other_loops(index: Index) ->
     assert direct is not None
     assert direct._has_phrases
     positions = np.full(len(direct._arrays["positions"]), 255, np.uint8)
-    damaged = Direct(direct._arrays | {"positions": positions}, index.bm25().weighting, len(index), direct._unpack, dict)
+    damaged = Direct(direct._arrays | {"positions": positions}, index.bm25().weighting, len(index), dict)
     assert damaged.search(Group(should=(Phrase(("hot", "spring"), (0, 1)),)), 10) is None
 
 

@@ -48,7 +48,6 @@ class Direct:
         arrays: The arrays of the index, by the names of `direct_kernels.TYPES`; others are empty.
         weighting: The model.
         documents: Number of documents.
-        unpack: Makes the lists of some terms ready.
         phrases: Makes the arrays by which phrases are searched; none where they cannot be.
     """
 
@@ -57,12 +56,11 @@ class Direct:
         arrays: Arrays,
         weighting: Weighting,
         documents: int,
-        unpack: Callable[[list[str]], None],
         phrases: Callable[[], Arrays],
     ) -> None:
         from . import direct_kernels
 
-        self._loops, self._documents, self._unpack, self._phrases = direct_kernels, documents, unpack, phrases
+        self._loops, self._documents, self._phrases = direct_kernels, documents, phrases
         self._order, self._has_texts = fixed(arrays["order"]), "pipeline" in arrays
         self._pin(arrays)
         self._query_weight = lru_cache(None)(lambda size: _equal_weight(weighting, size))
@@ -98,15 +96,11 @@ class Direct:
         (heads, blob, offsets), ids, whole = finding_arrays(index.terms), index.ids, weakly(index)
         arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
         *lists, curve, rest = impacts.postings
-        arrays |= dict(zip(LISTS, (*lists, *curve, *rest), strict=True)) | impacts.unpacked_arrays
+        arrays |= dict(zip(LISTS, (*lists, *curve, *rest), strict=True))
         arrays |= {"row_of": impacts.lists.row_of, "starts": impacts.lists.starts}
         names = ("best", "kth", "positive", "rows", "champions", "champion_weights")
         arrays |= {name: getattr(impacts, name) for name in names} | _of_texts(index.analyzer, weighting)
-
-        def unpack(terms: list[str]) -> None:
-            impacts.unpacked(np.array([whole.term_number(term) for term in terms]))
-
-        return cls(arrays, weighting, len(index), unpack, lambda: _of_phrases(whole, weighting))
+        return cls(arrays, weighting, len(index), lambda: _of_phrases(whole, weighting))
 
     def text(self, text: str, k: int) -> Ranked | None:
         """Return the best documents of a text and their scores; None where it must be analysed in another way."""
@@ -177,9 +171,6 @@ class Direct:
             return None
         docs, scores = (np.empty(k, np.int32), np.empty(k, np.float32)) if k else (NO_DOCS, NO_SCORES)
         total = loop(self._pinned[0], *query, k, docs, scores)
-        if total == self._loops.PACKED:
-            self._unpack([term for term in query[0].decode().split("\0") if term])
-            total = loop(self._pinned[0], *query, k, docs, scores)
         if total >= k:
             return docs, scores, total
         return None if total < 0 else (docs[:total], scores[:total], total)

@@ -17,13 +17,13 @@ from ..storage.pinned import view
 from ..text.folding import fold_others, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
-from .conjunctions import collect, decode, intersect_from, key_of, reaches
+from .conjunctions import collect, decode, key_of, reaches
 from .impacts import CHAMPIONS as WIDTH
 from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, pruned
+from .packed_kernels import add_weights, meet, read
 
 CHUNK = 512  # documents of the shortest list that are looked up at a time
 FREQUENT = 1 << 15  # df of the rarest term of phrases whose counts take so long that they are kept: see `pseudo_terms`
-PACKED = -2  # what a loop returns where a list must be unpacked first
 UNABLE = -1  # what a loop returns where the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
@@ -31,7 +31,6 @@ TYPES = (
     ("place_codes", np.uint8), ("widths", np.int64), ("weights", np.float32), ("idfs", np.float64),
     ("saturation", np.float64), ("rest_bounds", np.int64), ("rest_docs", np.int32),
     ("rest_weights", np.float32),  # of the postings
-    ("all_docs", np.int32), ("all_weights", np.float32), ("ready", np.bool_),  # of unpacked lists
     ("best", np.float32), ("kth", np.uint16), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
     ("starts", np.uint32),  # their limits
     ("rank", np.uint32), ("order", np.uint32),  # of the documents' ids
@@ -45,7 +44,7 @@ TYPES = (
 """The arrays of an index, in the order in which they are pinned."""
 (
     HEADS, BLOB, OFFSETS, BOUNDS, LIST_OFFSETS, DOCS, CODES, PLACES, PLACE_CODES, WIDTHS, WEIGHTS, IDFS, SATURATION,
-    REST_BOUNDS, REST_DOCS, REST_WEIGHTS, ALL_DOCS, ALL_WEIGHTS, READY, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK,
+    REST_BOUNDS, REST_DOCS, REST_WEIGHTS, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK,
     ORDER, POSITIONS, POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS,
     PIPELINE, SHIFTS, COUNTS, CHAMPIONS, CHAMPION_WEIGHTS,
 ) = range(len(TYPES))  # fmt: skip
@@ -84,12 +83,17 @@ def _sort(numbers: Any) -> None:
 
 
 @compiled()
-def _are_ready(table: Any, terms: Any) -> bool:
-    """Whether the lists of terms are unpacked."""
-    ready, all_ready = view(table, READY, np.bool_), True
-    for term in terms:
-        all_ready &= ready[term]
-    return all_ready
+def _packed(table: Any) -> Any:
+    """The packed lists: the `lists` argument of `kernel.search`, row of each term, and starts of windows by row."""
+    curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
+    rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
+    lists = (
+        view(table, BOUNDS, np.int64), view(table, LIST_OFFSETS, np.int64), view(table, DOCS, np.uint32),
+        view(table, CODES, np.uint16), view(table, PLACES, np.uint16), view(table, PLACE_CODES, np.uint8),
+        view(table, WIDTHS, np.int64), view(table, WEIGHTS, np.float32), curve, rest,
+    )  # fmt: skip
+    windows, starts = (len(view(table, RANK, np.uint32)) + WINDOW - 1) // WINDOW, view(table, STARTS, np.uint32)
+    return lists, view(table, ROW_OF, np.int32), starts.reshape(len(starts) // (windows + 1), windows + 1)
 
 
 @compiled()
@@ -106,37 +110,28 @@ def _by_length(terms: Any, bounds: Any) -> Any:
 
 
 @compiled()
-def _met(terms: Any, order: Any, bounds: Any, of_docs: Any, first: int, cursors: Any, docs: Any, places: Any, met: Any) -> int:
+def _met(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: Any, places: Any, met: Any) -> Any:
     """Find the documents among CHUNK of the shortest list that are in all other lists; return their number.
 
     Args:
         terms: The terms.
         order: What `_by_length` returns.
-        bounds: Start of the list of each term.
-        of_docs: The documents of the lists.
-        first: Place in the shortest list where the chunk begins.
-        cursors: Places in the lists where those of the chunk begin, which advance.
+        packed: What `_packed` returns.
+        first: Posting of the shortest list where the chunk begins.
+        cursors: Postings of the lists where those of the chunk begin, which advance.
         docs: Output: the documents, with room for one more than CHUNK.
-        places: Output: their places in each list, a row each.
+        places: Output: their postings in each list, a row each.
         met: Scratch like a row.
     """
-    begin, end, lead = bounds[terms[order[0]]], bounds[terms[order[0]] + 1], places[order[0]]
-    chunk = of_docs[begin + first : min(begin + first + CHUNK, end)]
-    size = len(chunk)
-    if len(order) == 1:
-        for match in range(size):
-            docs[match], lead[match] = chunk[match], first + match
-        return size
+    lists, row_of, starts = packed
+    lead = terms[order[0]]
+    size = min(len(docs) - 1, lists[0][lead + 1] - lists[0][lead] - first)
+    read(lists, row_of, starts, lead, first, first + size, docs)
+    for match in range(size):
+        places[order[0], match] = first + match
     for j in range(1, len(order)):
         i = order[j]
-        other = of_docs[bounds[terms[i]] : bounds[terms[i] + 1]]
-        if j == 1:
-            size, cursors[i] = intersect_from(chunk, other, cursors[i], lead, places[i])
-            for match in range(size):
-                docs[match] = chunk[lead[match]]
-                lead[match] += first
-            continue
-        size, cursors[i] = intersect_from(docs[:size], other, cursors[i], met, places[i])
+        size, cursors[i] = meet(lists, row_of, starts, terms[i], docs[:size], cursors[i], met, places[i])
         for match in range(size):
             docs[match] = docs[met[match]]
             for before in order[:j]:
@@ -158,7 +153,7 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         scores: Output: their scores.
 
     Returns:
-        The number of all documents that match, UNABLE or PACKED.
+        The number of all documents that match, or UNABLE.
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, known = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
@@ -167,27 +162,27 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     if not known:
         return 0
     _sort(terms)
-    bounds, of_docs = view(table, BOUNDS, np.int64), view(table, ALL_DOCS, np.int32)
-    weights = view(table, ALL_WEIGHTS, np.float32)
-    none = np.empty(0, dtype=np.uint64)
-    if words == 1 and (k == 0 or (query_weight == 1.0 and _of_champions(table, terms[0], k, docs, scores, none) == k)):
+    bounds = view(table, BOUNDS, np.int64)
+    if words == 1:
         matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
-        return matches
-    if not _are_ready(table, terms):
-        return PACKED
+        best_terms = np.full(1, query_weight, dtype=np.float64)
+        if k == 0 or _any(table, terms, best_terms, k, docs, scores, np.empty(0, dtype=np.uint64)) >= 0:
+            return matches
+    packed = _packed(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
     order, keys, total = _by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     places, room = np.empty((words + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
-    cursors = np.zeros(words, dtype=np.int64)
+    cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(room), dtype=np.float64)
     for first in range(0, length, CHUNK):
-        size = _met(terms, order, bounds, of_docs, first, cursors, room, places, places[words])
+        size = _met(terms, order, packed, first, cursors, room, places, places[words])
         if k:
+            sums[:size] = 0
+            for i in range(words):
+                row = packed[1][terms[i]]
+                add_weights(packed[0], row, terms[i], query_weight, room[:size], places[i, :size], sums)
             for match in range(size):
-                sum_ = 0.0
-                for i in range(words):
-                    sum_ += query_weight * weights[bounds[terms[i]] + places[i, match]]
-                score[0] = sum_
+                score[0] = sums[match]
                 if total + match < k or reaches(score, best):
                     collect(key_of(score, rank[room[match]]), total + match, k, best, keys)
         total += size
@@ -209,7 +204,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         scores: As in `find_all`.
 
     Returns:
-        The number of all documents that match, PACKED, or UNABLE, also where bytes or weights are damaged.
+        The number of all documents that match, or UNABLE, also where bytes or weights are damaged.
     """
     of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
     count, known = _numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
@@ -225,9 +220,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         terms[slot], of_words[0, word] = of_words[0, word], slot
         count = max(count, slot + 1)
     terms = terms[:count]
-    if not _are_ready(table, terms):
-        return PACKED
-    bounds, of_docs = view(table, BOUNDS, np.int64), view(table, ALL_DOCS, np.int32)
+    bounds, packed = view(table, BOUNDS, np.int64), _packed(table)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order, length = _by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
@@ -240,7 +233,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     of_words = rarest_first(of_words, readers)
     matched, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
     for first in range(0, length, CHUNK):
-        size = _met(terms, order, bounds, of_docs, first, cursors, room, places, places[count])
+        size = _met(terms, order, packed, first, cursors, room, places, places[count])
         if total + size > len(matched):
             more, more_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
             more[:total], more_tf[:total] = matched[:total], tf[:total]
@@ -396,22 +389,13 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     """Find the documents that have one of some terms; see `kernel.search`."""
     if len(terms) == 0:
         return 0
-    rank = view(table, RANK, np.uint32)
-    windows = (len(rank) + WINDOW - 1) // WINDOW
-    offsets, bounds = view(table, LIST_OFFSETS, np.int64), view(table, BOUNDS, np.int64)
-    curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
-    rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
-    lists = (
-        bounds, offsets, view(table, DOCS, np.uint32), view(table, CODES, np.uint16), view(table, PLACES, np.uint16),
-        view(table, PLACE_CODES, np.uint8), view(table, WIDTHS, np.int64), view(table, WEIGHTS, np.float32), curve, rest,
-    )  # fmt: skip
-    best, starts = view(table, BEST, np.float32), view(table, STARTS, np.uint32)
-    rows, of_blocks = len(starts) // (windows + 1), windows * (WINDOW // BLOCK)
+    rank, (lists, row_of, starts) = view(table, RANK, np.uint32), _packed(table)
+    of_blocks, best = (starts.shape[1] - 1) * (WINDOW // BLOCK), view(table, BEST, np.float32)
     bounds_of = (
         best, view(table, KTH, np.uint16).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
-        view(table, ROW_OF, np.int32), view(table, ROWS, np.uint8).reshape(rows, of_blocks), starts.reshape(rows, windows + 1),
+        row_of, view(table, ROWS, np.uint8).reshape(len(starts), of_blocks), starts,
     )  # fmt: skip
-    bag = terms, query_weights, lists, bounds_of, offsets[terms]
+    bag = terms, query_weights, lists, bounds_of, lists[1][terms]
     if not is_positive(bag):
         return UNABLE
     if len(terms) == 1 and query_weights[0] == 1.0 and _of_champions(table, terms[0], k, docs, scores, keys) == k:

@@ -92,12 +92,6 @@ class Impacts:
             filled, weights = Filled(len(filled.ready)), np.zeros(len(docs), dtype=np.float32)
         return filled, docs, weights, (self.lists.bounds, fixed(docs), fixed(weights))
 
-    @property
-    def unpacked_arrays(self) -> dict[str, NDArray[Any]]:
-        """Documents and weights of all postings, and for which terms they are `ready`."""
-        filled, docs, weights, _ = self._unpacked
-        return {"all_docs": docs, "all_weights": weights, "ready": filled.ready}
-
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> Unpacked:
         """Return bounds, documents and weights of all postings, valid for these terms; memory is taken for those alone."""
         filled, docs, weights, whole = self._unpacked

@@ -123,33 +123,40 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
         docs: Output: the documents; term t has those from bounds[t] on.
         weights: Output: their weights, or an empty array.
     """
-    bounds, offsets, of_lists, codes, places, place_codes, widths, _, (idf, saturation), rest = lists
-    bits, has_rest, width = widths
+    bounds, offsets, of_lists, _, places, _, widths, _, (idf, saturation), rest = lists
     for term in terms:
         row, begin, end, shift = row_of[term], bounds[term], bounds[term + 1], offsets[term] - bounds[term]
         if row < 0:
             for at in range(begin, end):
-                docs[at] = of_lists[at + shift] >> bits
+                docs[at] = of_lists[at + shift] >> widths[0]
         else:
             for window in range(starts.shape[1] - 1):
                 for at in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
                     docs[at] = window * WINDOW + np.int64(places[at + shift] >> PLACE)
         if len(weights):
             for at in range(begin, end):
-                if row < 0:
-                    code = np.int64(of_lists[at + shift]) & (1 << bits) - 1
-                    if has_rest:
-                        code |= np.int64(codes[at + shift]) << bits
-                else:
-                    code = np.int64(places[at + shift]) & (1 << PLACE) - 1
-                    for byte in range(width):
-                        code |= np.int64(place_codes[width * (at + shift) + byte]) << PLACE + 8 * byte
-                weights[at] = idf[term] * saturation[code]
+                weights[at] = idf[term] * saturation[code_at(lists, row, term, at - begin)]
             at = begin
             for other in range(rest[0][term], rest[0][term + 1]):
                 while docs[at] < rest[1][other]:
                     at += 1
                 weights[at] = rest[2][other]
+
+
+@inner(inline="always")
+def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
+    """Return the code of a posting of a term, counted from its first."""
+    _, offsets, docs, codes, places, place_codes, widths, _, _, _ = lists
+    at = offsets[term] + posting
+    if row < 0:
+        code = np.int64(docs[at]) & (1 << widths[0]) - 1
+        if widths[1]:
+            code |= np.int64(codes[at]) << widths[0]
+        return code
+    code = np.int64(places[at]) & (1 << PLACE) - 1
+    for byte in range(widths[2]):
+        code |= np.int64(place_codes[widths[2] * at + byte]) << PLACE + 8 * byte
+    return code
 
 
 @kernel()

@@ -1,0 +1,136 @@
+"""Compiled loops over packed lists: the documents that several lists have, and the weights of single postings.
+
+`lists` is the argument of `kernel.search`, `row_of` and `starts` are those of `packed.PackedLists`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..storage.compiled import compiled
+from .kernel import FIFTEEN, FOUR, PLACE, WINDOW, code_at
+
+WIDE = np.uint64(8)  # postings that are compared together
+OF_PLACE = np.uint16(0x10000 - (1 << PLACE))  # bits of the position in a window
+OF_WINDOW = np.uint64(WINDOW)
+
+
+@compiled()
+def read(lists: Any, row_of: Any, starts: Any, term: Any, first: Any, last: Any, docs: Any) -> None:
+    """Write the documents of the postings from `first` to `last` of a list."""
+    _, offsets, words, _, places, _, widths, _, _, _ = lists
+    row, shift = row_of[term], offsets[term] + first
+    if row < 0:
+        for i in range(last - first):
+            docs[i] = words[shift + i] >> widths[0]
+        return
+    window, i = np.searchsorted(starts[row], first, side="right") - 1, 0
+    while i < last - first:
+        end = min(last, np.int64(starts[row, window + 1])) - first
+        while i < end:
+            docs[i] = window * WINDOW + np.int64(places[shift + i] >> PLACE)
+            i += 1
+        window += 1
+
+
+@compiled()
+def meet(lists: Any, row_of: Any, starts: Any, term: Any, docs: Any, cursor: Any, of_docs: Any, of_list: Any) -> Any:
+    """Find which of some ascending documents a list has.
+
+    Args:
+        lists: The lists.
+        row_of: Row of each term.
+        starts: Starts of windows.
+        term: The list.
+        docs: The documents.
+        cursor: A posting of the list; those before it are of earlier documents.
+        of_docs: Output: places of the documents that it has in `docs`; there is room for one more.
+        of_list: Output: their postings, counted from the list's first; likewise.
+
+    Returns:
+        The number of documents that it has, and the posting that was reached.
+    """
+    bounds, offsets, words, _, places, _, widths, _, _, _ = lists
+    row, begin, size = row_of[term], np.uint64(offsets[term]), np.uint64(0)
+    j, bits = begin + np.uint64(cursor), np.uint32(widths[0])
+    if row < 0:
+        end = begin + np.uint64(bounds[term + 1] - bounds[term])
+        for i in range(len(docs)):
+            word = np.uint32(docs[i]) << bits
+            j = _reach(words, j, end, word)
+            if j == end:
+                break
+            of_docs[size], of_list[size] = i, j - begin
+            size += np.uint64(words[j] >> bits == word >> bits)
+        return np.int64(size), np.int64(j - begin)
+    window, end = np.uint64(starts.shape[1]), begin
+    for i in range(len(docs)):
+        doc = np.uint64(docs[i])
+        if doc // OF_WINDOW != window:
+            window = doc // OF_WINDOW
+            j = max(j, begin + np.uint64(starts[row, window]))
+            end = begin + np.uint64(starts[row, window + np.uint64(1)])
+        place = np.uint16((doc - window * OF_WINDOW) << FOUR)
+        j = _reach(places, j, end, place)
+        if j < end:
+            of_docs[size], of_list[size] = i, j - begin
+            size += np.uint64(places[j] & OF_PLACE == place)
+    return np.int64(size), np.int64(j - begin)
+
+
+@compiled(inline="always")
+def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
+    """Return the first place from `at` on whose word is not below one of its type, or `end`; as `intersect_from` does."""
+    one, block, last = np.uint64(1), WIDE, WIDE - np.uint64(1)
+    full = end - last if end >= at + block else np.uint64(0)  # blocks begin before it
+    if at < full and words[at + last] < word:
+        step = block
+        while at + step < full and words[at + step + last] < word:
+            at += step
+            step += step
+        while step >= block:
+            if at + step < full and words[at + step + last] < word:
+                at += step
+            step >>= one
+        at += block
+    if at < full:
+        before = np.uint64(0)
+        for k in range(block):
+            before += np.uint64(words[at + k] < word)
+        return at + before
+    while at < end and words[at] < word:
+        at += one
+    return at
+
+
+@compiled()
+def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any, postings: Any, sums: Any) -> None:
+    """Add the weights of some postings of a term to the sums of their documents.
+
+    Args:
+        lists: The lists.
+        row: Row of the term.
+        term: The term.
+        query_weight: Query weight of the term.
+        docs: The documents.
+        postings: Their postings, counted from the list's first.
+        sums: float64; sum of each document.
+    """
+    bounds, _, _, _, _, _, _, weights, (idf, saturation), rest = lists
+    if len(saturation) == 0:
+        for i in range(len(docs)):
+            sums[i] += query_weight * weights[bounds[term] + postings[i]]
+        return
+    of_term, offset, is_narrow = idf[term], lists[1][term], row >= 0 and lists[6][2] == 1
+    for i in range(len(docs)):
+        if is_narrow:
+            code = np.int64(lists[4][offset + postings[i]] & FIFTEEN) | np.int64(lists[5][offset + postings[i]]) << PLACE
+        else:
+            code = code_at(lists, row, term, postings[i])
+        weight = np.float32(of_term * saturation[code])
+        if code == 0:
+            of_rest = rest[1][rest[0][term] : rest[0][term + 1]]
+            weight = rest[2][rest[0][term] + np.searchsorted(of_rest, docs[i])]
+        sums[i] += query_weight * weight
