@@ -23,7 +23,6 @@ from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, prun
 from .packed_kernels import add_weights, meet, read
 
 CHUNK = 512  # documents of the shortest list that are looked up at a time
-FREQUENT = 1 << 15  # df of the rarest term of phrases whose counts take so long that they are kept: see `pseudo_terms`
 UNABLE = -1  # what a loop returns where the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
@@ -225,8 +224,6 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order, length = _by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    if length > FREQUENT:
-        return UNABLE
     places, room = np.empty((count + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
     cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
     readers = row_readers(row_bounds, firsts, terms)

@@ -172,12 +172,12 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
     lists, postings = _LISTS.get(index), int(index.df[terms].sum(dtype=np.int64))
     if lists is None:
         return np.unique(index.postings(terms)[0])
-    bounds, of_lists = lists.unpacked(terms)
     if postings * SPARSE < len(index):
+        bounds, of_lists = lists.unpacked(terms)
         term_docs = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
         return np.unique(np.concatenate([np.zeros(0, np.int32), *term_docs]))
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
-    return docs[: unite(terms, bounds, of_lists, _no_marks(index), docs)]
+    return docs[: unite(terms, *lists.unweighted, _no_marks(index), docs)]
 
 
 def count_of_any(
@@ -206,7 +206,7 @@ def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: ND
     lists = _LISTS.get(index)
     if lists is None:
         return len(documents_of_any(index, terms))
-    return int(unite(terms, *lists.unpacked(terms), _no_marks(index), np.zeros(0, np.int32)))
+    return int(unite(terms, *lists.unweighted, _no_marks(index), np.zeros(0, np.int32)))
 
 
 def _no_marks(index: Searchable) -> NDArray[np.uint64]:

@@ -95,6 +95,11 @@ class PackedLists:
         return offsets_of(self.bounds, self.row_of)
 
     @cached_property
+    def unweighted(self) -> tuple[Any, ...]:
+        """The `lists` argument of loops that read documents alone, `row_of` and `starts`."""
+        return self.with_weights(np.zeros(0, np.float32), None), fixed(self.row_of), fixed(self.starts)
+
+    @cached_property
     def _rest_bounds(self) -> NDArray[np.int64]:
         return np.searchsorted(self.rest[0], np.arange(len(self.bounds)))
 

@@ -7,27 +7,38 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import kernel
-from .kernel import BIT, DEBRUIJN
+from .kernel import BIT, DEBRUIJN, FOUR, WINDOW
 
 
 @kernel()
-def unite(terms: Any, bounds: Any, of_lists: Any, words: Any, docs: Any) -> Any:
+def unite(terms: Any, lists: Any, row_of: Any, starts: Any, words: Any, docs: Any) -> Any:
     """Find the documents that have one of some terms.
 
     Args:
         terms: The terms.
-        bounds: Start of the postings of each term.
-        of_lists: Their documents.
+        lists: As in `kernel.search`.
+        row_of: Row of each term, -1 for none.
+        starts: As in `packed.PackedLists`.
         words: uint64, zeros: a bit for each document.
         docs: Output: the documents, ascending; where there is no room, they are only counted.
 
     Returns:
         The number of documents.
     """
-    for i in range(len(terms)):
-        for at in range(bounds[terms[i]], bounds[terms[i] + 1]):
-            doc = np.uint64(of_lists[at])
-            words[doc >> np.uint64(6)] |= np.uint64(1) << (doc & np.uint64(63))
+    bounds, offsets, of_lists, _, places, _, widths, _, _, _ = lists
+    one, six, last_six, bits = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(widths[0])
+    for term in terms:
+        row, begin = row_of[term], offsets[term]
+        if row < 0:
+            for at in range(begin, begin + bounds[term + 1] - bounds[term]):
+                doc = np.uint64(of_lists[at]) >> bits
+                words[doc >> six] |= one << (doc & last_six)
+            continue
+        for window in range(starts.shape[1] - 1):
+            first = np.uint64(window * WINDOW)
+            for at in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
+                doc = first + (np.uint64(places[at]) >> FOUR)
+                words[doc >> six] |= one << (doc & last_six)
     size: Any = 0
     if len(docs) == 0:
         for word in words:  # the bits of each two, four and eight, and the sum of the eight bytes
