@@ -177,7 +177,7 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
         term_docs = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
         return np.unique(np.concatenate([np.zeros(0, np.int32), *term_docs]))
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
-    return docs[: unite(terms, *lists.unweighted, _no_marks(index), docs)]
+    return docs[: unite(terms, *lists.unweighted, WINDOW, _no_marks(index), docs)]
 
 
 def count_of_any(
@@ -206,7 +206,7 @@ def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: ND
     lists = _LISTS.get(index)
     if lists is None:
         return len(documents_of_any(index, terms))
-    return int(unite(terms, *lists.unweighted, _no_marks(index), np.zeros(0, np.int32)))
+    return int(unite(terms, *lists.unweighted, WINDOW, _no_marks(index), np.zeros(0, np.int32)))
 
 
 def _no_marks(index: Searchable) -> NDArray[np.uint64]:

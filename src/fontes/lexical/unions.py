@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import kernel
-from .kernel import BIT, DEBRUIJN, FOUR, WINDOW
+from .kernel import BIT, DEBRUIJN, FOUR
 
 
 @kernel()
-def unite(terms: Any, lists: Any, row_of: Any, starts: Any, words: Any, docs: Any) -> Any:
+def unite(terms: Any, lists: Any, row_of: Any, starts: Any, size_of_window: int, words: Any, docs: Any) -> Any:
     """Find the documents that have one of some terms.
 
     Args:
@@ -19,6 +19,7 @@ def unite(terms: Any, lists: Any, row_of: Any, starts: Any, words: Any, docs: An
         lists: As in `kernel.search`.
         row_of: Row of each term, -1 for none.
         starts: As in `packed.PackedLists`.
+        size_of_window: Documents of a window.
         words: uint64, zeros: a bit for each document.
         docs: Output: the documents, ascending; where there is no room, they are only counted.
 
@@ -35,7 +36,7 @@ def unite(terms: Any, lists: Any, row_of: Any, starts: Any, words: Any, docs: An
                 words[doc >> six] |= one << (doc & last_six)
             continue
         for window in range(starts.shape[1] - 1):
-            first = np.uint64(window * WINDOW)
+            first = np.uint64(window * size_of_window)
             for at in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
                 doc = first + (np.uint64(places[at]) >> FOUR)
                 words[doc >> six] |= one << (doc & last_six)
