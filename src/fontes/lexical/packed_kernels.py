@@ -1,6 +1,7 @@
 """Compiled loops over packed lists: the documents that several lists have, and the weights of single postings.
 
-`lists` is the argument of `kernel.search`, `row_of` and `starts` are those of `packed.PackedLists`.
+`lists` is the argument of `kernel.search`, `row_of` and `starts` are those of `packed.PackedLists`. This module is imported
+when loops are compiled from now on; see `storage.compiled`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def unite(terms: Any, lists: Any, row_of: Any, starts: Any, size_of_window: int,
         word = words[i]
         while word:
             lowest = word & (~word + np.uint64(1))
-            docs[size] = 64 * i + BIT[lowest * DEBRUIJN >> np.uint64(58)]
+            docs[size] = 64 * i + np.int64(BIT[lowest * DEBRUIJN >> np.uint64(58)])
             word ^= lowest
             size += 1
     return size
