@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -220,18 +221,43 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     """A few hundred kilobytes of zeros would fill the memory, for each document of a page of results."""
     size = documents.MAX_PIECE if several else documents.MAX_PIECE + 1
     sizes = np.array([[0, size - 1, 0], [0, 1, 0]] if several else [[0, size, 0]], dtype=np.uint32)
-    compress = zlib.compressobj(9)
-    text = b"".join([*(compress.compress(bytes(1 << 20)) for _ in range(size >> 20)), compress.flush()])
+    text = documents.compressed(bytes(size))
     writer = documents.DocumentWriter(tmp_path)
     writer.append(documents.Block(sizes, lambda: pytest.fail("it is packed"), text))
     writer.close()
     assert len(text) < 1 << 17
     store = documents.DocumentStore(tmp_path, len(sizes))
-    monkeypatch.setattr(zlib, "decompressobj", lambda: pytest.fail("nothing is unpacked"))
+    monkeypatch.setattr(documents, "decompressed", lambda packed, length: pytest.fail("nothing is unpacked"))
     most = documents.BLOCK if several else documents.MAX_PIECE
     for read in (lambda: store.read(["d"], [0]), store.check):
         with pytest.raises(IndexFormatError, match=rf"block 0 of .*: it has {size:,} bytes, more than the maximum of {most:,}"):
             read()
+
+
+TEXT = b"The flap at the creek mouth jammed a hand's breadth open. " * 20
+
+
+@pytest.mark.parametrize("pack", [documents.compressed, lambda text: zlib.compress(text, 1)], ids=["Zstandard", "zlib"])
+def test_a_block_is_unpacked_as_a_whole_of_its_length_or_not_at_all(pack: Callable[[bytes], bytes]) -> None:
+    for text in (TEXT, b"x", b""):
+        packed = pack(text)
+        assert documents.decompressed(packed, len(text)) == text
+        assert documents.decompressed(packed, len(text) + 1) is None
+        for longer in (packed + b"x", packed + packed) if text else ():
+            with suppress(ValueError):
+                assert documents.decompressed(longer, len(text)) is None
+    packed = pack(TEXT)
+    assert documents.decompressed(packed, len(TEXT) - 1) is None
+    for at in range(len(packed)):
+        for damaged in (packed[:at], packed[:at] + bytes([packed[at] ^ 0x10]) + packed[at + 1 :]):
+            with suppress(ValueError):
+                assert documents.decompressed(damaged, len(TEXT)) in (None, TEXT)  # the level of zlib is in its head
+
+
+def test_a_block_that_says_to_be_longer_is_not_unpacked() -> None:
+    packed = documents.compressed(bytes(1 << 26))
+    assert len(packed) < 1 << 13
+    assert documents.decompressed(packed, 1 << 10) is None
 
 
 def test_documents_whose_text_cannot_be_read_are_damage_that_names_their_block(copy: Path) -> None:

@@ -116,11 +116,25 @@ def test_blocks_that_come_out_alike_are_copied_and_not_compressed_again(tmp_path
     parts = [built(docs[:1000], tmp_path / "1"), built(docs[1000:2500], tmp_path / "2"), built(docs[2500:], tmp_path / "3")]
     built([docs[0], *docs[2:]], tmp_path / "fresh")
     sizes = []
-    compress = zlib.compress
-    monkeypatch.setattr(zlib, "compress", lambda text, level: (sizes.append(len(text)), compress(text, level))[1])
+    compress = documents.compressed
+    monkeypatch.setattr(documents, "compressed", lambda text: (sizes.append(len(text)), compress(text))[1])
     state = leaves(parts, [[n == 1 for n in range(1000)], [False] * 1500, [False] * 500])
     assert merged(state, tmp_path / "merged") == files(tmp_path / "fresh")
     assert 0 < sum(sizes) < sum(len(doc.text) for doc in docs) / 3
+
+
+def test_texts_that_an_older_version_packed_by_zlib_are_read_and_merged(tmp_path, monkeypatch):
+    docs = [Doc(f"d{n}", f"w{n} " * (n % 90)) for n in range(900)]
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "compressed", lambda text: zlib.compress(text, 1))
+        old = built(docs[:600], tmp_path / "old")
+    assert old.texts.read(["d7"], [7]) == [docs[7]]
+    state = leaves([old, built(docs[600:], tmp_path / "new")], [[n == 1 for n in range(600)], [False] * 300])
+    merged(state, tmp_path / "merged")
+    store = documents.DocumentStore(tmp_path / "merged", 899)
+    rest = [docs[0], *docs[2:]]
+    assert store.read([doc.id for doc in rest], range(899)) == rest
+    store.check()
 
 
 def test_other_lists_of_the_same_documents_are_merged_with_their_own_deletions(tmp_path):

@@ -17,6 +17,8 @@ from ..storage.compiled import inner, is_loaded, kernel
 
 Numbers = NDArray[np.int32]
 
+PIECE = 1 << 16  # numbers written to a temporary file at a time
+
 
 def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
     """Return the union of ascending tables, each without repetitions: its strings, ascending, and for each table their
@@ -71,7 +73,7 @@ def merged_orders(
         (_, first, one), (_, second, other) = heapq.heappop(pool), heapq.heappop(pool)
         size, number = len(one) + len(other), number + 1
         path = None if spool is None else spool.with_name(f"{spool.name}{number}")
-        merged = np.empty(size, np.uint32) if path is None else np.memmap(path, np.uint32, "w+", shape=size)
+        merged = np.empty(size, np.uint32) if path is None else _spool(path, np.uint32, size)
         _merge_orders(fixed(blob), fixed(offsets), fixed(one), fixed(other), merged.view(np.ndarray))
         heapq.heappush(pool, (size, min(first, second), merged))
     return pool[0][2] if pool else np.zeros(0, dtype=np.uint32)
@@ -318,7 +320,15 @@ class IdWriter:
 
 
 def _spooled(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
-    copy = np.memmap(path, np.int64, "w+", shape=numbers.shape)
-    for first in range(0, len(numbers), 1 << 16):
-        copy[first : first + (1 << 16)] = numbers[first : first + (1 << 16)]
+    copy = _spool(path, np.int64, len(numbers))
+    for first in range(0, len(numbers), PIECE):
+        copy[first : first + PIECE] = numbers[first : first + PIECE]
     return copy
+
+
+def _spool(path: Path, dtype: type[np.generic], size: int) -> NDArray[Any]:
+    """Zeros in a new file whose space is taken first: a map of a file with holes ends the process where the disk is full."""
+    with path.open("wb") as file:
+        for first in range(0, size, PIECE):
+            file.write(np.zeros(min(PIECE, size - first), dtype).data)
+    return np.memmap(path, dtype, "r+", shape=size)

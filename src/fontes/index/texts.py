@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import zlib
 from array import array
@@ -37,6 +38,10 @@ BLOCK = 1 << 15  # maximum bytes of text in a block
 RECENT = 2048  # cached unpacked blocks of a segment, 64 MB
 MIN_BLOCK = 3 * BLOCK // 4  # minimum bytes of text before a document's size may end a block
 MARKED = 1 << 28  # of 1 << 32: the fraction of sizes that end one
+LEVEL = 1  # of Zstandard
+ZSTANDARD = b"\x28\xb5\x2f\xfd"  # the first bytes of a block packed by Zstandard (RFC 8878); older ones are packed by zlib
+
+_compressors = threading.local()
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,40 @@ class DocumentWriter(Writer):
 
 def packed(block: Block) -> Block:
     """The block with its text compressed."""
-    return block if block.packed is not None else replace(block, packed=zlib.compress(block.load(), 1))
+    return block if block.packed is not None else replace(block, packed=compressed(block.load()))
+
+
+def compressed(text: bytes | memoryview) -> bytes:
+    """The text packed by Zstandard, with its length and a checksum."""
+    import zstandard
+
+    compressor = vars(_compressors).get("of_thread")  # one of each thread: it is not to be shared
+    if compressor is None:
+        compressor = _compressors.of_thread = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+    return bytes(compressor.compress(text))
+
+
+def decompressed(packed: bytes, length: int) -> bytes | None:
+    """The text of a packed block; None unless it is a whole one of this length. Nothing longer is unpacked.
+
+    Raises:
+        ValueError: The bytes are damaged.
+    """
+    if packed[: len(ZSTANDARD)] != ZSTANDARD:
+        unpack = zlib.decompressobj()
+        try:
+            text = unpack.decompress(packed, length + 1)
+        except zlib.error as error:
+            raise ValueError(str(error)) from error
+        return text if len(text) == length and unpack.eof and not unpack.unused_data else None
+    import zstandard
+
+    try:
+        if zstandard.get_frame_parameters(packed).content_size != length:
+            return None
+        return bytes(zstandard.ZstdDecompressor().decompress(packed, allow_extra_data=False))
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
 
 
 class DocumentStore:
@@ -223,12 +261,11 @@ class DocumentStore:
         length, most = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
         if length > most:
             raise self._damaged(block, f"it has {length:,} bytes, more than the maximum of {most:,}")
-        unpack = zlib.decompressobj()
         try:
-            text = unpack.decompress(self._bytes[start:end].tobytes(), length + 1)
-        except zlib.error as e:
+            text = decompressed(self._bytes[start:end].tobytes(), length)
+        except ValueError as e:
             raise self._damaged(block, "it cannot be unpacked") from e
-        if len(text) != length or not unpack.eof or unpack.unused_data:
+        if text is None:
             raise self._damaged(block, f"it does not have {length:,} bytes")
         return text, bounds
 
