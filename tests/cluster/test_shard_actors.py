@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from support.counting_terms import CountingTerms
 from support.hashed_encoder import Hashed
-from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, some_docs
-from support.living import answers
+from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, answer, some_docs
 
 from fontes.core import FontesError, ParameterError, Topic, Topics
 from fontes.index import Index
@@ -45,9 +44,9 @@ def test_actors_find_what_one_index_finds_after_additions_and_deletions_too(inde
     one, index = indexes
     for step in range(2):
         for name in SOME:
-            assert answers(MODELS[name](index)(TOPICS)) == answers(MODELS[name](one)(TOPICS)), (step, name)
+            assert answer(MODELS[name](index)(TOPICS)) == answer(MODELS[name](one)(TOPICS)), (step, name)
         for name, model in SAYING_MORE.items():
-            assert answers(model(index)(QUERIES)) == answers(model(one)(QUERIES)), (step, name)
+            assert answer(model(index)(QUERIES)) == answer(model(one)(QUERIES)), (step, name)
         if step == 0:
             for each in indexes:
                 each.delete([doc.id for doc in DOCS[::7]])
@@ -64,7 +63,7 @@ def test_actors_search_vectors_that_this_process_made_of_the_queries(indexes: tu
     for each in indexes:
         each.encode(encoder)
     runs = [each.dense(encoder, k=7)(TOPICS) for each in indexes]
-    assert answers(runs[0]) == answers(runs[1])
+    assert answer(runs[0]) == answer(runs[1])
     assert runs[1].provenance["exact"]
     with pytest.raises(ParameterError, match="actors search shards by 'flat' alone"):
         indexes[1].dense(encoder, algorithm="hnsw")(TOPICS)
@@ -101,9 +100,9 @@ def test_weights_of_documents_and_of_an_encoder_are_searched_over_shards_as_in_o
     for each, where in ((one, None), (index, ray)):
         each.encode(terms, ray=where)
     for model in OF_WEIGHTS.values():
-        assert answers(model(index)(TOPICS)) == answers(model(one)(TOPICS))
+        assert answer(model(index)(TOPICS)) == answer(model(one)(TOPICS))
     texts = [topic for topic in TOPICS.values() if topic.weights is None]
-    assert answers(index.splade(terms, k=7)(texts)) == answers(one.splade(terms, k=7)(texts))
+    assert answer(index.splade(terms, k=7)(texts)) == answer(one.splade(terms, k=7)(texts))
 
 
 def test_batches_of_several_threads_are_searched_at_a_time(indexes: tuple[Index, Index]) -> None:
@@ -111,7 +110,7 @@ def test_batches_of_several_threads_are_searched_at_a_time(indexes: tuple[Index,
     stage, batches = index.bm25(), [Topics([topic]) for topic in TOPICS.values()] * 4
     with ThreadPoolExecutor(8) as threads:
         runs = list(threads.map(stage, batches))
-    assert [answers(run) for run in runs] == [answers(one.bm25()(batch)) for batch in batches]
+    assert [answer(run) for run in runs] == [answer(one.bm25()(batch)) for batch in batches]
 
 
 def test_an_error_of_a_stage_is_its_own(indexes: tuple[Index, Index]) -> None:
@@ -125,7 +124,7 @@ def test_an_actor_that_is_killed_is_started_again(indexes: tuple[Index, Index]) 
     actors: Any = index.state.actors
     (first, *_) = actors._actors.answers(_process, None)
     os.kill(first, signal.SIGKILL)
-    assert answers(index.bm25()(TOPICS)) == answers(one.bm25()(TOPICS))
+    assert answer(index.bm25()(TOPICS)) == answer(one.bm25()(TOPICS))
 
 
 @pytest.mark.slow
@@ -160,7 +159,7 @@ def test_a_shard_that_cannot_be_read_is_named_by_its_actors_and_can_be_left_out(
     index = Index.open(tmp_path / "x", ray=ray, partial=True)
     alone = Index.open(tmp_path / "x", partial=True)
     runs = [each.tfidf()(TOPICS) for each in (index, alone)]
-    assert answers(runs[0]) == answers(runs[1])
+    assert answer(runs[0]) == answer(runs[1])
     assert [[shard["shard"] for shard in run.provenance["missing"]] for run in runs] == [[2], [2]]
 
 

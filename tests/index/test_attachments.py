@@ -15,7 +15,7 @@ import pytest
 from support.counting_encoder import Counting, Several
 from support.counting_terms import CountingTerms
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
-from support.living import answers, fresh, segment_files
+from support.histories import answer, fresh, segment_files
 from support.processes import in_a_child
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
@@ -61,9 +61,9 @@ def test_dense_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_
     for k, batch in ((7, 3), (1000, 256)):
         monkeypatch.setattr(dense_vectors, "SCORES", 40 * batch)  # some blocks in each segment
         monkeypatch.setattr(dense_vectors, "QUERIES", batch)
-        assert answers(index.dense(encoder, k=k)(topics)) == answers(new.dense(encoder, k=k)(topics))
+        assert answer(index.dense(encoder, k=k)(topics)) == answer(new.dense(encoder, k=k)(topics))
     index.merge()
-    assert answers(index.dense(encoder)(topics)) == answers(new.dense(encoder)(topics))
+    assert answer(index.dense(encoder)(topics)) == answer(new.dense(encoder)(topics))
     assert segment_files(index, "vectors-") == segment_files(new, "vectors-")
     assert len(index.embeddings(encoder)) == len(new.embeddings(encoder))
 
@@ -72,11 +72,11 @@ def test_learned_sparse_runs_after_additions_and_deletions_are_those_of_a_new_in
     encoder, topics = CountingTerms(), queries()
     index, new = lived(tmp_path / "x", encoder), fresh(DOCS, GONE, tmp_path / "y")
     new.encode(encoder)
-    assert answers(index.splade(encoder)(topics)) == answers(new.splade(encoder)(topics))
+    assert answer(index.splade(encoder)(topics)) == answer(new.splade(encoder)(topics))
     facts = [{**one.info()["weights"][0], "bytes": 0} for one in (index, new)]
     assert facts[0]["documents"] == len(DOCS), "deleted documents take room until their segment is merged"
     index.merge()
-    assert answers(index.splade(encoder)(topics)) == answers(new.splade(encoder)(topics))
+    assert answer(index.splade(encoder)(topics)) == answer(new.splade(encoder)(topics))
     assert segment_files(index, "sparse-") == segment_files(new, "sparse-")
     assert {**index.info()["weights"][0], "bytes": 0} == facts[1]
 
@@ -127,7 +127,7 @@ def test_several_segments_without_vectors_are_encoded_in_one_piece_of_work_that_
     assert [progress.done for progress in reports] == sorted(progress.done for progress in reports)
     assert reports[-1].done == reports[-1].total == 180, "the first segment was complete"
     assert reports[-1].fraction == 1.0
-    assert answers(index.dense(Counting())(queries())) == answers(whole.dense(Counting())(queries()))
+    assert answer(index.dense(Counting())(queries())) == answer(whole.dense(Counting())(queries()))
 
 
 def test_vectors_of_some_documents_alone_are_an_error_that_says_how_many_and_names_the_command(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: 
     assert sorted(log.read_text().split()) == sorted(2 * [doc_id for doc_id, _ in DOCS])
     new = fresh(DOCS, [], tmp_path / "y")
     new.encode(Counting())
-    assert answers(index.dense(Counting())(queries())) == answers(new.dense(Counting())(queries()))
+    assert answer(index.dense(Counting())(queries())) == answer(new.dense(Counting())(queries()))
 
 
 def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_is_asked_for_is_refused(
@@ -174,7 +174,7 @@ def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_
     assert index.info()["segments"] == 2
     index.merge(drop_vectors=True)
     assert index.info()["vectors"] == []
-    assert answers(index.bm25()(queries())) == answers(fresh(DOCS[:120], [], tmp_path / "y").bm25()(queries()))
+    assert answer(index.bm25()(queries())) == answer(fresh(DOCS[:120], [], tmp_path / "y").bm25()(queries()))
 
 
 def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,16 +272,16 @@ def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_
     assert all(exact[topic][hit.id] == hit.score for topic, ranking in run.items() for hit in ranking)
     assert not set(GONE) & {hit.id for ranking in run.values() for hit in ranking}
     again = Index.open(index.path).dense(Hashed(), algorithm=algorithm, k=300)(queries())
-    assert answers(again) == answers(run)
+    assert answer(again) == answer(run)
 
 
 def test_a_state_that_has_been_merged_away_goes_on_with_what_it_has_open_and_says_so_of_the_rest(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed(), Counting(), CountingTerms())
     old = Index.open(index.path)
     topics = queries(5)
-    expected = [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))]
+    expected = [answer(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))]
     index.merge()
-    assert [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected
+    assert [answer(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected
     for fails in (
         lambda: old.weights(CountingTerms(fingerprint="another")),
         lambda: old.embeddings(Hashed(salt="another")),
@@ -290,7 +290,7 @@ def test_a_state_that_has_been_merged_away_goes_on_with_what_it_has_open_and_say
         with pytest.raises(FontesError, match=r"has changed since it was opened; index.refresh\(\) reads its newest state"):
             fails()
     assert old.refresh()
-    assert [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected
+    assert [answer(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected
 
 
 def test_an_index_without_documents_left_finds_nothing(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     topics = {f"q{n}": f"fox w{n} w{n + 3}" for n in range(8)}
     for of in (lambda one, k: one.dense(encoders[0], k=k), lambda one, k: one.dense(encoders[1], k=k), splade):
         for k in (3, 1000):
-            assert answers(of(index, k)(topics)) == answers(of(new_index, k)(topics))
+            assert answer(of(index, k)(topics)) == answer(of(new_index, k)(topics))
     index.check(deep=True)
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from support.ciff import TOOLKIT, ciff, parsed, postings_list, record
 from support.examples import up_to
-from support.living import answers
+from support.histories import answer
 from support.small_collections import PROPERTY, agrees, inverted, postings
 
 import fontes as ft
@@ -88,7 +88,7 @@ def test_an_index_comes_back_with_the_same_files_and_answers_alike(tmp_path, tex
     theirs, ours = (each.state.manifest["segments"][0]["files"] for each in (index, other))
     assert ours == {name: facts for name, facts in theirs.items() if not name.startswith("text.")}
     for name in ("bm25()", "bm25(lengths='lucene')", "tfidf()", "ql()"):
-        assert answers(pipeline(name, other)({"q": "a b é 𝒜"})) == answers(pipeline(name, index)({"q": "a b é 𝒜"}))
+        assert answer(pipeline(name, other)({"q": "a b é 𝒜"})) == answer(pipeline(name, index)({"q": "a b é 𝒜"}))
 
 
 def test_what_is_written_are_the_documents_that_live_of_all_segments(tmp_path):
@@ -109,16 +109,16 @@ def test_documents_are_deleted_and_segments_merged_without_texts(tmp_path):
     index, other = index_of(ciff(bags_of(TEXTS)), tmp_path), of_texts(TEXTS, tmp_path)
     for each in (index, other):
         each.delete(["d1"])
-    assert answers(index.bm25()(TOPICS)) == answers(other.bm25()(TOPICS))
+    assert answer(index.bm25()(TOPICS)) == answer(other.bm25()(TOPICS))
     assert index.tokens == other.tokens
     for each in (index, other):
         each.merge()
     assert len(index.state.leaves) == 1
-    assert answers(index.bm25()(TOPICS)) == answers(other.bm25()(TOPICS))
+    assert answer(index.bm25()(TOPICS)) == answer(other.bm25()(TOPICS))
     index.check(deep=True)
     index.export(tmp_path / "left.ciff")
     again = Index.build(tmp_path / "left.ciff", tmp_path / "left.index", analyzer="whitespace")
-    assert answers(again.bm25()(TOPICS)) == answers(other.bm25()(TOPICS))
+    assert answer(again.bm25()(TOPICS)) == answer(other.bm25()(TOPICS))
     index.delete(index.ids)
     assert (len(index), index.tokens, len(index.bm25()(TOPICS)["q1"])) == (0, 0, 0)
 
@@ -136,7 +136,7 @@ def test_the_lengths_and_the_mean_are_those_of_the_file(tmp_path):
     run = index.bm25()({"q": "a"})["q"]
     expected = {"d0": bm25(50, 48, 2, 3, 145 / 3), "d1": bm25(1, 88, 2, 3, 145 / 3)}
     assert {hit.id: hit.score for hit in run} == pytest.approx(expected, rel=1e-6)
-    assert answers(index.bm25(lengths="lucene")({"q": "a"})) == answers(index.bm25()({"q": "a"}))
+    assert answer(index.bm25(lengths="lucene")({"q": "a"})) == answer(index.bm25()({"q": "a"}))
     index.check(deep=True)
     index.delete("d1")
     assert index.tokens == 54  # which the postings that are left add up to
@@ -329,9 +329,9 @@ def test_whatever_reads_texts_says_that_there_are_none(tmp_path):
 
 def test_an_index_of_a_file_opens_again_and_in_other_processes(tmp_path):
     index = index_of(ciff(bags_of(TEXTS)), tmp_path)
-    expected = answers(index.bm25()(TOPICS))
-    assert answers(Index.open(index.path, verify=True).bm25()(TOPICS)) == expected
-    assert answers(pickle.loads(pickle.dumps(index)).bm25()(TOPICS)) == expected
+    expected = answer(index.bm25()(TOPICS))
+    assert answer(Index.open(index.path, verify=True).bm25()(TOPICS)) == expected
+    assert answer(pickle.loads(pickle.dumps(index)).bm25()(TOPICS)) == expected
     assert index.is_sound
     assert "a test" in index._repr_html_()
     assert index.bm25().explain("spring water", "d0").value == index.bm25().search("spring water").scores[0]

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.hashed_encoder import Hashed
-from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, some_docs
-from support.living import answers
+from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, answer, some_docs
 
 from fontes.cluster.shards import PartOfIndex
 from fontes.core import Doc, FontesError, IndexFormatError, ParameterError
@@ -147,7 +146,7 @@ def test_every_history_of_shards_finds_what_one_index_finds(
     one = built(list(left.values()), folder / "one", **parameters)
     index.check(deep=True)
     for name, model in (OF_WEIGHTS if weights else MODELS).items():
-        assert answers(model(index)(TOPICS)) == answers(model(one)(TOPICS)), name
+        assert answer(model(index)(TOPICS)) == answer(model(one)(TOPICS)), name
 
 
 @pytest.mark.parametrize("weights", [False, True])
@@ -176,9 +175,9 @@ def test_vectors_of_shards_find_what_those_of_one_index_find(tmp_path: Path) -> 
     one, index = (built(DOCS, tmp_path / f"{n}", shards=n) for n in (1, 3))
     for each in (one, index):
         each.encode(encoder)
-    assert answers(index.dense(encoder)(TOPICS)) == answers(one.dense(encoder)(TOPICS))
+    assert answer(index.dense(encoder)(TOPICS)) == answer(one.dense(encoder)(TOPICS))
     index.merge()
-    assert answers(index.dense(encoder)(TOPICS)) == answers(one.dense(encoder)(TOPICS))
+    assert answer(index.dense(encoder)(TOPICS)) == answer(one.dense(encoder)(TOPICS))
 
 
 def test_documents_filters_facets_and_explanations_are_those_of_one_index(tmp_path: Path) -> None:
@@ -242,7 +241,7 @@ def test_a_partial_index_is_that_of_the_shards_that_are_there_and_says_what_is_m
     assert (missing["shard"], missing["documents"]) == (1, 7)
     assert index.state.leaves[0].segment.folder.parent == path
     run = index.bm25()(TOPICS)
-    assert answers(run) == answers(rest.bm25()(TOPICS))
+    assert answer(run) == answer(rest.bm25()(TOPICS))
     assert run.provenance["missing"] == [missing]
     with pytest.raises(IndexFormatError, match="shard 1 of 3"):
         index.add([Doc("new", "w1")])

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from support.living import answers, fresh, segment_files
+from support.histories import answer, fresh, segment_files
 from support.tiny_colbert import QUERIES, TEXT_WORDS, tiny_colbert
 
 import fontes as ft
@@ -80,11 +80,11 @@ def test_exhaustive_runs_after_additions_and_deletions_are_those_of_a_new_index_
 ) -> None:
     index, new = lived(tmp_path / "x", model, nbits), fresh(DOCS, GONE, tmp_path / "y")
     encode_late(new, model, nbits=nbits)
-    expected = answers(new.late(model, algorithm="exhaustive", k=50)(QUERIES))
+    expected = answer(new.late(model, algorithm="exhaustive", k=50)(QUERIES))
     assert len(expected["q1"][0]) == 50
-    assert answers(index.late(model, algorithm="exhaustive", k=50)(QUERIES)) == expected
+    assert answer(index.late(model, algorithm="exhaustive", k=50)(QUERIES)) == expected
     index.merge()
-    assert answers(index.late(model, algorithm="exhaustive", k=50)(QUERIES)) == expected
+    assert answer(index.late(model, algorithm="exhaustive", k=50)(QUERIES)) == expected
     assert segment_files(index, "vectors-") == segment_files(new, "vectors-")
     index.check()
 
@@ -119,11 +119,11 @@ def test_a_merge_keeps_what_compressing_all_with_the_same_centroids_gives(
 ) -> None:
     index = lived(tmp_path / "x", model, 2)
     store, searches = stored(index, model), [index.late(model, algorithm=name) for name in ("centroids", "exhaustive")]
-    before = [answers(search(QUERIES)) for search in searches]
+    before = [answer(search(QUERIES)) for search in searches]
     encoded.clear()
     index.merge()
     assert not encoded
-    assert [answers(search(QUERIES)) for search in searches] == before
+    assert [answer(search(QUERIES)) for search in searches] == before
     monkeypatch.setattr(late_encode, "kmeans", lambda sample, count: store.codec.centroids)
     monkeypatch.setattr(Codec, "fitted", lambda *fit: store.codec)
     monkeypatch.setattr(late_encode, "_recall", lambda *what: store.meta["recall"])
@@ -156,7 +156,7 @@ def test_centroids_are_fitted_again_where_that_is_asked_for(
     encode_late(new, model, nbits=2)
     encode_late(index, model, overwrite=True)
     np.testing.assert_array_equal(stored(index, model).codec.centroids, stored(new, model).codec.centroids)
-    assert answers(index.late(model)(QUERIES)) == answers(new.late(model)(QUERIES))
+    assert answer(index.late(model)(QUERIES)) == answer(new.late(model)(QUERIES))
     assert index.late(model).recall() == new.late(model).recall()
     assert index.late(model).key() != before
 
@@ -204,7 +204,7 @@ def test_a_kill_between_two_segments_leaves_what_the_next_time_completes(
     assert not encoded, "the vectors of all documents are there, whole"
     new = fresh(DOCS, [], tmp_path / "y")
     encode_late(new, model)
-    assert answers(index.late(model)(QUERIES)) == answers(new.late(model)(QUERIES))
+    assert answer(index.late(model)(QUERIES)) == answer(new.late(model)(QUERIES))
     assert not list(index.path.glob("segment-*/vectors-*"))
 
 
@@ -214,7 +214,7 @@ def test_the_reranker_reads_token_vectors_of_all_segments(tmp_path: Path, model:
     encoded.clear()
     rerank = LateReranker(model)
     topics = {topic: text for topic, text in QUERIES.items() if text}
-    assert answers((index.bm25() >> rerank)(topics)) == answers((new.bm25() >> rerank)(topics))
+    assert answer((index.bm25() >> rerank)(topics)) == answer((new.bm25() >> rerank)(topics))
     assert not encoded
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.hashed_encoder import generator_of
 
 from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.core.values import Doc
@@ -41,8 +41,7 @@ class Counting:
         return self.wrong(made) if self.wrong else made
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in texts]
-        rows = [np.random.default_rng(seed).standard_normal(self.dim).astype(np.float32) for seed in seeds]
+        rows = [generator_of(text).standard_normal(self.dim).astype(np.float32) for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.dim), np.float32)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from support.hashed_encoder import generator_of
 
 from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc
@@ -47,8 +47,7 @@ class CountingTerms:
         """The weights of all terms, float32."""
         row = np.zeros(SIZE, np.float32)
         for word in text.split():
-            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
-            draws = np.random.default_rng(seed)
+            draws = generator_of(word)
             terms = draws.integers(0, SIZE, 4)
             row[terms] = np.maximum(row[terms], draws.gamma(1.0, 0.7, 4).astype(np.float32))
         return row

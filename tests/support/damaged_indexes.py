@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.hashed_encoder import generator_of
 
 DOCUMENTS, WORDS = 4_500, 2_000  # of the index of texts: more than one window of the kernel, and lists with rows of bounds
 FEW = 150  # documents with vectors
@@ -34,8 +35,7 @@ class Fake:
 @lru_cache(None)
 def word_vector(word: str, width: int) -> np.ndarray:
     """A vector of unit length."""
-    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
-    vector = np.random.default_rng(seed).standard_normal(width).astype(np.float32)
+    vector = generator_of(word).standard_normal(width).astype(np.float32)
     return vector / np.linalg.norm(vector)
 
 
@@ -135,7 +135,7 @@ def approximate(root: Path) -> Any:
 
     index = Index.open(root / "vectors.index")
     encoder = encoders()[1][0]
-    algorithms = [*(["hnsw", "IVF4,Flat"] if _there("faiss") else []), *(["annoy:5"] if _there("annoy") and False else [])]
+    algorithms = ["hnsw", "IVF4,Flat"] if find_spec("faiss") else []
     return [_scores(index.dense(encoder, algorithm=name, k=20)({"q": "fox"})) for name in algorithms]
 
 
@@ -224,9 +224,3 @@ def concerned(file: str) -> list[str]:
         return ["lexical", "lexical", "texts", "written", "columns"]
     kinds = {"vectors-": ["dense", "approximate", "late"], "late-": ["late"], "sparse-": ["sparse"]}
     return next((names for part, names in kinds.items() if f"/{part}" in file), ["dense", "sparse", "late"])
-
-
-def _there(library: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(library) is not None

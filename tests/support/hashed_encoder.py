@@ -12,6 +12,11 @@ from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc, text_of
 
 
+def generator_of(text: str) -> np.random.Generator:
+    """A random generator whose seed is the hash of a text."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
+
+
 @dataclass(frozen=True)
 class Hashed:
     """The sum of a random vector for each word."""
@@ -33,8 +38,7 @@ class Hashed:
         made = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(made, texts, strict=True):
             for word in text.lower().split():
-                seed = int.from_bytes(hashlib.sha256((self.salt + word).encode()).digest()[:8], "little")
-                row += np.random.default_rng(seed).standard_normal(self.dim).astype(np.float32)
+                row += generator_of(self.salt + word).standard_normal(self.dim).astype(np.float32)
             if self.length and row.any():
                 row *= self.length / np.linalg.norm(row)
         return made

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.small_collections import files as files
 
 from fontes.core import Doc, Run, Stage, Topic, Topics
 from fontes.index import Index
@@ -98,9 +99,18 @@ def statistics(index: Index) -> dict[str, Any]:
     }
 
 
-def files(path: Path) -> dict[str, bytes]:
-    """All files of an index."""
-    return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
+def fresh(docs: Sequence[tuple[str, str]], deleted: Iterable[str], path: Path) -> Index:
+    """An index that was never changed, of the documents that are left."""
+    gone = set(deleted)
+    return Index.build([doc for doc in docs if doc[0] not in gone], path)
+
+
+def segment_files(index: Any, beginning: str) -> dict[str, bytes]:
+    """The files of an index's only segment in folders whose names begin so."""
+    (leaf,) = index.state.leaves
+    folder = leaf.segment.folder
+    inner = {place: files(place) for place in folder.glob(f"{beginning}*")}
+    return {f"{place.name}/{name}": content for place in inner for name, content in inner[place].items()}
 
 
 def agrees(index: Index, fresh: Index, models: Mapping[str, Model], k: int = 1000) -> None:

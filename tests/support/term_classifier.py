@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.threads import one_thread as one_thread
+from support.tiny_models import MARKS, SIZES, save_tokenizer, transformers
 
 from fontes.core import Topic, Topics, Turn
 from fontes.rewrite import QuReTeC
@@ -45,23 +46,10 @@ def asked(*texts: str, manual: str = "", answers: bool = False, id: str = "1_1")
 
 def tiny_bert(folder: Path) -> Path:
     """A BERT of two small layers with random weights, in `folder`."""
-    import transformers
-
-    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = [
-        *marks,
-        *sorted({*WORDS, *NOUNS, *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")}),
-    ]
-    (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    vocabulary = [*MARKS, *sorted({*WORDS, *NOUNS, *letters, *(f"##{letter}" for letter in letters)})]
+    save_tokenizer(folder, vocabulary)
+    config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, **SIZES)
     transformers.set_seed(0)
     transformers.BertModel(config).save_pretrained(folder)
     return folder

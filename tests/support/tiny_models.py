@@ -20,8 +20,9 @@ FOLDER = tempfile.TemporaryDirectory()
 SENTENCE = "the spring of a river rises in limestone hills and runs to sea while wells need pumps for deep ground water"
 WORDS = SENTENCE.split(" ")
 MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-NYSTROM = {**SIZES, "max_position_embeddings": 512, "segment_means_seq_len": 64, "num_landmarks": 8}
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+WORDY = {"vocab_size": 40, **SIZES}
+NYSTROM = {**WORDY, "max_position_embeddings": 512, "segment_means_seq_len": 64, "num_landmarks": 8}
 REFORMER = {
     "vocab_size": 40,
     "hidden_size": 32,
@@ -38,11 +39,11 @@ REFORMER = {
     "is_decoder": False,
 }
 CONFIGURATIONS: dict[str, Callable[[], Any]] = {
-    "bert": lambda: transformers.BertConfig(**SIZES, max_position_embeddings=512),
-    "roberta": lambda: transformers.RobertaConfig(**SIZES, max_position_embeddings=402, pad_token_id=0, type_vocab_size=1),
+    "bert": lambda: transformers.BertConfig(**WORDY, max_position_embeddings=512),
+    "roberta": lambda: transformers.RobertaConfig(**WORDY, max_position_embeddings=402, pad_token_id=0, type_vocab_size=1),
     "distilbert": lambda: transformers.DistilBertConfig(vocab_size=40, dim=32, n_layers=2, n_heads=2, hidden_dim=64),
     "longformer": lambda: transformers.LongformerConfig(
-        **SIZES, max_position_embeddings=514, attention_window=[16, 16], pad_token_id=0
+        **WORDY, max_position_embeddings=514, attention_window=[16, 16], pad_token_id=0
     ),
     "nystromformer": lambda: transformers.NystromformerConfig(**NYSTROM),
     "reformer": lambda: transformers.ReformerConfig(**REFORMER),
@@ -65,13 +66,14 @@ def tiny(kind: str) -> str:
     return str(folder)
 
 
-def save_tokenizer(folder: Path, vocabulary: list[str], **settings: Any) -> Any:
+def save_tokenizer(folder: Path, vocabulary: list[str], strip_accents: bool | None = None, **settings: Any) -> Any:
     """BERT's tokenizer over a vocabulary, which has MARKS, saved in a folder; it knows each of the vocabulary's words."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     ids = {token: number for number, token in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=strip_accents)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

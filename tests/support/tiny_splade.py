@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.tiny_models import MARKS, WORDS, save_tokenizer, torch, transformers
+from support.tiny_models import MARKS, SIZES, WORDS, save_tokenizer, torch, transformers
 
 VOCABULARY = [*MARKS, *dict.fromkeys(WORDS)]
 FILL = 3  # numbers of the model without a token
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 SIZE = len(VOCABULARY) + FILL
 CONFIGURATIONS: dict[str, Any] = {
     "bert": lambda: transformers.BertConfig(vocab_size=SIZE, **SIZES, max_position_embeddings=64),

@@ -275,45 +275,26 @@ def filled(model: Any, seed: int, scale: float) -> Any:
 
 
 def save_bert(folder: Path, architecture: str, seed: int, labels: Mapping[int, str] | None = None) -> str:
-    import transformers
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from support.tiny_models import SIZES, save_tokenizer, transformers
 
     letters = "abcdefghijklmnopqrstuvwxyz"
     special = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens = list(dict.fromkeys([*special, *".,'?!:", *letters, *(f"##{c}" for c in letters), *vocabulary()]))
-    tokenizer = Tokenizer(models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(mark, tokens.index(mark)) for mark in ("[CLS]", "[SEP]")],
-    )
-    marked = {f"{mark.lower()}_token": f"[{mark}]" for mark in ("PAD", "UNK", "CLS", "SEP", "MASK")}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **marked).save_pretrained(folder)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    save_tokenizer(folder, tokens, model_max_length=128)
     labelled = {"id2label": dict(labels), "label2id": {label: i for i, label in labels.items()}} if labels else {}
-    config = transformers.BertConfig(vocab_size=len(tokens), max_position_embeddings=128, **sizes, **labelled)
+    config = transformers.BertConfig(vocab_size=len(tokens), max_position_embeddings=128, **SIZES, **labelled)
     filled(getattr(transformers, architecture)(config), seed, 0.3).save_pretrained(folder)
     return str(folder)
 
 
 def save_t5(folder: Path, seed: int, scale: float) -> str:
-    import transformers
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from support.tiny_t5 import save_t5_tokenizer, t5_config, transformers
+    from tokenizers import decoders
 
     marks = ["true", "false", "Query:", "Document:", "Relevant:"]
-    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
-    pieces += [(c, -9.0) for c in sorted({*"".join([*vocabulary(), *marks]), *".,'?!:-|▁"})]
-    pieces += [(f"▁{word}", -3.0) for word in dict.fromkeys([*marks, *vocabulary()])]
-    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
-    tokenizer.normalizer = normalizers.Replace(" {2,}", " ")
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    marked = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **marked).save_pretrained(folder)
-    sizes = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
-    config = transformers.T5Config(vocab_size=len(pieces), decoder_start_token_id=0, pad_token_id=0, **sizes)
-    filled(transformers.T5ForConditionalGeneration(config), seed, scale).save_pretrained(folder)
+    words = list(dict.fromkeys([*marks, *vocabulary()]))
+    size = save_t5_tokenizer(folder, {*"".join(words), *".,'?!:-|▁"}, words, decoders.Metaspace())
+    filled(transformers.T5ForConditionalGeneration(t5_config(size)), seed, scale).save_pretrained(folder)
     return str(folder)
 
 
