@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fontes.core.answers import TokenBudget, sums_of
+from fontes.core import Topic, Topics
+from fontes.core.answers import TokenBudget, answers_of, joined, sums_of
 
 
 def test_the_rest_of_a_budget_is_what_is_neither_spent_nor_reserved() -> None:
@@ -19,3 +20,12 @@ def test_sums_are_collected_from_all_runs_that_a_run_was_made_of() -> None:
     facts = {"models": ["openai m"], "sums": ["b", "c"]}
     provenance = {"llm": facts, "runs": [{"llm": {"models": [], "sums": ["a", "b"]}}, {"llm": "m"}], "other": {"sums": ["d"]}}
     assert sums_of(provenance) == ["a", "b", "c"]
+
+
+def test_counts_of_answers_are_added_and_sums_and_models_listed_once() -> None:
+    first = {"models": ["openai m"], "sums": ["a", "b"], "answers": 2, "tokens": 5}
+    second = {"models": ["openai m", "local n"], "sums": ["b"], "answers": 1}
+    facts = joined([first, second])
+    assert (facts["models"], facts["sums"], facts["answers"]) == (["openai m", "local n"], ["a", "b"], 3)
+    assert joined([]) == {}
+    assert answers_of(Topics([Topic("1", "no answers"), Topic("2", "other facts", metadata={"llm": "m"})])) == {}

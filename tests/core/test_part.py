@@ -148,3 +148,15 @@ def test_all_stages_of_the_rooms_are_found_without_importing_torch() -> None:
 
 def test_the_toys_leave_nothing_behind() -> None:
     assert set(TOYS) <= set(stages)
+
+
+def test_the_key_of_a_stage_names_what_its_index_states_and_is_missing_where_it_states_nothing() -> None:
+    from fontes.lexical import QueryLikelihood
+
+    key = QueryLikelihood(SHELF, mu=500).key()  # type: ignore[arg-type]
+    assert key is not None
+    assert "Shelf f00" in key
+    assert key == QueryLikelihood(Shelf("other name"), mu=500).key()  # type: ignore[arg-type]
+    assert key != QueryLikelihood(Shelf(fingerprint="f01"), mu=500).key()  # type: ignore[arg-type]
+    assert QueryLikelihood(object()).key() is None  # type: ignore[arg-type]
+    assert Find(SHELF).key() is None  # a stage from outside Fontes, which has no `key` of its own

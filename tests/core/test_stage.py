@@ -298,3 +298,35 @@ def test_a_scaled_stage_is_cut_after_scaling_since_scaled_scores_may_tie():
     stage = 0.6 * Fixed(ranking=(("a", a), ("b", b)))
     assert (stage % 1)("q") == stage("q").top(1)
     assert ((-2 * Fixed()) % 2)("x")["1"].ids == ["c", "b"]
+
+
+def test_a_ranking_of_a_run_counts_its_own_documents_up_to_a_number():
+    ranking = Fixed()(Topics([Topic("1", "x")]))["1"]
+    assert (ranking.total_up_to(2), ranking.total_up_to(3), ranking.total) == (3, 3, 3)
+
+
+def test_a_stage_that_scores_no_documents_says_so():
+    run = Fixed()(Topics([Topic("1", "x")]))
+    for stage in (Shout(), Fixed()):
+        with pytest.raises(PipelineError, match="cannot score the documents of a run"):
+            stage.candidate_scores(run)
+
+
+@dataclass(frozen=True)
+class Lengths(Fixed):
+    """Scores each document of a run by the length of its topic's text."""
+
+    def candidate_scores(self, run: Run, progress: ProgressCallback = lambda report: None) -> Any:
+        return np.array([float(len(run.topics[topic].text)) for topic in run for _ in run[topic]], np.float32)
+
+
+@dataclass(frozen=True)
+class Twice(Shout):
+    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+        return Topics(dataclasses.replace(t, text=t.text * 2, origin=t) for t in topics.values())
+
+
+@pytest.mark.parametrize(("pipeline", "score"), [(Twice() >> Lengths(), 4), (Twice() >> Twice() >> Lengths() % 2, 8)])
+def test_a_pipeline_scores_documents_by_its_last_stage_for_the_rewritten_topic(pipeline, score):
+    run = Fixed()(Topics([Topic("1", "ab")]))
+    assert pipeline.candidate_scores(run).tolist() == [score] * 3
