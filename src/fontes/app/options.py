@@ -92,25 +92,25 @@ def one_stdin(**inputs: object) -> None:
 
 
 def only_here(check: bool, ray: str | None) -> None:
-    """Check that `CheckLock` comes without `Ray`.
+    """Check that the options `CheckLock` and `Ray` are not both given.
 
     Raises:
-        BadParameter: Both are set.
+        BadParameter: Both are given.
     """
     if check and ray is not None:
         raise typer.BadParameter("--check runs on this machine, without --ray")
 
 
 def ray_of(ray: str | None) -> bool | str | None:
-    """Value of the option `Ray`: an address, or True without one."""
+    """Value of the option `Ray`: an address, or True if the option has no value."""
     return True if ray == "" else ray
 
 
 def weights_of(option: str, typed: str) -> dict[str, float]:
-    """Value of an option that maps names to weights, as title=3,text=1; a name alone has the weight 1.
+    """Parse an option that maps names to weights, such as title=3,text=1; a name alone has the weight 1.
 
     Raises:
-        ParameterError: It is not written so.
+        ParameterError: An item is not NAME=WEIGHT, or a name occurs twice.
     """
     weights: dict[str, float] = {}
     for item in typed.split(","):
@@ -128,25 +128,25 @@ def weights_of(option: str, typed: str) -> dict[str, float]:
 
 
 def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Command]:
-    """Add the options of input files to a command: --encoding, --errors, and columns of the parts.
+    """Add the options of input files to a command: --encoding, --errors, and the columns of `parts`.
 
-    The command does not get their values: they apply to all files that it reads.
+    The values are not passed to the command: they apply to all files that it reads.
 
     Args:
         *parts: "id", "title" or "text", each of which becomes an option.
         of: Kind of the records: "documents" or "topics".
     """
-    several = "Column, key or tag of the PART; several are joined."
-    usual = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
+    defaults = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
+    if of == "topics":
+        defaults |= {"id": "qid, id, …", "text": "query, text, …"}
     options: dict[str, Any] = {}
     for part in parts:
         if part == "id" or of == "topics":
             help_text = f"Column, key or tag of the {part}; a number without a header."
-            usual |= {"id": "qid, id, …", "text": "query, text, …"} if of == "topics" else {}
-            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=usual[part])]
+            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
         else:
-            help_text = several.replace("PART", part)
-            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=help_text, show_default=usual[part])]
+            help_text = f"Column, key or tag of the {part}; several are joined."
+            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
     options["encoding"] = Annotated[
         str | None, typer.Option(help="Encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]
@@ -170,24 +170,25 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
 def takes(
     source: Any, *names: str, to: str = "settings", flags: Mapping[str, Sequence[str]] | None = None, **help: str
 ) -> Callable[[Command], Command]:
-    """Add an option for each parameter of a class or function; the command gets those typed as a dict.
+    """Add an option for each parameter of a class or function; the command gets the values that were typed as a dict.
 
     A boolean becomes a flag, a list an option that may be repeated. The help is the first sentence of the parameter's
-    description; "None: …" in it states the default. Parameters of other types than texts, numbers and paths get no option.
+    description, where "None: …" states the default. Only parameters that are texts, numbers, paths or lists of them get an
+    option.
 
     Args:
-        source: A dataclass, a pydantic class or a function; or several by name, which the help states.
-        *names: Parameters that get an option; none: all.
-        to: The argument of the command that gets the values by name.
-        flags: Options by parameter, if not --name.
-        **help: Help by parameter, in place of descriptions.
+        source: A dataclass, a pydantic class or a function; or a mapping of several by name, which the help states.
+        *names: Parameters that get an option; all if none is named.
+        to: Argument of the command that gets the dict.
+        flags: Options by parameter, where they are not --name.
+        **help: Help by parameter, in place of its description.
     """
     owners: dict[str, dict[str, Parameter]] = {}
-    for owner, one in (source if isinstance(source, Mapping) else {"": source}).items():
-        for name, parameter in parameters(one).items():
+    for owner, target in (source if isinstance(source, Mapping) else {"": source}).items():
+        for name, parameter in parameters(target).items():
             if name in (names or (name,)):
                 owners.setdefault(name, {})[owner] = parameter
-    declared = {name: next(iter(of.values())) for name, of in owners.items()}
+    declared = {name: next(iter(by_owner.values())) for name, by_owner in owners.items()}
     options = {}
     for name, parameter in declared.items():
         written = (flags or {}).get(name, parameter.options)
@@ -196,13 +197,17 @@ def takes(
         if written and kind is not None:
             text = help.get(name, parameter.description).partition("None: ")[0].strip()
             sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)[0].rstrip(";.,: ")
-            shown = {owner: default for owner, one in owners[name].items() if (default := _default_of(one))}
-            differ = len(set(shown.values())) > 1
+            defaults = {owner: default for owner, owned in owners[name].items() if (default := _default_of(owned))}
+            differ = len(set(defaults.values())) > 1
             low, high = parameter.limits if kind is int else (-math.inf, math.inf)
             option = typer.Option(
                 *written,
                 help=f"{', '.join(owners[name])}: {sentence}." if "" not in owners[name] else f"{sentence}.",
-                show_default=(", ".join(f"{o} {d}" for o, d in shown.items()) if differ else next(iter(shown.values()), False)),
+                show_default=(
+                    ", ".join(f"{owner} {default}" for owner, default in defaults.items())
+                    if differ
+                    else next(iter(defaults.values()), False)
+                ),
                 min=None if low == -math.inf else low,
                 max=None if high == math.inf else high,
                 metavar="NAME=WEIGHT,…" if parameter.kind.startswith(WEIGHTS) else None,
@@ -237,7 +242,7 @@ LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
 
 
 def _type_of(parameter: Parameter) -> Any:
-    """The type of a parameter's option; None if it cannot have one."""
+    """The type of a parameter's option; None if the parameter cannot have an option."""
     kind = parameter.kind.partition(" | ")[0]
     if listed := LISTED.match(kind):
         return GenericAlias(list, TYPES[listed[1]]) if listed[1] in TYPES else None
@@ -245,7 +250,7 @@ def _type_of(parameter: Parameter) -> Any:
 
 
 def _default_of(parameter: Parameter) -> str:
-    """The default as text, or what None stands for; empty for none."""
+    """The default as text; for None, the default that its description states. "" without a default."""
     default = parameter.default
     if default is None:
         return parameter.description.partition("None: ")[2].partition(". ")[0].rstrip(".")
@@ -255,7 +260,7 @@ def _default_of(parameter: Parameter) -> str:
 
 
 def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], without: str = "") -> None:
-    """Give a function the signature of a command with more options: annotation and default by name."""
+    """Give `run` the signature of `command`, less the argument `without`, plus options: annotation and default by name."""
     hints = get_type_hints(command, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints[name])
