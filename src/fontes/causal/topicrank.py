@@ -24,7 +24,7 @@ Tagger = Callable[[str], Iterable[Token]]
 WORDS = re.compile(r"\w+(?:-\w+)*|['’]\w+|[^\w\s]")  # "yard's" is "yard" and "'s", as in spaCy
 HYPHENATED = re.compile(r"\w+(?:-\w+)+")
 SENTENCE_END = re.compile(r"[.!?]")
-UNUSED = ("parser", "ner", "lemmatizer", "textcat", "entity_linker")
+UNUSED_COMPONENTS = ("parser", "ner", "lemmatizer", "textcat", "entity_linker")
 
 FUNCTION_WORDS = frozenset(
     """
@@ -63,7 +63,7 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
 def spacy_tagger(model: str) -> Any:
     """Tagger and sentence splitter of a spaCy model; hyphenated words are single tokens, as in pke."""
     advice = ", or use tagger='stopwords', which needs no model"
-    pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED, advice)
+    pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED_COMPONENTS, advice)
     if not {"tagger", "morphologizer"} & set(pipeline.pipe_names):
         raise ParameterError(f"spaCy's model '{model}' has no part-of-speech tagger; use one with a tagger or a morphologizer")
     if "senter" in pipeline.component_names:
@@ -72,8 +72,8 @@ def spacy_tagger(model: str) -> Any:
     elif "sentencizer" not in pipeline.pipe_names:
         pipeline.add_pipe("sentencizer", first=True)
     tokenizer: Any = pipeline.tokenizer
-    before = tokenizer.token_match
-    tokenizer.token_match = lambda word: HYPHENATED.fullmatch(word) or (before(word) if before else None)
+    default_match = tokenizer.token_match
+    tokenizer.token_match = lambda word: HYPHENATED.fullmatch(word) or (default_match(word) if default_match else None)
     return pipeline
 
 
@@ -91,8 +91,8 @@ Phrases = list[tuple[str, float]]
 LINKAGES = ("average", "complete", "single")
 GAPS = ("pke", "paper")
 REPRESENTATIVES = ("first", "frequent")
-LARGEST = 10_000  # maximum number of candidates of a text: their distances take 8 bytes per pair
-BLOCK = 512  # occurrences whose distances to all others are in memory at once
+MAX_CANDIDATES = 10_000  # maximum number of candidates of a text; their distances take 8 bytes per pair
+BLOCK = 512  # occurrences whose distances to all occurrences are in memory at once
 PUNCTUATION = frozenset(string.punctuation)
 
 
@@ -185,12 +185,14 @@ class TopicRank(Part, name="topicrank"):
         for start, words in self._runs(tokens, stop):
             occurrences.setdefault(self._stems(words), []).append((start, words))
         candidates = [
-            Candidate(stems, first[1], (first[0], *(start for start, _ in others)))
-            for stems, (first, *others) in sorted(occurrences.items())
+            Candidate(stems, first[1], (first[0], *(start for start, _ in later)))
+            for stems, (first, *later) in sorted(occurrences.items())
             if self._is_phrase(first[1], stop)
         ]
-        if (count := len(candidates)) > LARGEST:
-            raise InputError(f"a text with {count:,} candidates for keyphrases is too long; split it (at most {LARGEST:,})")
+        if (count := len(candidates)) > MAX_CANDIDATES:
+            raise InputError(
+                f"a text with {count:,} candidates for keyphrases is too long; split it (at most {MAX_CANDIDATES:,})"
+            )
         return candidates
 
     def topics(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
@@ -222,27 +224,27 @@ class TopicRank(Part, name="topicrank"):
         starts = np.array([start for topic in spans for start, _ in topic], dtype=np.float64)
         lengths = np.array([length for topic in spans for _, length in topic], dtype=np.float64)
         bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in spans])])[:-1].astype(np.int64)
-        of = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
+        topic_numbers = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
         weights = np.zeros((len(topics), len(topics)))
-        for a in range(0, len(starts), BLOCK):
-            block = slice(a, a + BLOCK)
+        for first in range(0, len(starts), BLOCK):
+            block = slice(first, first + BLOCK)
             gaps = np.abs(starts[block, None] - starts)
             if self.gap == "pke":
                 gaps -= np.where(starts[block, None] < starts, lengths[block, None], lengths) - 1
             np.maximum(gaps, 1, out=gaps)  # the gap of an occurrence to itself lies on the unused diagonal
-            np.add.at(weights, of[block], np.add.reduceat(1 / gaps, bounds, axis=1))
+            np.add.at(weights, topic_numbers[block], np.add.reduceat(1 / gaps, bounds, axis=1))
         np.fill_diagonal(weights, 0)
         return weights
 
     def walk(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Step 4: scores of the topics (PageRank; Mihalcea and Tarau 2004 for weighted edges)."""
-        number = len(weights)
+        n = len(weights)
         sums = weights.sum(axis=1, keepdims=True)
-        moves = np.divide(weights, sums, out=np.full_like(weights, 1 / number), where=sums > 0)
-        scores = np.full(number, 1 / number)
+        moves = np.divide(weights, sums, out=np.full_like(weights, 1 / n), where=sums > 0)
+        scores = np.full(n, 1 / n)
         for _ in range(1000):
-            before, scores = scores, (1 - self.damping) / number + self.damping * (scores @ moves)
-            if np.abs(scores - before).sum() < number * self.tolerance:
+            previous, scores = scores, (1 - self.damping) / n + self.damping * (scores @ moves)
+            if np.abs(scores - previous).sum() < n * self.tolerance:
                 break
         return scores
 

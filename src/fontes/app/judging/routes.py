@@ -1,4 +1,4 @@
-"""Routes of judging. All but the page need a judge's token; none gives scores, ranks or pipelines."""
+"""Routes of judging. All except the page need a judge's token; no response has scores, ranks or pipelines."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ routes = APIRouter(tags=["judging"])
 
 
 def router(judging: Judging) -> APIRouter:
-    """Router for these judgments."""
+    """Router whose requests use these judgments."""
 
     def set_judging(request: Request) -> None:
         request.state.judging = judging
 
-    whole = APIRouter(dependencies=[Depends(set_judging)])
-    whole.include_router(routes)
-    return whole
+    with_judging = APIRouter(dependencies=[Depends(set_judging)])
+    with_judging.include_router(routes)
+    return with_judging
 
 
 def judging_of(request: Request) -> Judging:
-    """Judgments of a request."""
+    """The judgments that a request uses."""
     judging: Judging = request.state.judging
     return judging
 
 
 def judge_of(request: Request) -> str:
-    """Judge whose token a request has; raises RefusedError if there is none."""
+    """Name of the judge whose token a request has; raises RefusedError without a valid token."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     name = judging_of(request).store.judge_of(token.strip()) if scheme.lower() == "bearer" else None
     if name is None:
@@ -211,8 +211,8 @@ def exported(
     if name not in judging.exports(judge):
         raise RefusedError(404, f"there is no '{name[:100]}' to export")
     try:
-        whole = b"".join(file_content(judging.store, name))
+        content = b"".join(file_content(judging.store, name))
     except InputError as error:
         raise RefusedError(409, str(error)) from None
     kind = "application/x-ndjson" if name.endswith(".jsonl") else "text/plain; charset=utf-8"
-    return Response(whole, media_type=kind, headers={"Content-Disposition": "attachment"})
+    return Response(content, media_type=kind, headers={"Content-Disposition": "attachment"})
