@@ -78,6 +78,29 @@ Analyzer = Annotated[
     str | None,
     typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's"),
 ]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
+
+Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
+
+# Options of pipelines, which `pipelines.retriever` takes.
+Pipeline = Annotated[
+    str | None,
+    typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
+        show_default=False,
+    ),
+]
+Encoder = Annotated[
+    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
+]
 
 
 def one_stdin(**inputs: object) -> None:
@@ -152,7 +175,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     ]
     options["errors"] = Annotated[str, typer.Option(help="Undecodable bytes: strict stops, replace puts U+FFFD.")]
 
-    def decorated(command: Command) -> Command:
+    def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
             from ..formats.decoding import ReadingOptions, reading_as
@@ -164,7 +187,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         _extend(run, command, {name: (kind, "strict" if name == "errors" else None) for name, kind in options.items()})
         return run
 
-    return decorated
+    return decorate
 
 
 def takes(
@@ -191,28 +214,9 @@ def takes(
     declared = {name: next(iter(by_owner.values())) for name, by_owner in owners.items()}
     options = {}
     for name, parameter in declared.items():
-        written = (flags or {}).get(name, parameter.options)
-        written = (f"--{name.strip('_').replace('_', '-')}",) if written is None else written
-        kind = _type_of(parameter)
-        if written and kind is not None:
-            text = help.get(name, parameter.description).partition("None: ")[0].strip()
-            sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)[0].rstrip(";.,: ")
-            defaults = {owner: default for owner, owned in owners[name].items() if (default := _default_of(owned))}
-            differ = len(set(defaults.values())) > 1
-            low, high = parameter.limits if kind is int else (-math.inf, math.inf)
-            option = typer.Option(
-                *written,
-                help=f"{', '.join(owners[name])}: {sentence}." if "" not in owners[name] else f"{sentence}.",
-                show_default=(
-                    ", ".join(f"{owner} {default}" for owner, default in defaults.items())
-                    if differ
-                    else next(iter(defaults.values()), False)
-                ),
-                min=None if low == -math.inf else low,
-                max=None if high == math.inf else high,
-                metavar="NAME=WEIGHT,…" if parameter.kind.startswith(WEIGHTS) else None,
-            )
-            options[name] = Annotated[kind | None, option], None
+        option = _option(owners[name], (flags or {}).get(name, parameter.options), help.get(name, parameter.description))
+        if option is not None:
+            options[name] = option, None
 
     def value_of(name: str, typed: Any) -> Any:
         if isinstance(typed, bool):
@@ -223,7 +227,7 @@ def takes(
             return weights_of(name, typed)
         return tuple(typed) if isinstance(typed, list) else typed
 
-    def decorated(command: Command) -> Command:
+    def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
             typed = {name: arguments.pop(name) for name in options}
@@ -233,12 +237,44 @@ def takes(
         _extend(run, command, options, to)
         return run
 
-    return decorated
+    return decorate
 
 
 WEIGHTS = "Mapping[str, float]"
 TYPES = {"str": str, "int": int, "float": float, "bool": bool, "Path": Path, "Literal": str, WEIGHTS: str}
 LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
+
+
+def _option(by_owner: Mapping[str, Parameter], flags: Sequence[str] | None, description: str) -> Any:
+    """The annotation of an option for a parameter; None if it gets no option.
+
+    Args:
+        by_owner: The parameter of each class or function that has it; the first determines the type.
+        flags: The option's names; None: --name. Without any, the parameter gets no option.
+        description: The help is its first sentence.
+    """
+    parameter = next(iter(by_owner.values()))
+    flags = (f"--{parameter.name.strip('_').replace('_', '-')}",) if flags is None else flags
+    kind = _type_of(parameter)
+    if not flags or kind is None:
+        return None
+    text = description.partition("None: ")[0].strip()
+    sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)[0].rstrip(";.,: ")
+    defaults = {owner: default for owner, owned in by_owner.items() if (default := _default_of(owned))}
+    if len(set(defaults.values())) > 1:
+        shown: str | bool = ", ".join(f"{owner} {default}" for owner, default in defaults.items())
+    else:
+        shown = next(iter(defaults.values()), False)
+    low, high = parameter.limits if kind is int else (-math.inf, math.inf)
+    option = typer.Option(
+        *flags,
+        help=f"{sentence}." if "" in by_owner else f"{', '.join(by_owner)}: {sentence}.",
+        show_default=shown,
+        min=None if low == -math.inf else low,
+        max=None if high == math.inf else high,
+        metavar="NAME=WEIGHT,…" if parameter.kind.startswith(WEIGHTS) else None,
+    )
+    return Annotated[kind | None, option]
 
 
 def _type_of(parameter: Parameter) -> Any:
@@ -284,28 +320,3 @@ def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
     names = [corpus] if isinstance(corpus, str) else corpus
     parts = [corpus_of(name, format, reading_of().fields) for name in names]
     return parts[0] if len(parts) == 1 else join_corpora(parts)
-
-
-Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
-
-Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
-
-# Options of pipelines, which `pipelines.retriever` takes.
-Pipeline = Annotated[
-    str | None,
-    typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
-        show_default=False,
-    ),
-]
-Encoder = Annotated[
-    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
-]

@@ -129,11 +129,11 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
-        picked = rationales(ranking, hit.id)
-        for text in (doc.title, "" if picked else doc.text):
+        selected = rationales(ranking, hit.id)
+        for text in (doc.title, "" if selected else doc.text):
             if text:
                 console.print(Text("     ") + _styled(snippet(index.analyzer, text, terms)))
-        for number, score, text in picked:
+        for number, score, text in selected:
             prefix = Text.assemble(f"     {score:8.4f}  ", (f"{number}: ", "dim"))
             console.print(prefix + _styled(snippet(index.analyzer, text, terms, len(text))))
 
@@ -186,13 +186,13 @@ def print_explanation(explanation: Explanation) -> None:
     console.print(_branch(explanation, None))
 
 
-def print_change(path: Path, change: Change, done: str, seconds: float, json: bool) -> None:
+def print_change(path: Path, change: Change, action: str, seconds: float, json: bool) -> None:
     """Print a change of an index.
 
     Args:
         path: The index.
         change: The change.
-        done: Description of the change.
+        action: Description of the change.
         seconds: Duration.
         json: Print JSON instead.
     """
@@ -200,7 +200,7 @@ def print_change(path: Path, change: Change, done: str, seconds: float, json: bo
         print_json({"path": str(path), **asdict(change), "seconds": round(seconds, 3)})
         return
     contents = f"{counted(change.documents, 'document')} in {counted(change.segments, 'segment')}"
-    say(f"{path}: {done} in {seconds:.1f} s; {contents}")
+    say(f"{path}: {action} in {seconds:.1f} s; {contents}")
 
 
 def print_info(facts: dict[str, Any]) -> None:
@@ -215,8 +215,8 @@ def print_info(facts: dict[str, Any]) -> None:
             for entry in value:
                 table.add_row(name.replace("_", " "), Text(line(entry)))
             continue
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _one_line(value)
-        table.add_row(name.replace("_", " "), Text(shown))
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _one_line(value)
+        table.add_row(name.replace("_", " "), Text(text))
     console.print(table)
 
 
@@ -237,8 +237,8 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
         if getattr(part, "takes", None) is Topics and (where := getattr(part, "where", None)) is not None
     ]
     for where in filters:
-        passed = filter_of(index, where)
-        if passed is not None and not passed.mask.any():
+        passing_docs = filter_of(index, where)
+        if passing_docs is not None and not passing_docs.mask.any():
             return f"No document passes the filter {where!r}."
     lexical = isinstance(parts[0], Lexical)  # other stages may change the words of the query
     passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""

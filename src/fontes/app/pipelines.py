@@ -201,8 +201,8 @@ def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None
     from .output import counted
 
     for shard in missing:
-        lacking = f"shard {shard['shard']} with {counted(shard['documents'], 'document')} is missing"
-        print(f"fontes: {index}: {lacking}: {shard['problem']}", file=sys.stderr)
+        description = f"shard {shard['shard']} with {counted(shard['documents'], 'document')} is missing"
+        print(f"fontes: {index}: {description}: {shard['problem']}", file=sys.stderr)
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:

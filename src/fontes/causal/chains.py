@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
@@ -236,8 +236,18 @@ class _Statement:
         return words.share(event, self.cause) >= SAME and self.has_cause_in(event, words)
 
 
+class _Match(NamedTuple):
+    """A statement whose effect matches an event."""
+
+    score: float
+    doc: Doc
+    statement: _Statement
+
+
 @dataclass(frozen=True)
 class _CauseCandidate:
+    """A cause with its terms, and the query for its own causes."""
+
     cause: Cause
     terms: Terms
     query: str
@@ -268,7 +278,7 @@ class _ChainSearch:
         reader = _EventReader.of(words, question.event)
         docs = run["1"].docs()
         above = (*question.above, event)
-        candidates = self._stated(reader, question.event, docs, above)[: self.breadth]
+        candidates = self._stated_causes(reader, question.event, docs, above)[: self.breadth]
         if len(candidates) < self.breadth and self.leads and question.leads:
             candidates += self._leads(reader, event, docs, question)[: min(self.leads, self.breadth - len(candidates))]
         if question.depth == self.depth:
@@ -287,32 +297,35 @@ class _ChainSearch:
         below = _Question(cause.text, candidate.query, before, question.depth + 1, above, documents, not cause.lead)
         return replace(cause, causes=self.causes(below))
 
-    def _stated(self, reader: _EventReader, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_CauseCandidate]:
+    def _stated_causes(
+        self, reader: _EventReader, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]
+    ) -> list[_CauseCandidate]:
+        """Causes of the event `text` that the documents state, without causes above it, best first."""
         words = reader.words
         event, denied = words.event(text), NOT.search(text) is not None
-        answers: list[tuple[float, Doc, _Statement]] = []
+        matches: list[_Match] = []
         min_terms = min(2, len(event))  # one common word of several may be accidental
         happening = words.happening(text)
         for doc in docs:
             if not reader.terms(f"{doc.title} {doc.text}") & happening:
                 continue
             for statement in self._statements_of(reader, doc, self.weak):
-                match = (words.share(event, statement.effect) + words.share(event, statement.around)) / 2
-                if match < self.overlap or len(event & statement.around) < min_terms or statement.denied != denied:
+                share = (words.share(event, statement.effect) + words.share(event, statement.around)) / 2
+                if share < self.overlap or len(event & statement.around) < min_terms or statement.denied != denied:
                     continue
                 if statement.has_cause_in(event, words) or any(words.same(statement.cause, terms) for terms in above):
                     continue
-                answers.append((match * (WEAK if statement.weak else 1), doc, statement))
-        answers.sort(key=lambda answer: -answer[0])
-        del answers[MAX_EVENTS:]
-        groups: list[list[tuple[float, Doc, _Statement]]] = []
-        for answer in answers:
-            same = (group for group in groups if words.same(group[0][2].cause, answer[2].cause))
-            group = next(same, None)
+                matches.append(_Match(share * (WEAK if statement.weak else 1), doc, statement))
+        matches.sort(key=lambda match: -match.score)
+        del matches[MAX_EVENTS:]
+        groups: list[list[_Match]] = []
+        for match in matches:
+            cause = match.statement.cause
+            group = next((group for group in groups if words.same(group[0].statement.cause, cause)), None)
             if group is None:
-                groups.append([answer])
-            elif answer[1].id not in {doc.id for _, doc, _ in group}:
-                group.append(answer)
+                groups.append([match])
+            elif match.doc.id not in {earlier.doc.id for earlier in group}:
+                group.append(match)
         return sorted(map(_merge, groups), key=lambda candidate: -candidate.cause.score)
 
     def _statements_of(self, reader: _EventReader, doc: Doc, weak: bool) -> list[_Statement]:
@@ -375,9 +388,9 @@ class _EventTerms:
         They are the terms before the first preposition ("fire" in "fire at the cannery"), or only the last of these if it is a
         participle ("closed" in "herring season closed"), and their synonyms ("blaze"); without any, all terms of the event.
         """
-        first = PLACE.split(text.strip(), maxsplit=1)[0]
-        ending = PARTICIPLE.search(first)
-        for part in (ending[0] if ending else "", first, text):
+        head = PLACE.split(text.strip(), maxsplit=1)[0]
+        participle = PARTICIPLE.search(head)
+        for part in (participle[0] if participle else "", head, text):
             if terms := self.terms(part) - self.function:
                 return terms.union(*(group for group in map(self.terms, HAPPENINGS) if group & terms))
         return self.terms(text)
@@ -451,16 +464,17 @@ def _sides(reader: _EventReader, sentence: str, pair: CausalPair) -> tuple[Terms
     return sides if cause < effect else sides[::-1]
 
 
-def _merge(answers: Sequence[tuple[float, Doc, _Statement]]) -> _CauseCandidate:
-    first = answers[0][2]
+def _merge(matches: Sequence[_Match]) -> _CauseCandidate:
+    """One cause with all matches as its sources, in the words of the best match, which is the first."""
+    best = matches[0].statement
     sources = tuple(
         Source(doc.id, doc.title, _date(doc), statement.sentence, statement.pair.cue, score)
-        for score, doc, statement in answers
+        for score, doc, statement in matches
     )
-    cause = " ".join(first.pair.cause.split())
+    cause = " ".join(best.pair.cause.split())
     # "it was rusted": "it" most likely refers to the effect.
-    query = f"{cause} {first.pair.effect}" if PRONOUN.search(cause) else cause
-    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), first.cause, query)
+    query = f"{cause} {best.pair.effect}" if PRONOUN.search(cause) else cause
+    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), best.cause, query)
 
 
 def _nearest(reader: _EventReader, event: Terms, doc: Doc) -> tuple[str, float]:

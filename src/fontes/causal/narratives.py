@@ -280,7 +280,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
         parts = [relevant_part(topic.narrative, self.sentences) for topic in topics.values()]
         topicrank: TopicRank = self.params()["topicrank"]
         phrases = topicrank.batch(parts, None if self.without else self.n)
-        return _rewritten(topics, map(self._query, phrases))
+        return _rewrite(topics, map(self._query, phrases))
 
     def check(self) -> None:
         check_way(self.sentences)
@@ -312,7 +312,7 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
     relevant: bool = False
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
-        return _rewritten(topics, (_narrative(topic, self.relevant) for topic in topics.values()))
+        return _rewrite(topics, (_narrative(topic, self.relevant) for topic in topics.values()))
 
 
 @dataclass(frozen=True)
@@ -327,13 +327,13 @@ class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         texts = (f"{topic.text} {_narrative(topic, self.relevant)}".strip() for topic in topics.values())
-        return _rewritten(topics, texts)
+        return _rewrite(topics, texts)
 
 
 def _narrative(topic: Topic, relevant: bool) -> str:
     return relevant_part(topic.narrative) if relevant else topic.narrative.strip()
 
 
-def _rewritten(topics: Topics, texts: Iterable[str]) -> Topics:
+def _rewrite(topics: Topics, texts: Iterable[str]) -> Topics:
     by_id = dict(zip(topics, texts, strict=True))
     return rewritten(topics, lambda topic: by_id[topic.id] or topic.text)

@@ -180,12 +180,12 @@ class _CueContext:
     def negated(self) -> bool:
         """Whether the words before the cue, or "no" and "nothing" after it, negate the pair."""
         left, start, end, right = self.bounds
-        before = self.plain[max(left, start - REACH) : start]
+        preceding = self.plain[max(left, start - REACH) : start]
         if self.cue.cause == "before" and not self.cue.name.endswith(CLAUSAL) and NOTHING.match(self.plain, end, right):
             return True
-        if DENIED.search(before):
+        if DENIED.search(preceding):
             return True
-        return NEGATED.search(before) is not None and NOT_ONLY.search(before) is None
+        return NEGATED.search(preceding) is not None and NOT_ONLY.search(preceding) is None
 
     def _after(self) -> tuple[Pieces, Pieces]:
         left, start, end, right = self.bounds
@@ -210,8 +210,8 @@ class _CueContext:
         left, start, end, right = self.bounds
         clause, previous_end = self._clause_before(left, start, TAIL | JOINTS)
         clause_after = self._clause_after(end, right, RIGHT)
-        joined = self.plain[left:start].rstrip()
-        if clause and (joined.endswith((",", ";", "and")) and self.plain.count(" ", *clause) > 1):
+        preceding = self.plain[left:start].rstrip()
+        if clause and (preceding.endswith((",", ";", "and")) and self.plain.count(" ", *clause) > 1):
             return [clause], [clause_after]
         if previous_end:  # "It rained, and the match was therefore off"
             return [_trim(self.plain, left, previous_end)], [clause, clause_after]

@@ -50,7 +50,7 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
     if callable(tagger):
         return (list(tagger(text)) for text in texts)
     if tagger == "stopwords":
-        return (_untagged(text) for text in texts)
+        return (_word_tokens(text) for text in texts)
     pipeline = spacy_tagger(tagger)
     docs = pipeline.pipe(map(encodable, texts), batch_size=64)
     return (
@@ -77,7 +77,8 @@ def spacy_tagger(model: str) -> Any:
     return pipeline
 
 
-def _untagged(text: str) -> list[Token]:
+def _word_tokens(text: str) -> list[Token]:
+    """Tokens of a text, words with the part of speech "X" and other signs with "PUNCT"."""
     tokens: list[Token] = []
     sentence = 0
     for word in WORDS.findall(text):

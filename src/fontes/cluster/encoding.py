@@ -47,14 +47,14 @@ class RemoteEncoder:
         paths = [draft / f"{PARTS}{hash_json(settings)[:16]}-{first}-{last}" for first, last in spans]
         for leftover in set(draft.glob(f"*{PARTS}*")) - set(paths):
             leftover.unlink(missing_ok=True)
-        lacking = [number for number, path in enumerate(paths) if not _is_complete(path)]
-        work = [(*spans[number], paths[number]) for number in lacking]
+        missing = [number for number, path in enumerate(paths) if not _is_complete(path)]
+        work = [(*spans[number], paths[number]) for number in missing]
         encode_part = partial(_encode_part, hash_json([str(draft), settings]), open_encoding)
         with contextlib.closing(self._encode(encode_part, work)) as completed:
             for number, path in enumerate(paths):
-                if number in lacking[:1]:
+                if number in missing[:1]:
                     next(completed)
-                    del lacking[0]
+                    del missing[0]
                 yield _read(path)
                 path.unlink(missing_ok=True)
 

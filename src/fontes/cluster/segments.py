@@ -138,7 +138,7 @@ def segment_at(folder: Path, name: str) -> Path:
 def _make(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Finished:
     """Return the named segment; write it unless it exists."""
     path = folder / name
-    if (existing := _finished(path)) is not None:
+    if (existing := _read_finished(path)) is not None:
         return existing
     draft = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder))
     try:
@@ -156,7 +156,7 @@ def _make(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int],
     return Finished(name, counts, names, repeated)
 
 
-def _finished(path: Path) -> Finished | None:
+def _read_finished(path: Path) -> Finished | None:
     """Return the segment at a path if it is intact; remove a damaged one."""
     if not path.exists():
         return None

@@ -143,7 +143,7 @@ class Tools:
 
     async def _search(self, call: Search) -> Reply:
         self.service.check_query(call.query)
-        answer, state = await self._ranked(call, Topic("1", call.query), call.offset + call.k, call.syntax)
+        answer, state = await self._rank(call, Topic("1", call.query), call.offset + call.k, call.syntax)
         return await self.service.work(self._hits, call, call.query, answer, state, "")
 
     async def _similar(self, call: Similar) -> Reply:
@@ -153,10 +153,11 @@ class Tools:
         text = text_of(doc)[: self.service.settings.query]
         if not text.strip():
             raise ParameterError(f"document '{call.id}' has no text to compare with; search with words instead")
-        answer, state = await self._ranked(call, Topic("1", text), call.k + 1, "plain")
+        answer, state = await self._rank(call, Topic("1", text), call.k + 1, "plain")
         return await self.service.work(self._hits, call, text, answer, state, call.id)
 
-    async def _ranked(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
+    async def _rank(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
+        """The service's answer to a search, and the state that was searched."""
         max_hits = self.service.settings.k
         if isinstance(call, Search) and call.offset >= max_hits:
             raise RefusedError(
@@ -169,6 +170,7 @@ class Tools:
         return json.loads(await self.service.search(options, SearchRequest((topic,)))), state
 
     def _hits(self, call: Search | Similar, query: str, answer: dict[str, Any], state: ServedState, excluded_id: str) -> Reply:
+        """The hits of an answer, without the document `excluded_id`, with near-duplicates listed at their first hit."""
         hits = [hit for hit in answer["hits"] if hit["id"] != excluded_id]
         offset = call.offset if isinstance(call, Search) else 0
         leaders = groups_of([f"{hit.get('title', '')} {hit.get('text', '')}" for hit in hits])
@@ -259,11 +261,11 @@ class Tools:
             counts = await self.service.work(_count_values, state, call.where, plain, ordered)
         else:
             self.service.check_query(call.query)
-            counted = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all documents that match
+            max_hits = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all documents that match
             options = self.service.options(
                 call.index,
                 None,
-                counted,
+                max_hits,
                 where=call.where or None,
                 facets=plain,
                 histograms=ordered,
@@ -327,15 +329,15 @@ class Tools:
             (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", call.query)])[0]
             lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
             remaining, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
-            shown = 0
+            lines_shown = 0
             for line in lines:
-                if tokens_of(as_json(f"{text}{line}\n")) > remaining and shown:
+                if tokens_of(as_json(f"{text}{line}\n")) > remaining and lines_shown:
                     break
                 text += f"{line}\n"
-                shown += 1
+                lines_shown += 1
             values: dict[str, Any] = {"id": call.id, "pipeline": options.pipeline, "score": text.rstrip("\n")}
-            if shown < len(lines):
-                values["more"] = f"{len(lines) - shown} further lines: raise tokens"
+            if lines_shown < len(lines):
+                values["more"] = f"{len(lines) - lines_shown} further lines: raise tokens"
             return Reply(values, (call.id,), options.pipeline, options.served.state)
 
         return await self.service.work(account, model=self.service.has_model(options.served, options.pipeline))
@@ -409,8 +411,8 @@ def _count_values(
     state: ServedState, where: str | None, plain: tuple[str, ...], ordered: tuple[str, ...]
 ) -> dict[str, dict[Any, int]]:
     """Counts of values of `plain` columns and of ranges of `ordered` columns, among the documents that pass the filter."""
-    passed = filter_of(state.index.state, where or None)
-    docs = None if passed is None else passed.docs
+    passing = filter_of(state.index.state, where or None)
+    docs = None if passing is None else passing.docs
     bins = state.index.facets(*ordered, docs=docs, bins=BINS)
     histograms = {
         column: {_range(low, high): count for (low, high), count in ranges.items() if count} for column, ranges in bins.items()

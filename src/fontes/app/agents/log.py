@@ -58,7 +58,7 @@ class LoggedCall:
     error: str
 
 
-_CALL = TypeAdapter(LoggedCall)
+_CALL_ADAPTER = TypeAdapter(LoggedCall)
 
 
 class CallLog:
@@ -125,7 +125,7 @@ def read_log(path: Path) -> list[Session]:
     if not files or not all(file.is_file() for file in files):
         raise InputError(f"{path}: there is no log of calls; fontes mcp INDEX --log {path} writes one")
     by_name: dict[str, list[LoggedCall]] = {}
-    for call in sorted((call for file in files for call in _calls(file)), key=lambda call: call.time):
+    for call in sorted((call for file in files for call in _read_calls(file)), key=lambda call: call.time):
         by_name.setdefault(call.session, []).append(call)
     sessions: list[Session] = []
     ids: set[str] = set()
@@ -143,6 +143,7 @@ def read_log(path: Path) -> list[Session]:
 
 
 def _split_at_pauses(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
+    """Split the calls of a session name, in order of time, at pauses longer than `PAUSE`."""
     start = 0
     for i in range(1, len(calls)):
         if calls[i].time - calls[i - 1].time > PAUSE:
@@ -151,7 +152,7 @@ def _split_at_pauses(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
     yield calls[start:]
 
 
-def _calls(file: Path) -> Iterator[LoggedCall]:
+def _read_calls(file: Path) -> Iterator[LoggedCall]:
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -159,7 +160,7 @@ def _calls(file: Path) -> Iterator[LoggedCall]:
     lines = content.split(b"\n")[:-1]  # an unfinished last line is left out
     for number, line in enumerate(lines, 1):
         try:
-            yield _CALL.validate_json(line)
+            yield _CALL_ADAPTER.validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
             problem = ": ".join([*map(str, first["loc"]), first["msg"]])

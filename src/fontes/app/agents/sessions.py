@@ -151,6 +151,7 @@ def export(sessions: Sequence[Session], folder: Path, answers: Mapping[str, str]
 
 
 def _listed(names: set[str]) -> str:
+    """The first five names, and how many more there are."""
     ordered = sorted(names)
     return ", ".join(ordered[:5]) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")
 

@@ -56,11 +56,11 @@ def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
                 counts[1] += by_judge[first] == by_judge[second]
         documents, same = sum(map(sum, table)), sum(table[grade][grade] for grade in GRADES)
         if documents:
-            none, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
-            relevant = [[none, only_second], [only_first, documents - none - only_first - only_second]]
+            neither, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
+            relevant = [[neither, only_second], [only_first, documents - neither - only_first - only_second]]
             weighted = {name: kappa(table, name) for name in ("linear", "quadratic")}
-            facts = {"judges": [first, second], "documents": documents, "same": same, "kappa": kappa(table, ""), **weighted}
-            pairs.append({**facts, "relevant": kappa(relevant), "table": table, "topics": topics})
+            values = {"judges": [first, second], "documents": documents, "same": same, "kappa": kappa(table, ""), **weighted}
+            pairs.append({**values, "relevant": kappa(relevant), "table": table, "topics": topics})
     return pairs
 
 
@@ -128,8 +128,8 @@ def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) ->
     settled = store.settled() if rule == SETTLED else {}
     grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
     judges = [name for name in store.judges() if name != without]
-    counted = (judgment for judgment in store.judgments(rule if is_judge else None) if judgment.judge != without)
-    for (topic, document), by_judge in by_document(counted).items():
+    judgments = (judgment for judgment in store.judgments(rule if is_judge else None) if judgment.judge != without)
+    for (topic, document), by_judge in by_document(judgments).items():
         if (topic, document) in settled:
             grades[topic][document] = settled[topic, document][0]
         elif len(set(by_judge.values())) == 1 and len(by_judge) >= 1 + (rule == AGREED):
@@ -209,8 +209,9 @@ def export(store: JudgmentStore, folder: Path) -> list[str]:
 
 
 def _evidence_groups(store: JudgmentStore, judges: Iterable[str], topic: str, grades: dict[str, int]) -> list[frozenset[str]]:
-    named = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
-    return [group for group in named if all(grades.get(document, 0) > 0 for document in group)]
+    """The distinct groups of evidence of some judges for a topic, all of whose documents have a grade above 0."""
+    groups = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
+    return [group for group in groups if all(grades.get(document, 0) > 0 for document in group)]
 
 
 def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterable[tuple[str, str, int]]:
@@ -236,15 +237,15 @@ def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: Pro
     """Add the `depth` best documents of each pipeline to the pool of each topic."""
     fingerprint = state.index.fingerprint
     for name, pipeline in state.pipelines.items():
-        lacking = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
+        unpooled = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
         stage, started = pipeline % depth, time.perf_counter()
-        for start in range(0, len(lacking), BATCH):
-            topics = lacking[start : start + BATCH]
+        for start in range(0, len(unpooled), BATCH):
+            topics = unpooled[start : start + BATCH]
             rankings = rankings_of(stage, topics, depth)
             ids = {topic.id: list(islice(ranking.ids, depth)) for topic, ranking in zip(topics, rankings, strict=True)}
             store.add_pools(ids, fingerprint, repr(pipeline), depth)
             pooled = start + len(topics)
-            report(Progress(f"pooling with {name}", pooled, len(lacking), time.perf_counter() - started, "topics"))
+            report(Progress(f"pooling with {name}", pooled, len(unpooled), time.perf_counter() - started, "topics"))
 
 
 def pool_run(store: JudgmentStore, run: Run, name: str, depth: int) -> None:
@@ -323,8 +324,8 @@ class Judging:
         judged = {judgment.document for judgment in self.store.judgments(judge, topic)}
         order = shuffled(judge, topic, self.store.pool(topic))
         start = order.index(after) + 1 if after in order else 0
-        waiting = (doc for doc in order[start:] + order[:start] if doc not in judged and doc in index)
-        document = next(waiting, None)
+        unjudged = (doc for doc in order[start:] + order[:start] if doc not in judged and doc in index)
+        document = next(unjudged, None)
         return {"topic": progress, "document": None if document is None else self.shown(judge, topic, document, index)}
 
     def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, Any]:
@@ -362,12 +363,12 @@ class Judging:
         progress = self.progress(judge, topic, index)
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
-    def _finished(self, judge: str, index: Index) -> list[str]:
+    def _finished_topics(self, judge: str, index: Index) -> list[str]:
         return [entry["id"] for entry in self.overview(judge, index) if entry["judged"] and not entry["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
         """Agreement of all judges, and their differences in the topics that this judge has finished."""
-        finished = {name: self._finished(name, index) for name in self.store.judges()}
+        finished = {name: self._finished_topics(name, index) for name in self.store.judges()}
         topics = finished[judge]
         judges = {topic: [name for name, judge_topics in finished.items() if topic in judge_topics] for topic in topics}
         differing, evidence = disagreements(self.store, topics), different_evidence(self.store, judges)

@@ -125,12 +125,12 @@ async def new_topic(request: Request, judging: Judgments, judge: Judge, index: P
     service.check_query(body.text)
     state = service.served(None).state
 
-    def added() -> dict[str, Any]:
+    def add() -> dict[str, Any]:
         topic = judging.store.new_topic(Topic("", body.text.strip(), body.narrative.strip(), body.description.strip()))
         fill_pools(judging.store, state, judging.depth)
         return judging.progress(judge, topic.id, index)
 
-    return json_response(await service.work(added, model=any(map(uses_model, state.pipelines.values()))), 201)
+    return json_response(await service.work(add, model=any(map(uses_model, state.pipelines.values()))), 201)
 
 
 @routes.get("/judging/next", response_class=Response)

@@ -25,7 +25,7 @@ from ...storage.locks import locked
 NAME = re.compile(r"\w[\w .@-]{0,39}")
 GRADES = range(4)
 RESERVED = AGREED, SETTLED = "agreed", "settled"  # names of exports
-_TOPIC = TypeAdapter(Topic)
+_TOPIC_ADAPTER = TypeAdapter(Topic)
 
 APPLICATION_ID = 0x464E_544A  # "FNTJ", in the header of the file
 VERSION = 1
@@ -210,7 +210,7 @@ class JudgmentStore(Database):
 
     def topics(self) -> Topics:
         """Topics, in the order in which they were added."""
-        return Topics(_TOPIC.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
+        return Topics(_TOPIC_ADAPTER.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
 
     def add_topics(self, topics: Topics) -> None:
         """Add the topics that are new; if an existing topic has another text, raise InputError and add none."""
@@ -224,7 +224,7 @@ class JudgmentStore(Database):
         with self.change() as db:
             for topic in topics.values():
                 if topic.id not in existing:
-                    text = _TOPIC.dump_json(topic).decode()
+                    text = _TOPIC_ADAPTER.dump_json(topic).decode()
                     db.execute("INSERT INTO topics SELECT ?, 1 + count(*), ? FROM topics", (topic.id, text))
 
     def new_topic(self, topic: Topic) -> Topic:

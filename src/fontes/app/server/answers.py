@@ -24,6 +24,7 @@ BY_STATUS = {
     404: "there is nothing at this address; /docs lists all addresses",
     405: "method not allowed for this address; /docs lists the methods of each",
 }
+LOCATIONS = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}
 
 
 # Types that parameters and bodies share.
@@ -134,12 +135,10 @@ def problem_response(error: Exception, names: Mapping[str, str]) -> Response:
 
 
 def _validation_sentence(errors: list[Any]) -> str:
+    """A sentence about the first of pydantic's errors."""
     first: dict[str, Any] = errors[0] if errors else {"loc": (), "msg": "it cannot be read"}
     if first.get("type") == "json_invalid":
         return f"the body is no JSON ({first['ctx']['error']}, character {first['loc'][-1]})"
-    location, *inside = [str(part) for part in first["loc"]] or ["request"]
-    where = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}.get(
-        location, location
-    )
-    named = " '" + ".".join(inside) + "'" if inside else ""
-    return str(FontesError(f"{where}{named}: {first['msg'][:1].lower()}{first['msg'][1:]}"))
+    location, *keys = [str(part) for part in first["loc"]] or ["request"]
+    name = f" '{'.'.join(keys)}'" if keys else ""
+    return str(FontesError(f"{LOCATIONS.get(location, location)}{name}: {first['msg'][:1].lower()}{first['msg'][1:]}"))

@@ -77,8 +77,8 @@ def plain_application(
     for router in routers:
         app.include_router(router)
     used = {route.path.split("/")[1] for router in routers for route in router.routes if isinstance(route, Route)}
-    if (first := f"{service.settings.root_path}/".split("/")[1]) in used - {""}:
-        raise ParameterError(f"--root-path: /{first} is an address of the server itself; choose another prefix")
+    if (prefix := f"{service.settings.root_path}/".split("/")[1]) in used - {""}:
+        raise ParameterError(f"--root-path: /{prefix} is an address of the server itself; choose another prefix")
 
     async def problem(request: Request, error: Exception) -> Response:
         if isinstance(error, RequestValidationError):

@@ -93,8 +93,8 @@ class StoredConversation:
         state, options = self.options.served.state, self.options
         stage: Stage[Any, Any] = state.pipeline(options.pipeline, options.where, options.k, expressions).stage
         if turn.rewritten is not None:
-            first = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
-            stage = Pipeline((Manual(), *steps(stage)[first:]))  # without the rewriter of the pipeline
+            retriever_position = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
+            stage = Pipeline((Manual(), *steps(stage)[retriever_position:]))  # without the rewriter of the pipeline
         elif self.rewriter is not None:
             stage = state.rewriters[self.rewriter] >> stage
         previous = self.turns[:-1] if turn.replace else self.turns

@@ -84,7 +84,7 @@ class Guard:
         start = time.perf_counter()
         self._working += 1
         try:
-            app = self._checked(exchange)
+            app = self._check(exchange)
             async with asyncio.timeout(self._settings.seconds):
                 await app(exchange.scope, exchange.receive, exchange.send)
         except Exception as error:
@@ -98,32 +98,34 @@ class Guard:
         root, path = self._settings.root_path, scope["path"]
         return {**scope, "path": path if f"{path}/".startswith(f"{root}/") else root + path, "root_path": root}
 
-    def _checked(self, exchange: Exchange) -> ASGIApp:
-        """The application that answers a request; raises RefusedError if the request is refused."""
+    def _check(self, exchange: Exchange) -> ASGIApp:
+        """Check a request; return the application that answers it. Raises RefusedError if the request is refused."""
         settings, headers, path = self._settings, exchange.headers, exchange.path
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if PORT.sub("", host) not in self._hosts:
-            raise self._counted("host", RefusedError(421, f"this server is not called '{host[:100]}' (--name)"))
+            raise self._count_refusal("host", RefusedError(421, f"this server is not called '{host[:100]}' (--name)"))
         if (origin := headers.get(b"origin")) is not None:
             site = origin.decode("latin-1").lower()
             allowed = self._cors.is_allowed_origin(site)
             if not allowed and site not in (f"http://{host}", f"https://{host}"):
-                raise self._counted("origin", RefusedError(403, "the request comes from a page of another site (--origin)"))
+                raise self._count_refusal(
+                    "origin", RefusedError(403, "the request comes from a page of another site (--origin)")
+                )
             if allowed and exchange.method == "OPTIONS" and b"access-control-request-method" in headers:
                 return self._preflight(exchange)
         if path not in UNLIMITED:
             length = headers.get(b"content-length", b"0")
             if length.isdigit() and int(length[:20]) > settings.body:
-                raise self._counted("body", exchange.too_large())
+                raise self._count_refusal("body", exchange.too_large())
             if self._working > settings.at_once:
-                raise self._counted(
+                raise self._count_refusal(
                     "at_once", busy(f"{settings.at_once:,} requests are being worked on (--at-once); come again")
                 )
             if settings.rate and not self._within_rate(str((exchange.scope.get("client") or ("",))[0])):
                 limit = f"a client has {settings.rate:g} requests a second (--rate)"
-                raise self._counted("rate", RefusedError(429, limit, {"Retry-After": "1"}))
+                raise self._count_refusal("rate", RefusedError(429, limit, {"Retry-After": "1"}))
         if settings.key and not OPEN.fullmatch(path) and not has_secret(headers, settings.key, settings.token):
-            raise self._counted("key", unauthorized("this needs the server's key: Authorization: Bearer KEY"))
+            raise self._count_refusal("key", unauthorized("this needs the server's key: Authorization: Bearer KEY"))
         return RedirectResponse(f"{settings.root_path}/", 308) if path == "" else self._app
 
     def _preflight(self, exchange: Exchange) -> ASGIApp:
@@ -134,7 +136,7 @@ class Guard:
             )
         return answer
 
-    def _counted(self, limit: str, error: RefusedError) -> RefusedError:
+    def _count_refusal(self, limit: str, error: RefusedError) -> RefusedError:
         """The refusal, counted in the metrics under the name of the limit."""
         self._metrics.refused.labels(limit).inc()
         return error

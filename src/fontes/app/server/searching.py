@@ -212,24 +212,24 @@ def _results(
 def _counts(options: SearchOptions, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
     """Counts of values and bins among all matching documents, with their total; among the hits if the stage cannot match."""
     facets: Callable[..., dict[str, dict[Any, int]]]
-    counted: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     try:
         docs = stage.matches(topic)
         facets = partial(options.served.state.index.facets, docs=docs)
-        counted["total"] = {"value": len(docs), "relation": "eq"}
+        result["total"] = {"value": len(docs), "relation": "eq"}
     except PipelineError:
         facets = ranking.facets
     if options.facets:
-        counted["facets"] = {
+        result["facets"] = {
             column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]
             for column, counts in facets(*options.facets).items()
         }
     if options.histograms:
-        counted["histograms"] = {
+        result["histograms"] = {
             column: [{"from": low, "to": high, "count": count} for (low, high), count in bins.items()]
             for column, bins in facets(*options.histograms, bins=BINS).items()
         }
-    return counted
+    return result
 
 
 def topics_read(

@@ -188,10 +188,10 @@ class ServedState:
         def with_reader(part: Part) -> Part:
             return part.with_(index=reader) if part.params().get("index") is self.index.state else part
 
-        def all_of(stages: Mapping[str, Any]) -> dict[str, Any]:
+        def over_reader(stages: Mapping[str, Any]) -> dict[str, Any]:
             return {name: stage.map(with_reader, parts) for name, stage in stages.items()}
 
-        return ServedState(Index(reader), all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
+        return ServedState(Index(reader), over_reader(self.pipelines), over_reader(self.rewriters), self.generation + 1)
 
 
 class ServedIndex:
@@ -229,7 +229,7 @@ class ServedIndex:
         """Description as JSON values."""
         state = self.state
 
-        def described(stages: Mapping[str, Any]) -> list[dict[str, Any]]:
+        def describe(stages: Mapping[str, Any]) -> list[dict[str, Any]]:
             return [{"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in stages.items()]
 
         return {
@@ -241,8 +241,8 @@ class ServedIndex:
             "columns": state.index.columns,
             "facets": state.facets[0],
             "links": state.facets[1],
-            "pipelines": described(state.pipelines),
-            "rewriters": described(state.rewriters),
+            "pipelines": describe(state.pipelines),
+            "rewriters": describe(state.rewriters),
         }
 
     def check_document(self, doc_id: str) -> None:
