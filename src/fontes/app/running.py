@@ -78,12 +78,14 @@ class Interrupted(BaseException):
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
+    """Handle SIGINT: raise Interrupted with a sentence about the files that are complete."""
     cache = cache_folder().absolute()
     paths = [path for path in complete if cache not in path.absolute().parents]
     if not paths:
         raise Interrupted("interrupted; what was there before is unchanged")
-    earlier = f"{len(paths)} files or folders were complete by then, the last " if len(paths) > 1 else ""
-    raise Interrupted(f"interrupted; {earlier}{paths[-1]}{'' if earlier else ' was complete by then'}")
+    if len(paths) == 1:
+        raise Interrupted(f"interrupted; {paths[0]} was complete by then")
+    raise Interrupted(f"interrupted; {len(paths)} files or folders were complete by then, the last {paths[-1]}")
 
 
 def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:
@@ -95,6 +97,7 @@ def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
+    """Print the error that is being handled and exit with code 1; with `--debug`, raise it again."""
     if flags.debug:
         raise
     print(f"fontes: {message}", file=sys.stderr)

@@ -255,17 +255,20 @@ class _CauseCandidate:
 
 @dataclass
 class _ChainSearch:
+    """Searches for the causes of events; the arguments are those of `causes`, and statements are cached by document."""
+
     retriever: Stage[Topics, Run]
     depth: int
     breadth: int
     overlap: float
     weak: bool
     leads: int
-    progress: ProgressCallback = silent
+    progress: ProgressCallback
     words: _EventTerms | None = None
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
+        """Causes of an event, with their own causes down to `depth`."""
         run = self.retriever(Topic("1", question.query), progress=self.progress)
         if run.documents is None:
             raise InputError("this stage's run has no documents; a chain of causes needs a retriever over an index")
@@ -361,6 +364,7 @@ class _EventTerms:
 
     @classmethod
     def of(cls, documents: object) -> _EventTerms:
+        """Terms as in an index, if the documents are one."""
         from ..index import Index, State
         from ..text import Analyzer
 
@@ -421,6 +425,7 @@ class _EventReader:
         return cls(words, literal(event) != event)
 
     def terms(self, text: str) -> Terms:
+        """Terms of a text."""
         return self.words.terms(text if self.figures else literal(text))
 
     def effect(self, text: str) -> Terms:
@@ -430,6 +435,7 @@ class _EventReader:
 
 
 def _statements(reader: _EventReader, doc: Doc, weak: bool) -> Iterator[_Statement]:
+    """Statements of a document's title and text that are not negated."""
     for text in (doc.title, doc.text):
         pairs = [pair for pair in causal_pairs(text, weak=weak) if not pair.negated]
         if not pairs:

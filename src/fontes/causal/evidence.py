@@ -231,9 +231,9 @@ class CausalEvidence(Reranker, name="causal_evidence"):
             evidence.update(zip(batch, evidence_of(batch, encoder, head, self.sentences), strict=True))
             scored = round((start + len(batch)) / len(texts) * len(pairs))
             progress(Progress("reading for causes", scored, len(pairs), time.perf_counter() - started, "pairs"))
-        queries = self._queries([query for query, _ in pairs])
+        vectors = self._query_vectors([query for query, _ in pairs])
         return np.array(
-            [self._pool(self._weight_by_cosine(evidence[text], queries.get(query))) for query, text in pairs], np.float32
+            [self._pool(self._weight_by_cosine(evidence[text], vectors.get(query))) for query, text in pairs], np.float32
         )
 
     @property
@@ -263,7 +263,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
             raise PipelineError("CausalEvidence explains the likelihood of a document, not of an id: pass index.doc(id)")
         text = query.text if isinstance(query, Topic) else query
         [evidence] = evidence_of([self.document_text(doc_id)], *self._model(), self.sentences)
-        values = self._weight_by_cosine(evidence, self._queries([text]).get(text))
+        values = self._weight_by_cosine(evidence, self._query_vectors([text]).get(text))
         parts = tuple(
             self._explain_sentence(evidence, n, float(values[n])) for n in np.argsort(-values, kind="stable").tolist()
         )
@@ -284,6 +284,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
 
     @property
     def _power(self) -> float:
+        """Value of `near`, or its default."""
         return self.near if self.near is not None else 0.0 if self.encoder is None else 1.0
 
     def _model(self) -> tuple[Encoder | None, CausalHead | None]:
@@ -297,7 +298,8 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         head.check(encoder)
         return encoder, head
 
-    def _queries(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def _query_vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Vectors of queries, of length 1, by text; empty if the cosine with the topic does not count."""
         encoder = self._encoder
         if not self._power or encoder is None:
             return {}
@@ -313,6 +315,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return values
 
     def _pool(self, values: NDArray[np.float32]) -> float:
+        """Likelihood of a document from the values of its sentences."""
         if not len(values):
             return 0.0
         if self.pool == "noisy-or":

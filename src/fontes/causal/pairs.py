@@ -173,7 +173,7 @@ class _CueContext:
         elif self.cue.apart:
             cause, effect = self._apart()
         else:
-            cause, effect = self._after() if self.cue.cause == "after" else self._before()
+            cause, effect = self._cause_after() if self.cue.cause == "after" else self._cause_before()
         sides = [part for part in cause if part], [part for part in effect if part]
         return sides if all(sides) else None
 
@@ -187,7 +187,8 @@ class _CueContext:
             return True
         return NEGATED.search(preceding) is not None and NOT_ONLY.search(preceding) is None
 
-    def _after(self) -> tuple[Pieces, Pieces]:
+    def _cause_after(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue that the cause follows, such as "because of"."""
         left, start, end, right = self.bounds
         effect, previous_end = self._clause_before(left, start, TAIL)
         if effect and JOINED.search(self.plain, max(left, start - REACH), start) is None:
@@ -202,11 +203,13 @@ class _CueContext:
             return [cause], [*self.shared]
         return [cause], [self.earlier if self.last and not previous_end else None]  # "Why was it shut? Because of rust."
 
-    def _before(self) -> tuple[Pieces, Pieces]:
+    def _cause_before(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue between them, such as "led to"."""
         left, start, end, right = self.bounds
         return [self._subject(left, start)], [self._clause_after(end, right, RIGHT)]
 
     def _apart(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue whose cause may be the sentence before, such as "therefore"."""
         left, start, end, right = self.bounds
         clause, previous_end = self._clause_before(left, start, TAIL | JOINTS)
         clause_after = self._clause_after(end, right, RIGHT)
@@ -218,6 +221,7 @@ class _CueContext:
         return [self.earlier], [clause, clause_after]
 
     def _two_parts(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue that both follow, such as "blame … for"."""
         _, _, end, right = self.bounds
         between = re.compile(rf"\b{self.cue.between}\b").search(self.plain, end, right)
         if between is None:
@@ -242,6 +246,7 @@ class _CueContext:
         return _trim(self.plain, max(begin, left), end), previous_end
 
     def _clause_after(self, end: int, right: int, boundary: re.Pattern[str]) -> Span | None:
+        """The clause that begins at `end`, up to a boundary."""
         begin = _without_head(self.plain, end, right)
         ending = boundary.search(self.plain, begin, right)
         return _trim(self.plain, begin, ending.start() if ending else right)
@@ -294,6 +299,7 @@ def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
 
 
 def _matched_cue(match: re.Match[str], cues: tuple[Cue, ...]) -> Cue:
+    """The cue that a match of the common pattern is."""
     return cues[(match.lastindex or 1) - 1]
 
 

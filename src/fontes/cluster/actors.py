@@ -334,6 +334,7 @@ class _Holder:
         """Return once the process runs."""
 
     def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
+        """Call a function with the state, which the first call makes, and a part."""
         keep(self._settings)
         with self._lock:
             if not self._ready:

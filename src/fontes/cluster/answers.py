@@ -165,16 +165,13 @@ class RemoteBudget(TokenBudget):
         self._actor, self._holder = actor, holder
 
     def reserve(self, tokens: int) -> bool:
-        return bool(self._call("reserve", *self._holder, tokens, group=WAITING))
+        return bool(_call_actor(self._actor, "reserve", *self._holder, tokens, group=WAITING))
 
     def settle(self, reserved: int, used: int) -> None:
-        self._call("settle", *self._holder, reserved, used)
+        _call_actor(self._actor, "settle", *self._holder, reserved, used)
 
     def left(self) -> int:
-        return self.limit - int(self._call("spent"))
-
-    def _call(self, name: str, *arguments: Any, group: str | None = None) -> Any:
-        return _result(self._actor, name, *arguments, group=group)
+        return self.limit - int(_call_actor(self._actor, "spent"))
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ class RemoteAnswers:
         answers = file.read(keys)
         missing = [key for key in keys if key not in answers]
         if missing:
-            remote: dict[str, Kept] = _result(self.actor, "read", missing)
+            remote: dict[str, Kept] = _call_actor(self.actor, "read", missing)
             file.write(remote.values())
             answers |= remote
         return answers
@@ -206,10 +203,11 @@ class RemoteAnswers:
 
         arrived = list(answers)
         AnswerFile().write(arrived)
-        _result(self.actor, "write", arrived)
+        _call_actor(self.actor, "write", arrived)
 
 
-def _result(actor: Any, name: str, *arguments: Any, group: str | None = None) -> Any:
+def _call_actor(actor: Any, name: str, *arguments: Any, group: str | None = None) -> Any:
+    """Call a method of an actor, in one of its groups of threads, and return its result."""
     import ray
 
     method = getattr(actor, name)

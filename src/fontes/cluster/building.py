@@ -117,7 +117,7 @@ def _build_folder(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[P
 
 
 def _clear(folder: Path, finished: bool = True) -> None:
-    """Empty a build folder, keeping finished segments unless `finished`."""
+    """Empty a build folder; without `finished`, keep finished segments."""
     with uninterrupted():
         for entry in folder.iterdir():
             if finished or entry.name.startswith(".") or not (entry / META).is_file():
@@ -242,6 +242,7 @@ def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
 
 
 def _name(children: Sequence[Child], schema: Schema) -> str:
+    """Name of a merged segment, which its inputs determine."""
     described = [[child.name, child.first, child.last, child.anew] for child in children]
     return "merge-" + hash_json([VERSION, described, schema.to_json()])[:24]
 
@@ -253,5 +254,6 @@ def _locate(bounds: Sequence[int], names: Sequence[object], document: int) -> tu
 
 
 def _duplicate_error(doc_id: str, first: tuple[int, object], second: tuple[int, object]) -> InputError:
+    """Error about an id that occurs twice, each time at a document's number, from 0, in a part with a name."""
     occurrences = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
     return InputError(f"document id '{doc_id}' occurs twice, as {occurrences[0]} and as {occurrences[1]}; ids must be unique")

@@ -19,8 +19,8 @@ from ..core.errors import FontesError, MissingExtraError, ParameterError
 from ..core.work import resources
 from ..storage.hashes import hash_json, hash_text
 
-ANSWER = 5.0  # seconds for an address to answer
-START = 120.0  # seconds for a node to start a worker and report its versions
+ANSWER_TIMEOUT = 5.0  # seconds for an address to answer
+START_TIMEOUT = 120.0  # seconds for a node to start a worker and report its versions
 _checked_nodes: set[tuple[str, str]] = set()  # ids of nodes, and the hash of the versions that they share with this process
 
 NAMED = ("auto", "local")  # addresses that do not name a machine
@@ -120,7 +120,7 @@ def _check_address(address: str) -> None:
     if not colon or not port.isdigit():
         raise ParameterError(f"'{address}' is not an address of a Ray cluster; write auto, HOST:6379 or ray://HOST:10001")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWER).close()
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_TIMEOUT).close()
     except (OSError, OverflowError) as error:
         raise FontesError(f"no Ray cluster answers at {address} ({error}); is it running, and is the port right?") from None
 
@@ -164,11 +164,13 @@ def _compare_versions(library: Any, local: Mapping[str, str] | None = None) -> N
     ask = library.remote(num_cpus=0, max_retries=3)(versions)
     unchecked = [node for node in _alive(library) if (node["NodeID"], digest) not in _checked_nodes]
     nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): node for node in unchecked}
-    ready = library.wait(list(nodes), num_returns=len(nodes), timeout=START)[0] if nodes else []
+    ready = library.wait(list(nodes), num_returns=len(nodes), timeout=START_TIMEOUT)[0] if nodes else []
     for reference, node in nodes.items():
         name = _name(node)
         if reference not in ready:
-            raise FontesError(f"the node {name} has not started a process in {START:.0f} s; check its log, or remove it")
+            raise FontesError(
+                f"the node {name} has not started a process in {START_TIMEOUT:.0f} s; check its log, or remove it"
+            )
         try:
             remote = library.get(reference)
         except library.exceptions.RayTaskError as error:

@@ -25,6 +25,8 @@ from ..index.tables import first_repeated, join_tables
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
 from ..storage.system import sync_folder
 
+Contents = tuple[dict[str, int], list[tuple[str, str]]]  # counts of a segment, and its metadata names with types
+
 KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the build again")
 
 
@@ -100,7 +102,7 @@ class Merge:
 def make_part(part: DocumentPart) -> Finished:
     """Make the segment of a part."""
 
-    def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    def write(folder: Path) -> Contents:
         columns = ColumnWriter(folder, part.schema)
         counts = build_segment(part.corpus, folder, part.settings, progress=silent, columns=columns, repeated=True)
         return counts, columns.names
@@ -111,7 +113,7 @@ def make_part(part: DocumentPart) -> Finished:
 def make_merge(merge: Merge) -> Finished:
     """Merge several segments."""
 
-    def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    def write(folder: Path) -> Contents:
         leaves = [_leaf(merge.folder, child) for child in merge.children]
         for number, child in enumerate(merge.children):
             if child.anew:
@@ -135,7 +137,7 @@ def segment_at(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _make(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Finished:
+def _make(folder: Path, name: str, write: Callable[[Path], Contents]) -> Finished:
     """Return the named segment; write it unless it exists."""
     path = folder / name
     if (existing := _read_finished(path)) is not None:
@@ -174,7 +176,7 @@ def _read_finished(path: Path) -> Finished | None:
 def _leaf(folder: Path, child: Child) -> Leaf:
     """The documents of a segment that a merge takes."""
     segment = Segment(folder / child.name)
-    if child.last - child.first == segment.documents:
+    if child.taken == segment.documents:
         return Leaf(segment)
     deleted = np.ones(segment.documents, dtype=np.bool_)
     deleted[child.first : child.last] = False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,6 @@ from ..storage.hashes import hash_json
 from ..text import Analyzer
 from .actors import Actors, map_with
 from .joining import joined_here
-
-if TYPE_CHECKING:
-    from ..core.stage import Stage
-
 
 STATES = 2  # maximum states of an index that an actor keeps open
 CALLS = 4  # calls that an actor answers at a time
@@ -95,14 +91,14 @@ class ShardActors:
         """Call a function on each actor's shards; with `partial`, FontesErrors about lost shards are among the results."""
         answers: list[Any] = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
-            if isinstance(answer, FontesError):
-                # A FontesError with a cause comes from an error of Ray.
-                lost = isinstance(answer, IndexFormatError) or answer.__cause__ is not None
-                if not (lost and self._partial):
-                    if answer.__cause__ is not None:
-                        shards = ", ".join(map(str, group))
-                        raise FontesError(f"shard {shards} cannot be searched: {answer}") from answer
-                    raise answer
+            if not isinstance(answer, FontesError):
+                continue
+            from_ray = answer.__cause__ is not None  # errors of Ray are the cause of a FontesError
+            if self._partial and (from_ray or isinstance(answer, IndexFormatError)):
+                continue
+            if not from_ray:
+                raise answer
+            raise FontesError(f"shard {', '.join(map(str, group))} cannot be searched: {answer}") from answer
         return answers
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -145,6 +141,7 @@ class Shards:
 
 
 def _open_part(shards: Shards, identity: str) -> None:
+    """Open the state with this identity in an actor."""
     shards.part(identity)
 
 
@@ -166,10 +163,12 @@ def _groups(reader: State, max_groups: int) -> list[list[int]]:
 
 
 def _documents(reader: State, group: Sequence[int]) -> int:
+    """Number of documents in a group of shards."""
     return sum(leaf.documents for leaf in _leaves(reader, group))
 
 
 def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
+    """Leaves of the index in a group of shards."""
     names = {entry["name"] for entry in reader.manifest["segments"] if shard_of(entry) in group}
     return [leaf for leaf in reader.leaves if leaf.segment.folder.name in names]
 
@@ -250,6 +249,7 @@ class PartLists:
 
 
 def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Values of a manifest that do not depend on its segments."""
     return {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
 
 
@@ -279,7 +279,7 @@ def apply(
     with work(ray=ray), joined_here(label) as cluster:
         topics = value if isinstance(value, Topics) else value.topics
         size = max(1, len(topics) // (PIECES_PER_WORKER * max(1, cluster.gpus or cluster.cpus)))
-        pieces = [_piece(value, first, min(first + size, len(topics))) for first in range(0, len(topics), size)]
+        pieces = [_piece(value, start, min(start + size, len(topics))) for start in range(0, len(topics), size)]
         if not pieces:
             return stage(value, progress=progress)
         runs = map_with(partial(_verified_stage, stage, fingerprints(stage)), _apply_to_piece, pieces, label, stage, progress)
@@ -295,8 +295,8 @@ def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
 
 def _verified_stage(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
     """Return the stage in an actor, if its indexes and models match the driver's."""
-    for (name, fingerprint), (_, expected_print) in zip(fingerprints(stage), expected, strict=True):
-        if fingerprint != expected_print:
+    for (name, fingerprint), (_, driver_fingerprint) in zip(fingerprints(stage), expected, strict=True):
+        if fingerprint != driver_fingerprint:
             raise FontesError(f"{name} differs on {gethostname()}; install the same one there")
     return stage
 
@@ -347,8 +347,8 @@ def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run],
 def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Provenance of the first piece, with the pair counts of rerankers summed, and answers joined."""
     provenance = dict(parts[0])
-    if isinstance(facts := provenance.get("reranked"), Mapping):
-        sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in facts}
-        provenance["reranked"] = {**facts, **sums}
+    if isinstance(reranked := provenance.get("reranked"), Mapping):
+        sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in reranked}
+        provenance["reranked"] = {**reranked, **sums}
     answers = [part[NAME] for part in parts if NAME in part]
     return {**provenance, NAME: joined(answers)} if answers else provenance

@@ -229,7 +229,7 @@ class Tools:
         state = served.state
         self._check_document(state, call.id, served.name)
 
-        def part() -> Reply:
+        def read_part() -> Reply:
             doc: Doc = state.index.doc(call.id)
             if call.start and call.start >= len(doc.text):
                 raise ParameterError(f"start is {call.start:,}, and document '{call.id}' has {len(doc.text):,} characters")
@@ -248,7 +248,7 @@ class Tools:
                 values["more"] = f"start={end}"
             return Reply(values, (doc.id,), state=state)
 
-        return await self.service.work(part)
+        return await self.service.work(read_part)
 
     async def _facets(self, call: Facets) -> Reply:
         served = self.service.served(call.index)
@@ -296,21 +296,26 @@ class Tools:
         self.service.check_query(call.event)
         options = self.service.options(call.index, call.pipeline, min(20, self.service.settings.k))
 
-        def tree(report: ProgressCallback) -> Reply:
+        def find_causes(report: ProgressCallback) -> Reply:
             stage = self.service.stage(options)
             chain = causes(stage, call.event, call.depth, k=options.k, weak=call.weak, leads=1, progress=report)
-            items = []
+            items: list[dict[str, Any]] = []
             waiting = [(cause, call.event) for cause in reversed(chain.causes)]
             while waiting:
                 cause, effect = waiting.pop()
                 source = cause.sources[0]
-                stated = "a lead: no document states it" if cause.lead else f"stated ({source.cue})"
-                items.append(
-                    {"cause": cause.text, "of": effect, "why": stated, "id": source.doc_id, "title": source.title}
-                    | {"date": source.date, "sentence": source.sentence, "also": [other.doc_id for other in cause.sources[1:]]}
-                )
+                item = {
+                    "cause": cause.text,
+                    "of": effect,
+                    "why": "a lead: no document states it" if cause.lead else f"stated ({source.cue})",
+                    "id": source.doc_id,
+                    "title": source.title,
+                    "date": source.date,
+                    "sentence": source.sentence,
+                    "also": [other.doc_id for other in cause.sources[1:]],
+                }
+                items.append({key: value for key, value in item.items() if value})
                 waiting += [(earlier, cause.text) for earlier in reversed(cause.causes)]
-            items = [{key: value for key, value in item.items() if value} for item in items]
             head: dict[str, Any] = {"pipeline": options.pipeline}
             if not items:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
@@ -318,14 +323,14 @@ class Tools:
             ids = [name for item in values["causes"] for name in (item["id"], *item.get("also", ()))]
             return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state)
 
-        return await self._work_cancellably(tree, self.service.has_model(options.served, options.pipeline))
+        return await self._work_cancellably(find_causes, self.service.has_model(options.served, options.pipeline))
 
     async def _explain(self, call: Explain) -> Reply:
         self.service.check_query(call.query)
         options = self.service.options(call.index, call.pipeline, self.service.settings.k)
         self._check_document(options.served.state, call.id, options.served.name)
 
-        def account() -> Reply:
+        def explain() -> Reply:
             (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", call.query)])[0]
             lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
             remaining, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
@@ -340,7 +345,7 @@ class Tools:
                 values["more"] = f"{len(lines) - lines_shown} further lines: raise tokens"
             return Reply(values, (call.id,), options.pipeline, options.served.state)
 
-        return await self.service.work(account, model=self.service.has_model(options.served, options.pipeline))
+        return await self.service.work(explain, model=self.service.has_model(options.served, options.pipeline))
 
     async def _evidence(self, call: Evidence) -> Reply:
         self.service.check_query(call.claim)
@@ -350,7 +355,7 @@ class Tools:
         if call.id is not None:
             self._check_document(options.served.state, call.id, options.served.name)
 
-        def sentences(report: ProgressCallback) -> Reply:
+        def find_sentences(report: ProgressCallback) -> Reply:
             topic, index = Topic("1", call.claim), options.served.state.index
             if call.id is None:
                 run = self.service.stage(options)(Topics([topic]), progress=report)
@@ -387,7 +392,7 @@ class Tools:
             ids = dict.fromkeys(item["id"] for item in values["sentences"])
             return Reply(values, tuple(ids), options.pipeline, options.served.state)
 
-        return await self._work_cancellably(sentences, self.service.has_model(options.served, options.pipeline))
+        return await self._work_cancellably(find_sentences, self.service.has_model(options.served, options.pipeline))
 
     async def _work_cancellably(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
         """Run a function in a thread; if the call is cancelled, the function ends at its next progress report."""
