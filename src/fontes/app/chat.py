@@ -113,6 +113,7 @@ class ChatPrompt:
         return True
 
     def _ask(self, text: str) -> None:
+        """Search for a turn and print its hits."""
         hits = self.conversation.ask(text)
         if self.json:
             ranking = ranking_as_json(hits, text=True)
@@ -137,6 +138,7 @@ class ChatPrompt:
         self._report("A new conversation.", reset=True)
 
     def _save(self, argument: str) -> None:
+        """Write the conversation to a file; an existing file is only overwritten if it is that of the conversation."""
         path = Path(argument).expanduser() if argument else self.file
         if path is None:
             raise InputError("/save needs the name of a file: /save talk.json")
@@ -155,12 +157,14 @@ class ChatPrompt:
             say(f"{command:13} {description}")
 
     def _report(self, sentence: str, **facts: Any) -> None:
+        """Print the outcome of a command: the facts as JSON, or the sentence."""
         if self.json:
             print_json(facts)
         else:
             say(sentence)
 
     def _report_failure(self, line: str, error: Exception) -> None:
+        """Count and print the error of a line."""
         self.failures += 1
         if isinstance(error, FontesError):
             message = str(error)

@@ -254,6 +254,7 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
 
 
 def _styled(piece: Snippet) -> Text:
+    """A snippet with its matches highlighted: by colour on a terminal, otherwise by marks."""
     if not console.is_terminal:
         return Text(piece.marked())
     text = Text(piece.text)
@@ -263,6 +264,7 @@ def _styled(piece: Snippet) -> Text:
 
 
 def _branch(explanation: Explanation, parent: Tree | None) -> Tree:
+    """The tree of an explanation, as a branch of `parent` if there is one."""
     label = Text.assemble((f"{explanation.value:.6g}", "bold"), f"  {explanation.label}")
     tree = Tree(label) if parent is None else parent.add(label)
     for part in explanation.parts:
@@ -288,6 +290,7 @@ def _token_vectors(facts: dict[str, Any]) -> str:
 
 
 def _one_line(value: Any) -> str:
+    """A value of a description on one line."""
     if isinstance(value, dict):
         parts = {k: f"{len(v)} words" if k == "stopwords" else v for k, v in value.items() if v not in ([], {}, "", None)}
         return ", ".join(f"{k}={v}" for k, v in parts.items())

@@ -206,6 +206,7 @@ def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:
+    """Dense retrieval, or for "hybrid" its sum with BM25 in equal parts."""
     from ..fusion import fuse
 
     dense = index.dense(index.encoder(encoder))

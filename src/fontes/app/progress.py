@@ -65,6 +65,7 @@ class Bar:
 
 
 def _kernels_are_cached() -> bool:
+    """Whether an earlier process has compiled the kernels."""
     from ..storage.compiled import load
     from ..text import tokenizers
 

@@ -96,6 +96,7 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
 
 
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
+    """Best snippets of all documents, in order; their beginnings if the run's documents make no snippets."""
     topics = [ranking.topic for ranking in rankings]
     queries: list[str | Topic] = [topic.text if topic.query is None else topic for topic in topics]
     pairs = [(query, doc) for query, ranking_docs in zip(queries, docs, strict=True) for doc in ranking_docs]

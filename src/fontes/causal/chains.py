@@ -113,6 +113,7 @@ class Chain:
 
 
 def _html(cause: Cause, *, open_: bool = False) -> str:
+    """A cause with its sources and causes, as a collapsible element."""
     sources = "".join(f"<li>{_source_html(source)}</li>" for source in cause.sources)
     causes = "".join(_html(below) for below in cause.causes)
     lead = " (a lead, not a stated cause)" if cause.lead else ""
@@ -332,6 +333,7 @@ class _ChainSearch:
         return sorted(map(_merge, groups), key=lambda candidate: -candidate.cause.score)
 
     def _statements_of(self, reader: _EventReader, doc: Doc, weak: bool) -> list[_Statement]:
+        """Statements of a document, from the cache if it was read before."""
         key = (doc.id, weak, reader.figures)
         if key not in self.statements:
             self.statements[key] = list(_statements(reader, doc, weak))

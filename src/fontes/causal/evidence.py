@@ -116,6 +116,7 @@ class CausalHead:
         loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._compare_probe(encoder))
 
     def _compare_probe(self, encoder: Encoder) -> bool:
+        """Compare dimensions and the vector of `PROBE`; raise ParameterError if they differ."""
         trained = f"the head was trained over {self.encoder}"
         advice = "use that encoder, or train a head over this one: train_causality (fontes train causality)"
         if encoder.dim != len(self.weights):
@@ -270,6 +271,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return Explanation(self._pool(values), f"likelihood of a cause: {self.pool} of {len(values)} sentences", parts)
 
     def _explain_sentence(self, evidence: DocumentSentences, n: int, value: float) -> Explanation:
+        """Explanation of the value of sentence `n`."""
         cues = "; ".join(f"{'not ' * pair.negated}'{pair.cue}'" for pair in evidence.pairs(n))
         label = f"{evidence.text(n)}  [{cues or 'no cue'}]"
         if not self._power:

@@ -182,6 +182,7 @@ def says_irrelevant(clause: str) -> bool:
 
 
 def _sentences(text: str, splitter: str) -> list[str]:
+    """Sentences of a narrative, each on one line."""
     if splitter != "rules":
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, splitter)]
     # Unlike other texts, narratives have hard line breaks and typical first words of sentences.

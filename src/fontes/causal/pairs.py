@@ -391,11 +391,13 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         return None if key is None else f"{key} {version_of(self.sentences)}"
 
     def _terms(self, doc: Doc, analyze: Analyzer) -> list[tuple[Terms, Terms]]:
+        """Terms of cause and effect of each pair of a document that is not negated."""
         text = f"{doc.title}\n\n{doc.text}" if doc.title else doc.text
         pairs = causal_pairs(text, self.sentences, self.weak)
         return [(frozenset(analyze(p.cause)), frozenset(analyze(p.effect))) for p in pairs if not p.negated]
 
     def _passes(self, pair: tuple[Terms, Terms], title: Terms, words: Terms) -> bool:
+        """Whether a pair relates to the title and to the keyphrases of a topic, by `roles`."""
         cause, effect = pair
         published = len(cause & title) >= self.overlap and len(effect & words) >= self.overlap
         swapped = len(effect & title) >= self.overlap and len(cause & words) >= self.overlap

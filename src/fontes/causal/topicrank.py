@@ -260,11 +260,13 @@ class TopicRank(Part, name="topicrank"):
         super().check_needs()
 
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
+        """Step 5: the candidate that represents a topic."""
         if self.represent == "frequent":
             return min(topic, key=lambda c: (-len(c.offsets), c.offsets[0]))
         return min(topic, key=lambda c: c.offsets[0])
 
     def _runs(self, tokens: Sequence[Token], stop: frozenset[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Yield the longest runs of candidate words in a sentence: position of the first token, words in lower case."""
         run: list[str] = []
         sentence = None
         for i, (word, pos, number) in enumerate(tokens):
@@ -280,6 +282,7 @@ class TopicRank(Part, name="topicrank"):
             yield len(tokens) - len(run), tuple(run)
 
     def _is_phrase(self, words: tuple[str, ...], stop: frozenset[str]) -> bool:
+        """Whether the words of a run form a candidate."""
         return (
             len(words) <= self.max_words
             and len("".join(words)) >= 3
@@ -295,6 +298,7 @@ class TopicRank(Part, name="topicrank"):
         return tuple(Stemmer.Stemmer(self.stemmer).stemWords(list(words)))
 
     def _stopwords(self) -> frozenset[str]:
+        """Stop words that candidates must not contain."""
         if self.stopwords is not None:
             return frozenset(word.lower() for word in self.stopwords)
         if callable(self.tagger) or self.tagger == "stopwords":

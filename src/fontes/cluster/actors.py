@@ -127,6 +127,7 @@ def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:
 
 
 def _call(common: tuple[Resources, Callable[[P], R]], part: P) -> R:
+    """Call a function on a part in a task, with the settings of the driver."""
     settings, function = common
     keep(settings)
     return function(part)

@@ -43,6 +43,7 @@ class RemoteEncoder:
     def _blocks(
         self, open_encoding: Callable[[], Encoding[Any]], draft: Path, encoding: Encoding[Any], spans: Sequence[Span]
     ) -> Iterator[Block]:
+        """Yield the blocks of all spans in order; blocks that an earlier run left are not encoded again."""
         draft, settings = draft.resolve(), encoding.settings | dict.fromkeys(encoding.NAMES)
         paths = [draft / f"{PARTS}{hash_json(settings)[:16]}-{first}-{last}" for first, last in spans]
         for leftover in set(draft.glob(f"*{PARTS}*")) - set(paths):

@@ -96,6 +96,7 @@ def joined_here(purpose: str) -> AbstractContextManager[Cluster]:
 
 
 def _start(library: Any, ray: bool | str) -> None:
+    """Join the cluster at an address, or start a local one."""
     address = ray if isinstance(ray, str) else os.environ.get("RAY_ADDRESS", "local")
     _check_address(address)
     options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}

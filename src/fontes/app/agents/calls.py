@@ -215,10 +215,10 @@ class Tools:
         if not hits:
             head["hint"] = self._hint(state.index, query, call.where)
         values = fit(head, "hits", items(), call.tokens, more)
-        ids = [name for hit in values["hits"] for name in (hit["id"], *hit.get("also", ()))]
-        return Reply(values, tuple(ids), answer["pipeline"], state)
+        return Reply(values, tuple(_ids(values["hits"])), answer["pipeline"], state)
 
     def _hint(self, index: Index, query: str, where: str | None) -> str:
+        """A sentence on what to try when nothing matches."""
         correction = index.suggest(query).correction
         hints = [f"try '{correction}'"] if correction else []
         hints += ["without `where`, or check its values with facets"] if where else []
@@ -320,8 +320,7 @@ class Tools:
             if not items:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
             values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)
-            ids = [name for item in values["causes"] for name in (item["id"], *item.get("also", ()))]
-            return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state)
+            return Reply(values, tuple(dict.fromkeys(_ids(values["causes"]))), options.pipeline, options.served.state)
 
         return await self._work_cancellably(find_causes, self.service.has_model(options.served, options.pipeline))
 
@@ -423,6 +422,13 @@ def _count_values(
         column: {_range(low, high): count for (low, high), count in ranges.items() if count} for column, ranges in bins.items()
     }
     return state.index.facets(*plain, docs=docs) | histograms
+
+
+def _ids(items: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the ids of hits or causes, each followed by its near-duplicates or further sources."""
+    for item in items:
+        yield item["id"]
+        yield from item.get("also", ())
 
 
 def _range(low: Any, high: Any) -> str:

@@ -39,6 +39,7 @@ def groups_of(texts: Sequence[str]) -> list[int]:
 
 @lru_cache(512)
 def _shingles(text: str) -> frozenset[int]:
+    """Hashes of the shingles of a text; one for a text shorter than a shingle."""
     words = WORD.findall(text.casefold())
     starts = range(max(1, len(words) - SHINGLE + 1)) if words else ()
     return frozenset(hash(tuple(words[start : start + SHINGLE])) for start in starts)

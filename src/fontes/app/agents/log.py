@@ -153,6 +153,7 @@ def _split_at_pauses(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
 
 
 def _read_calls(file: Path) -> Iterator[LoggedCall]:
+    """Yield the calls of a log file."""
     try:
         content = file.read_bytes()
     except OSError as error:

@@ -124,6 +124,7 @@ def report_of(
 
 
 def _figures(session: Session) -> dict[str, float]:
+    """Values of a session by name; NaN where a value is undefined."""
     calls = session.calls
     searches = [call for call in calls if call.tool in TOPICS and query_of(call) and not call.error]
     return {
@@ -150,6 +151,7 @@ def _repeats(calls: Sequence[LoggedCall]) -> int:
 
 
 def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
+    """Mean of the values that are defined, with its interval."""
     defined = np.array([value for value in values if not math.isnan(value)], dtype=np.float64)
     if not len(defined):
         return Mean(name, math.nan, math.nan, math.nan, 0)
@@ -158,6 +160,7 @@ def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
 
 
 def _line(mean: Mean) -> str:
+    """A line of the report: name, mean and interval."""
     if not mean.sessions:
         return f"{mean.name:<32}{'-':>9}"
     unit = " s" if mean.name.startswith("seconds") else ""

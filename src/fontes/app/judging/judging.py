@@ -223,6 +223,7 @@ def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterabl
 
 
 def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
+    """Yield all judgments as JSON lines, with notes and settled grades."""
     notes, settled = store.notes(), store.settled()
     for judgment in store.judgments():
         key = judgment.judge, judgment.topic, judgment.document
@@ -297,6 +298,7 @@ class Judging:
         return self._progress(topics[topic], self.store.judgments(topic=topic), judge, index)
 
     def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
+        """Progress of a judge with a topic, as JSON values, from all judgments for the topic."""
         pool = self.store.pool(topic.id)
         judged = {judgment.document: judgment for judgment in judgments if judgment.judge == judge}
         counts: dict[str, int] = {}

@@ -120,6 +120,7 @@ class Database:
             return self._db.execute(query, values).fetchall()
 
     def _connect(self, reading: bool) -> sqlite3.Connection:
+        """Open the file with foreign keys checked and each commit synchronized to disk."""
         address = self.path.absolute().as_uri() + ("?mode=ro" if reading else "")
         db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
         self._closing.callback(db.close)
@@ -128,6 +129,7 @@ class Database:
         return db
 
     def _check(self, reading: bool) -> None:
+        """Create the tables of a new file; raise InputError for another kind of file, a newer version, or damage."""
         (application,), (version,) = self.rows("PRAGMA application_id") + self.rows("PRAGMA user_version")
         if not application and not version and not reading and not self.rows("SELECT 1 FROM sqlite_master"):
             with self.change() as db:  # before write-ahead logging, so that the header is in the file itself
@@ -325,6 +327,7 @@ class JudgmentStore(Database):
         return list(groups.values())
 
     def _store(self, query: str, values: tuple[Any, ...], topic: str, document: str) -> None:
+        """Execute a statement; raise ParameterError if it violates a constraint of the tables."""
         try:
             with self.change() as db:
                 db.execute(query, values)

@@ -129,6 +129,7 @@ class Guard:
         return RedirectResponse(f"{settings.root_path}/", 308) if path == "" else self._app
 
     def _preflight(self, exchange: Exchange) -> ASGIApp:
+        """Response to a preflight request of CORS."""
         answer = self._cors.preflight_response(Headers(scope=exchange.scope))
         if answer.status_code != 200:
             raise RefusedError(
@@ -153,6 +154,7 @@ class Guard:
         return tokens >= 1
 
     async def _respond_to_error(self, error: Exception, exchange: Exchange) -> None:
+        """Send a problem for an exception, unless the response has begun or the client is gone."""
         if isinstance(error, TimeoutError):
             limit = f"{self._settings.seconds:g} seconds (--seconds)"
             if exchange.complete:
@@ -165,6 +167,7 @@ class Guard:
             await problem_response(error, self._names)(exchange.scope, exchange.receive, exchange.send)
 
     def _record(self, exchange: Exchange, seconds: float) -> None:
+        """Count a request in the metrics and log it."""
         scope, status = exchange.scope, exchange.status or CLIENT_GONE
         path = scope.get("path_template") or getattr(scope.get("route"), "path", "other")
         method = exchange.method if exchange.method in METHODS else "other"
@@ -258,6 +261,7 @@ class Exchange:
 
 
 def _as_host(host: str) -> str:
+    """The host as in the header Host: IPv6 addresses in brackets, names in lower case."""
     try:
         return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:

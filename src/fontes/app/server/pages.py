@@ -149,6 +149,7 @@ def _curl(method: str, path: str, example: ExampleRequest, base: str, service: S
 
 
 def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
+    """HTML of /docs: each route with its parameters and example commands."""
     examples = example_requests(service)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
@@ -179,6 +180,7 @@ def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
+    """Type and default of a parameter, as text."""
     kinds = [_type(option) for option in schema.get("anyOf", ())] or [
         str(schema.get("type") or schema.get("$ref", "").rpartition("/")[2] or "any")
     ]

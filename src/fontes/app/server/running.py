@@ -122,6 +122,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse received bytes in pieces, so that a head beyond the limit is refused."""
         while data and not self.transport.is_closing():
             size = len(data) if self._in_body else HEAD - self._head
             piece, data = data[:size], data[size:]
@@ -168,6 +169,7 @@ class Connection(HttpToolsProtocol):
         self._close()
 
     def _close(self) -> None:
+        """Close the connection once the response is sent; abort it if the client does not read."""
         if not self.transport.is_closing():
             self.transport.close()
             self._expect("reader")
@@ -196,6 +198,7 @@ class _LogFormatter(logging.Formatter):
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
+    """Log to standard error in JSON lines during the block."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LogFormatter())
     log, uvicorn_log = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")

@@ -94,11 +94,13 @@ class BatchQueue:
         return await future
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start batches in the next round of the loop, if a thread is free and requests wait."""
         if self._free and self._waiting and not self._scheduled:
             self._scheduled = True
             loop.call_soon(self._start, loop)  # after all requests that arrived in the same round of the loop
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start batches until no thread is free or no request waits."""
         self._scheduled = False
         while self._free and self._waiting:
             options, waiting = self._waiting.popitem(last=False)
@@ -115,6 +117,7 @@ class BatchQueue:
                 search_future.add_done_callback(lambda search, batch=batch: self._finish(loop, search, batch))  # type: ignore[misc]
 
     def _finish(self, loop: asyncio.AbstractEventLoop, search: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
+        """Hand the results of a batch to its requests, and free its thread."""
         self._free += 1
         error = RuntimeError("the server ends") if search.cancelled() else search.exception()
         results = [error] * len(batch) if error else search.result()
@@ -189,6 +192,7 @@ def rankings_of(
 def _results(
     options: SearchOptions, ready: ReadyPipeline, topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
+    """JSON values of the results, one for each topic."""
     stage = ready.stage
     topics, readings = topics_read(options.served.state.index, options.syntax, topics, ready.reads_language)
     rankings = rankings_of(stage, topics, options.k, report, options.offset)

@@ -297,6 +297,7 @@ class ServedIndex:
 
 
 def _retrievers(stage: Retriever) -> Iterator[Retriever]:
+    """Yield the retrievers of a pipeline that search an index."""
     for part in walk(stage):
         if isinstance(part, Stage) and (part.takes, part.gives) == (Topics, Run) and "index" in part.params():
             yield part

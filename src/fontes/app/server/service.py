@@ -214,6 +214,7 @@ class Service:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _register_gauges(self) -> None:
+        """Let the metrics read queues, conversations and states."""
         watch = self.metrics.watch
         watch("queue", lambda: len(self._lexical), "lexical")
         watch("queue", lambda: len(self._models), "models")
