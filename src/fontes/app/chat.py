@@ -102,7 +102,7 @@ class ChatPrompt:
             if name == "quit":
                 return False
             if name not in self._commands:
-                raise InputError(f"there is no command /{name}; /help lists those that there are")
+                raise InputError(f"there is no command /{name}; /help lists the commands")
             self._commands[name](argument.strip())
         except BrokenPipeError:
             raise
@@ -138,7 +138,7 @@ class ChatPrompt:
         self._report("A new conversation.", reset=True)
 
     def _save(self, argument: str) -> None:
-        """Write the conversation to a file; an existing file is only overwritten if it is that of the conversation."""
+        """Write the conversation to a file; an existing file is overwritten only if the conversation is stored there."""
         path = Path(argument).expanduser() if argument else self.file
         if path is None:
             raise InputError("/save needs the name of a file: /save talk.json")

@@ -135,7 +135,7 @@ MAX_EVENTS = 1000
 MAX_DEPTH = 100  # recursion limit of the search and of printing
 SAME = 0.5  # minimum idf-weighted share of common terms of two causes that count as equal
 WEAK = 0.5  # factor of a weak cue's score
-MAX_PAIR_LENGTH = 5_000  # maximum characters of a pair's sentences; around longer ones no terms count
+MAX_PAIR_LENGTH = 5_000  # maximum characters of a pair's sentences whose surrounding terms count
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
 # Starts of adverbials of time and of the subjects of statements.
@@ -164,7 +164,7 @@ def causes(
     """Return the stated causes of an event, and their causes, as a tree.
 
     Searches for the event and reads the `causal_pairs` of the retrieved documents. The cause of a pair whose effect matches the
-    event becomes a node and the next query, down to `depth`. A document must mention what happened; figures of speech ("a flood
+    event becomes a node and the next query, down to `depth`. A document must mention the happening; figures of speech ("a flood
     of applications") and sentences about consequences of the event are ignored. The task is that of Datta, Greene, Ganguly, Roy
     and Mitra, "Where's the Why? In Search of Chains of Causes for Query Events" (AICS 2020); the method is not.
 
@@ -256,7 +256,7 @@ class _CauseCandidate:
 
 @dataclass
 class _ChainSearch:
-    """Searches for the causes of events; the arguments are those of `causes`, and statements are cached by document."""
+    """Searches for the causes of events, with the arguments of `causes`; caches the statements of documents."""
 
     retriever: Stage[Topics, Run]
     depth: int

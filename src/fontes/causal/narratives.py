@@ -132,8 +132,8 @@ CLAUSE = re.compile(
     r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
     re.IGNORECASE,
 )
-# A clause can stand alone if it has a verb, outside of "that" and "which", and does not begin with it; "those about sport"
-# cannot, and joins the clause before or after it. A concession with "though" stays with the irrelevant documents.
+# A clause can stand alone if it has a verb, outside of "that" and "which", and does not begin with it. "those about sport"
+# cannot; it joins the clause before or after it. A concession with "though" stays with the irrelevant documents.
 VERB = re.compile(
     r"\b(?:is|are|was|were|be|must|should|shall|will|would|may|might|can|could|has|have|does|do|include|includes|count|counts|"
     r"describe|describes|discuss|discusses|mention|mentions|report|explain|explains|identify|tell|tells|find|look|concern|concerns)\b",

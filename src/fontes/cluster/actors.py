@@ -133,7 +133,7 @@ def _call(common: tuple[Resources, Callable[[P], R]], part: P) -> R:
     return function(part)
 
 
-THREADS = 4  # CPUs of an actor without a GPU, at most those of its machine
+THREADS = 4  # CPUs of an actor without a GPU, if its machine has as many
 RETRY_DELAY = 5.0  # seconds until an actor that did not answer is called again
 BASE = 1 << 30  # bytes of a process besides its models, for libraries and a batch
 INLINE = 1 << 16  # maximum bytes of an argument that is copied into each call; larger ones go into Ray's store

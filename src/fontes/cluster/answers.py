@@ -128,11 +128,11 @@ class LedgerActor:
             self._budget.settle(reserved, used)
 
     def spent(self) -> int:
-        """Tokens that were used, including those used before."""
+        """Number of used tokens, including the tokens used before."""
         return 0 if self._budget is None else self._budget.spent
 
     def used(self) -> int:
-        """Tokens used on the cluster, including those reserved by calls that got no answer."""
+        """Number of tokens used on the cluster, including tokens reserved by calls that got no answer."""
         with self._lock:
             return self.spent() - self._spent_before + sum(tokens for _, tokens in self._reserved.values())
 

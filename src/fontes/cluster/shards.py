@@ -323,7 +323,7 @@ def _compact(run: Run, first: int, last: int) -> Run:
 
 
 def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value: Topics | Run) -> Run:
-    """Concatenate the runs of consecutive pieces; the documents are those of the index with the first run's fingerprint."""
+    """Concatenate the runs of consecutive pieces; the documents come from the index with the first run's fingerprint."""
     numbers_by_id: dict[str, int] = {}
     codes = []
     for run, _ in runs:

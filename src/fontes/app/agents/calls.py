@@ -218,7 +218,7 @@ class Tools:
         return Reply(values, tuple(_ids(values["hits"])), answer["pipeline"], state)
 
     def _hint(self, index: Index, query: str, where: str | None) -> str:
-        """A sentence on what to try when nothing matches."""
+        """Advice for a search without hits."""
         correction = index.suggest(query).correction
         hints = [f"try '{correction}'"] if correction else []
         hints += ["without `where`, or check its values with facets"] if where else []

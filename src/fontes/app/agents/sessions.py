@@ -1,4 +1,4 @@
-"""Sessions of a log as a test collection: topics, weak judgments, and a run of what was shown."""
+"""Sessions of a log as a test collection: topics, weak judgments, and a run of the shown documents."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def mine(judging: Judgments, judge: Judge, index: Present, topic: TopicId) -> Re
 
 @routes.post("/judging/evidence", status_code=204, response_class=Response)
 def evidence(judging: Judgments, judge: Judge, index: Present, body: EvidenceBody) -> Response:
-    """Store the groups of documents that are evidence together, in place of those before."""
+    """Store the groups of documents that are evidence together, in place of earlier groups."""
     judging.progress(judge, body.topic, index)
     judging.store.set_evidence(judge, body.topic, body.groups)
     return Response(status_code=204)

@@ -49,6 +49,6 @@ def _beginning(doc: Doc) -> tuple[str, bool]:
 
 
 def _frequent_terms(index: Index) -> Iterator[str]:
-    """The most frequent terms, first those in at most half of the documents; only terms that a query finds."""
+    """The most frequent terms that a query finds; terms in at most half of the documents come first."""
     terms = (index.terms[int(n)] for n in np.lexsort((-index.df, index.df * 2 > len(index))))
     yield from islice((term for term in terms if term.isalpha() and list(index.analyzer(term)) == [term]), EXAMPLES)

@@ -258,7 +258,7 @@ class ServedIndex:
 
     def warm_suggestions(self) -> None:
         """Count the words for suggestions, so that no request has to wait for it."""
-        with contextlib.suppress(FontesError, OSError):  # requests for suggestions say what is wrong
+        with contextlib.suppress(FontesError, OSError):  # requests for suggestions report the problem
             self.state.index.suggest("mispselt")
 
     def refresh(self, now: bool = False) -> bool:
