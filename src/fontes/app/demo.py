@@ -161,7 +161,7 @@ def readme_steps(text: str) -> Iterator[Step]:
     section = SECTION.search(text)
     block = PYTHON.search(text)
     if section is None or block is None:
-        raise FontesError("the README of this installation is not the README of Fontes")
+        raise FontesError("the README of this installation is not that of Fontes")
     for match in COMMAND.finditer(section[1]):
         command = (match["first"] or match["command"]).strip()
         yield Step(match["title"] or "150 news stories that come along", command, lambda command=command: _command(command))  # type: ignore[misc]

@@ -70,12 +70,12 @@ def replay(
     """
     if invalid := next((tool for tool in tools if tool not in TOPICS), None):
         raise ParameterError(f"--tool {invalid}: only {' and '.join(TOPICS)} have queries to replay")
-    names = {
+    system_names = {
         (tool, name): name if len(tools) == 1 else tool if len(pipelines) == 1 else f"{tool} {name}"
         for tool in tools
         for name in pipelines
     }
-    if len(names) < 2:
+    if len(system_names) < 2:
         raise ParameterError(
             "name two pipelines or two tools to compare: --pipeline A=EXPR --pipeline B=EXPR, or --tool evidence"
         )
@@ -91,7 +91,7 @@ def replay(
         )
     service = Service([index], ServerSettings(seconds=600.0), pipelines)
     try:
-        answers = asyncio.run(_answers(Tools(service), judged_topics, list(names), tokens, progress))
+        answers = asyncio.run(_answers(Tools(service), judged_topics, list(system_names), tokens, progress))
     finally:
         service.close()
     topics = Topics(logged_topic.topic for logged_topic in judged_topics)
@@ -99,9 +99,9 @@ def replay(
         name: Run.of(
             {topic: dict(zip(ids, range(len(ids), 0, -1), strict=True)) for topic, (ids, _) in answers[key].items()}, topics
         )
-        for key, name in names.items()
+        for key, name in system_names.items()
     }
-    means = {name: sum(size for _, size in answers[key].values()) / len(judged_topics) for key, name in names.items()}
+    means = {name: sum(size for _, size in answers[key].values()) / len(judged_topics) for key, name in system_names.items()}
     report = compare(runs, topics, qrels, list(measures), baseline=next(iter(runs)), cache=False)
     return Replay(report, means, len(logged_topics), len(judged_topics))
 
@@ -120,14 +120,15 @@ async def _answers(
     answers: Answers = {system: {} for system in systems}
     for number, logged in enumerate(topics, 1):
         for tool, pipeline in systems:
-            shared = {
-                name: value for name in ("where", "k", "tokens") if (value := logged.calls[0].arguments.get(name)) is not None
+            logged_arguments = logged.calls[0].arguments
+            arguments: dict[str, Any] = {
+                name: value for name in ("where", "k", "tokens") if (value := logged_arguments.get(name)) is not None
             }
-            arguments: dict[str, Any] = {**shared, QUERY[tool]: logged.topic.text, "pipeline": pipeline}
+            arguments |= {QUERY[tool]: logged.topic.text, "pipeline": pipeline}
             if tokens is not None:
                 arguments["tokens"] = tokens
-            if tool == "search" and logged.calls[0].arguments.get("syntax"):
-                arguments["syntax"] = logged.calls[0].arguments["syntax"]
+            if tool == "search" and logged_arguments.get("syntax"):
+                arguments["syntax"] = logged_arguments["syntax"]
             answer = await tools.call(tool, arguments)
             if answer.is_error:
                 raise InputError(f"topic '{logged.topic.id}' cannot be replayed: {answer.text}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -127,20 +128,18 @@ def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) ->
     is_judge = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
     grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
-    judges = [name for name in store.judges() if name != without]
+    judges = [rule] if is_judge else [name for name in store.judges() if name != without]
     judgments = (judgment for judgment in store.judgments(rule if is_judge else None) if judgment.judge != without)
     for (topic, document), by_judge in by_document(judgments).items():
         if (topic, document) in settled:
             grades[topic][document] = settled[topic, document][0]
         elif len(set(by_judge.values())) == 1 and len(by_judge) >= 1 + (rule == AGREED):
             grades[topic][document] = next(iter(by_judge.values()))
-    return Qrels(
-        (topic, group, document, grade)
-        for topic, topic_grades in grades.items()
-        for group, document, grade in _group_rows(
-            topic_grades, _evidence_groups(store, [rule] if is_judge else judges, topic, topic_grades)
-        )
-    )
+    rows: list[tuple[str, str, str, int]] = []
+    for topic, topic_grades in grades.items():
+        groups = _evidence_groups(store, judges, topic, topic_grades)
+        rows += [(topic, *row) for row in _group_rows(topic_grades, groups)]
+    return Qrels(rows)
 
 
 def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
@@ -301,10 +300,7 @@ class Judging:
         """Progress of a judge with a topic, as JSON values, from all judgments for the topic."""
         pool = self.store.pool(topic.id)
         judged = {judgment.document: judgment for judgment in judgments if judgment.judge == judge}
-        counts: dict[str, int] = {}
-        for judgment in judgments:
-            if judgment.judge != judge:
-                counts[judgment.judge] = counts.get(judgment.judge, 0) + 1
+        others = Counter(judgment.judge for judgment in judgments if judgment.judge != judge)
         missing = [document for document in pool if document not in index]
         return {
             "id": topic.id,
@@ -317,11 +313,11 @@ class Judging:
             "missing": len(missing),
             "relevant": sum(entry.grade > 0 for entry in judged.values()),
             "seconds": sum(entry.seconds for entry in judged.values()),
-            "others": counts,
+            "others": dict(others),
         }
 
     def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, Any]:
-        """Progress with a topic, and the next document to judge, if any, in the judge's order, begun behind `after`."""
+        """Progress with a topic, and the next document to judge after `after`, in the judge's order; None if there is none."""
         progress = self.progress(judge, topic, index)
         judged = {judgment.document for judgment in self.store.judgments(judge, topic)}
         order = shuffled(judge, topic, self.store.pool(topic))
@@ -366,6 +362,7 @@ class Judging:
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
     def _finished_topics(self, judge: str, index: Index) -> list[str]:
+        """Ids of the topics whose pools a judge has judged completely."""
         return [entry["id"] for entry in self.overview(judge, index) if entry["judged"] and not entry["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
@@ -379,10 +376,14 @@ class Judging:
             entry["query"] = queries[entry["topic"]].text
         for entry in differing:
             entry["title"] = _title(entry["document"], index)
-        groups = [
-            group["documents"] for entry in evidence for judge_groups in entry["judges"] for group in judge_groups["groups"]
-        ]
-        titles = {document: _title(document, index) for document in sorted({*chain.from_iterable(groups)})}
+        documents = {
+            document
+            for entry in evidence
+            for judge_groups in entry["judges"]
+            for group in judge_groups["groups"]
+            for document in group["documents"]
+        }
+        titles = {document: _title(document, index) for document in sorted(documents)}
         return {
             "agreement": agreement(self.store),
             "disagreements": differing,

@@ -170,7 +170,8 @@ def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
             if rows:
                 parts.append("<table><tr><th>Name<th>In<th>Type<th>Description</tr>")
                 parts += [
-                    f"<tr><td><code>{escape(name)}</code><td>{escape(location)}<td>{escape(_type(schema))}<td>{escape(description)}</tr>"
+                    f"<tr><td><code>{escape(name)}</code><td>{escape(location)}"
+                    f"<td>{escape(_type(schema))}<td>{escape(description)}</tr>"
                     for name, location, schema, description in rows
                 ]
                 parts.append("</table>")

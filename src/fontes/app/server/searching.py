@@ -113,8 +113,8 @@ class BatchQueue:
                 self._waiting[options] = waiting
             if batch:
                 self._free -= 1
-                search_future = loop.run_in_executor(self._pool, self._work, options, [request for request, _ in batch])
-                search_future.add_done_callback(lambda search, batch=batch: self._finish(loop, search, batch))  # type: ignore[misc]
+                search = loop.run_in_executor(self._pool, self._work, options, [request for request, _ in batch])
+                search.add_done_callback(lambda done, batch=batch: self._finish(loop, done, batch))  # type: ignore[misc]
 
     def _finish(self, loop: asyncio.AbstractEventLoop, search: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
         """Hand the results of a batch to its requests, and free its thread."""
