@@ -79,7 +79,6 @@ Analyzer = Annotated[
     typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's"),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
-
 Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
 
 # Options of pipelines, which `pipelines.retriever` takes.
@@ -219,6 +218,7 @@ def takes(
             options[name] = option, None
 
     def value_of(name: str, typed: Any) -> Any:
+        """Value of a parameter from the value that typer parsed."""
         if isinstance(typed, bool):
             return not declared[name].default
         if typed == "None" and declared[name].kind.endswith("| None"):

@@ -336,5 +336,6 @@ def _narrative(topic: Topic, relevant: bool) -> str:
 
 
 def _rewrite(topics: Topics, texts: Iterable[str]) -> Topics:
+    """Rewrite each topic to its text; a topic with an empty text keeps its own."""
     by_id = dict(zip(topics, texts, strict=True))
     return rewritten(topics, lambda topic: by_id[topic.id] or topic.text)

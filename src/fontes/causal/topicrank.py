@@ -185,11 +185,11 @@ class TopicRank(Part, name="topicrank"):
         occurrences: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
         for start, words in self._runs(tokens, stop):
             occurrences.setdefault(self._stems(words), []).append((start, words))
-        candidates = [
-            Candidate(stems, first[1], (first[0], *(start for start, _ in later)))
-            for stems, (first, *later) in sorted(occurrences.items())
-            if self._is_phrase(first[1], stop)
-        ]
+        candidates = []
+        for stems, runs in sorted(occurrences.items()):
+            words = runs[0][1]
+            if self._is_phrase(words, stop):
+                candidates.append(Candidate(stems, words, tuple(start for start, _ in runs)))
         if (count := len(candidates)) > MAX_CANDIDATES:
             raise InputError(
                 f"a text with {count:,} candidates for keyphrases is too long; split it (at most {MAX_CANDIDATES:,})"
@@ -221,7 +221,7 @@ class TopicRank(Part, name="topicrank"):
 
     def graph(self, topics: Sequence[Sequence[Candidate]]) -> NDArray[np.float64]:
         """Step 3: edge weights, (topics, topics), symmetric, 0 on the diagonal."""
-        spans = [[(o, len(c.stems)) for c in topic for o in c.offsets] for topic in topics]
+        spans = [[(start, len(candidate.stems)) for candidate in topic for start in candidate.offsets] for topic in topics]
         starts = np.array([start for topic in spans for start, _ in topic], dtype=np.float64)
         lengths = np.array([length for topic in spans for _, length in topic], dtype=np.float64)
         bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in spans])])[:-1].astype(np.int64)
@@ -262,8 +262,8 @@ class TopicRank(Part, name="topicrank"):
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
         """Step 5: the candidate that represents a topic."""
         if self.represent == "frequent":
-            return min(topic, key=lambda c: (-len(c.offsets), c.offsets[0]))
-        return min(topic, key=lambda c: c.offsets[0])
+            return min(topic, key=lambda candidate: (-len(candidate.offsets), candidate.offsets[0]))
+        return min(topic, key=lambda candidate: candidate.offsets[0])
 
     def _runs(self, tokens: Sequence[Token], stop: frozenset[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the longest runs of candidate words in a sentence: position of the first token, words in lower case."""
@@ -291,6 +291,7 @@ class TopicRank(Part, name="topicrank"):
         )
 
     def _stems(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Stems of words in lower case."""
         if self.stemmer is None:
             return words
         import Stemmer

@@ -87,11 +87,10 @@ def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = 
         session_id = logged.session.id
         for position, call in zip(logged.positions, logged.calls, strict=True):
             for doc_id in call.documents if "id" not in call.arguments else ():
-                grade = (
-                    CITED if doc_id in cited[session_id] else READ if last_read[session_id].get(doc_id, -1) > position else 0
-                )
-                if grade:
-                    rows[logged.topic.id, doc_id] = max(grade, rows.get((logged.topic.id, doc_id), 0))
+                if doc_id in cited[session_id]:
+                    rows[logged.topic.id, doc_id] = CITED
+                elif last_read[session_id].get(doc_id, -1) > position:
+                    rows[logged.topic.id, doc_id] = READ
     return Qrels((topic, "0", doc_id, grade) for (topic, doc_id), grade in rows.items())
 
 
