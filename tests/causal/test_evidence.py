@@ -109,9 +109,9 @@ def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPat
 
 def test_the_pools_are_the_greatest_the_mean_of_three_and_one_minus_the_product() -> None:
     values = np.array([0.1, 0.5, 0.2, 0.4], dtype=np.float32)
-    pooled = {pool: ft.causal.CausalEvidence(pool=pool)._pooled(values) for pool in ("max", "top3", "noisy-or")}
+    pooled = {pool: ft.causal.CausalEvidence(pool=pool)._pool(values) for pool in ("max", "top3", "noisy-or")}
     assert pooled == pytest.approx({"max": 0.5, "top3": 1.1 / 3, "noisy-or": 1 - 0.9 * 0.5 * 0.8 * 0.6})
-    assert ft.causal.CausalEvidence(pool="noisy-or")._pooled(np.zeros(0, dtype=np.float32)) == 0
+    assert ft.causal.CausalEvidence(pool="noisy-or")._pool(np.zeros(0, dtype=np.float32)) == 0
 
 
 def test_a_sentence_counts_less_the_further_it_is_from_the_topic() -> None:

@@ -22,7 +22,7 @@ from .output import console, counted, print_explanation, print_hits, print_json,
 from .results import ranking_as_json
 
 PROMPT = "> "
-ANSWER = 1000  # characters of a document that are stored as the answer: some 150 words
+ANSWER = 1000  # maximum characters of a document that are stored as the answer, about 150 words
 HELP = {
     "/explain [N]": "explain the score of hit N of the last turn, or of the document with this id",
     "/reset": "begin a new conversation",
@@ -33,7 +33,7 @@ HELP = {
 
 
 class ChatPrompt:
-    """Executes lines, turns or commands, and prints the results.
+    """Executes lines, which are turns or commands, and prints the results.
 
     Args:
         conversation: The conversation.
@@ -91,6 +91,7 @@ class ChatPrompt:
             raise FontesError("interrupted") from None
 
     def _line(self, line: str) -> bool:
+        """Execute a line; return False for /quit."""
         if not line.strip():
             return True
         try:
@@ -101,24 +102,25 @@ class ChatPrompt:
             if name == "quit":
                 return False
             if name not in self._commands:
-                raise InputError(f"there is no command /{name}; /help lists those that there are")
+                raise InputError(f"there is no command /{name}; /help lists the commands")
             self._commands[name](argument.strip())
         except BrokenPipeError:
             raise
         except Exception as error:
             if flags.debug:
                 raise
-            self._failed(line, error)
+            self._report_failure(line, error)
         return True
 
     def _ask(self, text: str) -> None:
+        """Search for a turn and print its hits."""
         hits = self.conversation.ask(text)
         if self.json:
             ranking = ranking_as_json(hits, text=True)
             weights = {"weights": dict(hits.topic.weights)} if hits.topic.weights is not None else {}
             answer = {"answer": ranking["answer"]} if "answer" in ranking else {}
-            about = {"topic": ranking["topic"], "turn": text, "query": ranking["query"]}
-            print_json({**about, **weights, **answer, "hits": ranking["hits"]})
+            turn = {"topic": ranking["topic"], "turn": text, "query": ranking["query"]}
+            print_json({**turn, **weights, **answer, "hits": ranking["hits"]})
             return
         if hits.topic.text != text:
             console.print(Text(f"searched: {hits.topic.text}", style="dim"))
@@ -133,9 +135,10 @@ class ChatPrompt:
 
     def _reset(self, argument: str) -> None:
         self.conversation.reset()
-        self._done("A new conversation.", reset=True)
+        self._report("A new conversation.", reset=True)
 
     def _save(self, argument: str) -> None:
+        """Write the conversation to a file; an existing file is overwritten only if the conversation is stored there."""
         path = Path(argument).expanduser() if argument else self.file
         if path is None:
             raise InputError("/save needs the name of a file: /save talk.json")
@@ -144,25 +147,29 @@ class ChatPrompt:
         self.conversation.save(path)
         self.file = path
         turns = len(self.conversation.turns)
-        self._done(f"{path}: {counted(turns, 'turn')}", saved=str(path), turns=turns)
+        self._report(f"{path}: {counted(turns, 'turn')}", saved=str(path), turns=turns)
 
     def _help(self, argument: str) -> None:
         if self.json:
             print_json(HELP)
             return
-        for command, what in HELP.items():
-            say(f"{command:13} {what}")
+        for command, description in HELP.items():
+            say(f"{command:13} {description}")
 
-    def _done(self, sentence: str, **facts: Any) -> None:
+    def _report(self, sentence: str, **facts: Any) -> None:
+        """Print the outcome of a command: the facts as JSON, or the sentence."""
         if self.json:
             print_json(facts)
         else:
             say(sentence)
 
-    def _failed(self, line: str, error: Exception) -> None:
+    def _report_failure(self, line: str, error: Exception) -> None:
+        """Count and print the error of a line."""
         self.failures += 1
-        known = isinstance(error, FontesError)
-        message = str(error) if known else f"this failed ({type(error).__name__}: {error}); fontes --debug chat shows where"
+        if isinstance(error, FontesError):
+            message = str(error)
+        else:
+            message = f"this failed ({type(error).__name__}: {error}); fontes --debug chat shows where"
         if self.json:
             print_json({"turn": line.strip(), "error": message})
         else:
@@ -186,8 +193,8 @@ def answer_of(index: Index) -> Callable[[Ranking], str]:
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Let Ctrl-C raise KeyboardInterrupt in the block."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)

@@ -69,7 +69,8 @@ def _prompts_shown() -> Iterator[None]:
         logger.setLevel(logging.NOTSET)
 
 
-def _place(entry: Any) -> tuple[int, str]:
+def _panel_order(entry: Any) -> tuple[int, str]:
+    """Sort key of a command: its panel in the help, then its name."""
     group = getattr(entry, "typer_instance", None)
     name = entry.name or entry.callback.__name__ if group is None else group.info.name
     return PANELS.index(entry.rich_help_panel) if entry.rich_help_panel in PANELS else len(PANELS), name
@@ -79,26 +80,28 @@ def command_line(word: str = "") -> typer.Typer:
     """Build the command line.
 
     Args:
-        word: The command that was typed. If it is known, only its module is imported: importing all takes longer than a search.
+        word: The command that was typed. If it exists, only its module is imported: importing all takes longer than
+            a search.
     """
-    whole = typer.Typer(
+    root = typer.Typer(
         name="fontes",
         help="Document retrieval: index a collection, search it, measure the run.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    whole.callback()(_options)
+    root.callback()(_options)
     registered = [entry for group in _groups(word) for entry in (*group.registered_commands, *group.registered_groups)]
-    for entry in sorted(registered, key=_place):
-        one = typer.Typer()
-        entries: list[Any] = one.registered_groups if hasattr(entry, "typer_instance") else one.registered_commands
+    for entry in sorted(registered, key=_panel_order):
+        single = typer.Typer()
+        entries: list[Any] = single.registered_groups if hasattr(entry, "typer_instance") else single.registered_commands
         entries.append(entry)
-        whole.add_typer(one)
-    return whole
+        root.add_typer(single)
+    return root
 
 
 def _groups(word: str) -> list[typer.Typer]:
+    """The command `word`, or all commands if there is no such command."""
     modules = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
     if word in modules:
         return [import_module(f"{commands.__name__}.{word}").commands]

@@ -38,12 +38,12 @@ TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n
 
 @dataclass(frozen=True)
 class Step:
-    """A command of README, or its Python.
+    """A command of README, or its Python example.
 
     Args:
         title: The text before it in README.
-        code: The command or the Python.
-        run: Executes it in the current folder.
+        code: The command, or the Python source.
+        run: Function that executes the step in the current folder.
     """
 
     title: str
@@ -59,7 +59,7 @@ class Task:
         title: Input and goal of the task.
         measures: Names of the measures.
         pipelines: Pipelines to measure, as texts.
-        extras: Additions by extras of the installation, by extra.
+        extras: What each extra of the installation adds, by name of the extra.
     """
 
     title: str
@@ -149,15 +149,15 @@ def run_demo(directory: Path | None, json: bool) -> None:
 
 
 def readme() -> str:
-    """Text of README, from a clone or from the long description of the installed package."""
-    beside = Path(__file__).parents[3] / "README.md"
-    if beside.is_file() and (text := beside.read_text(encoding="utf-8")).startswith("# Fontes\n"):
+    """Text of README: the file of a clone, or the long description of the installed package."""
+    path = Path(__file__).parents[3] / "README.md"
+    if path.is_file() and (text := path.read_text(encoding="utf-8")).startswith("# Fontes\n"):
         return text
     return str(metadata("fontes").get_payload())  # type: ignore[attr-defined]
 
 
 def readme_steps(text: str) -> Iterator[Step]:
-    """Yield the commands below "What do you have?" and the Python of README, in order."""
+    """Yield the commands of README below "What do you have?", then its Python example."""
     section = SECTION.search(text)
     block = PYTHON.search(text)
     if section is None or block is None:
@@ -177,7 +177,7 @@ def _command(command: str) -> None:
 
 
 def measured_tasks(index: Index) -> list[dict[str, Any]]:
-    """Measure the pipelines of each task, with extras and recipes; JSON values."""
+    """Measure the pipelines of each task; return JSON values, with extras and recipes."""
     results = []
     for name, task in TASKS.items():
         collection = getattr(harbour, name)
@@ -195,7 +195,7 @@ def measured_tasks(index: Index) -> list[dict[str, Any]]:
                 "command": shlex.join(command),
                 "systems": rows,
                 "extras": dict(task.extras),
-                "recipes": [one for one in registry if registry[one].sample == f"harbour/{name}"],
+                "recipes": [recipe for recipe in registry if registry[recipe].sample == f"harbour/{name}"],
             }
         )
     return results
@@ -212,7 +212,7 @@ def _print_tasks(tasks: list[dict[str, Any]]) -> None:
         for text, *values in (row.values() for row in task["systems"]):
             table.add_row(Text(text), *(f"{value:.4f}" for value in values))
         console.print(table)
-        for extra, what in task["extras"].items():
-            say(f"With fontes[{extra}]: {what}.")
+        for extra, addition in task["extras"].items():
+            say(f"With fontes[{extra}]: {addition}.")
         for name in task["recipes"]:
             console.print(Text(f"fontes recipe run {name} --sample -o {name}  # {registry[name].cite}", style="green"))

@@ -32,22 +32,26 @@ ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
 def flags_first(arguments: list[str]) -> list[str]:
     """Move the flags that may stand anywhere to the front; arguments after `--` stay."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    options, rest = _with_values(arguments[:end]), arguments[end:]
-    return [*filter(_is_first, options), *(word for word in options if not _is_first(word)), *rest]
+    options, operands = _join_values(arguments[:end]), arguments[end:]
+    return [*filter(_is_global, options), *(word for word in options if not _is_global(word)), *operands]
 
 
 def command_of(arguments: list[str]) -> str:
-    """The first word that is no flag and no value of one."""
-    return next((word for word in _with_values(arguments) if not _is_first(word)), "")
+    """The first word that is neither a flag nor the value of a flag."""
+    return next((word for word in _join_values(arguments) if not _is_global(word)), "")
 
 
-def _is_first(word: str) -> bool:
+def _is_global(word: str) -> bool:
     return word in EVERYWHERE or word.startswith(f"{BUDGET}=")
 
 
-def _with_values(arguments: list[str]) -> list[str]:
-    words = [f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word for word, after in pairwise([*arguments, ""])]
+def _join_values(arguments: list[str]) -> list[str]:
+    """Join `--token-budget` with its value, and give `--ray` without an address an empty one, by `=`."""
+    words = [
+        f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(following) else word
+        for word, following in pairwise([*arguments, ""])
+    ]
     if BUDGET in words[:-1]:
-        at = words.index(BUDGET)
-        words[at : at + 2] = [f"{BUDGET}={words[at + 1]}"]
+        i = words.index(BUDGET)
+        words[i : i + 2] = [f"{BUDGET}={words[i + 1]}"]
     return words

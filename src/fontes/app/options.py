@@ -78,6 +78,28 @@ Analyzer = Annotated[
     str | None,
     typer.Option(help="MODULE:FUNCTION that made the index's terms; it is imported.", show_default="the index's"),
 ]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
+Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
+
+# Options of pipelines, which `pipelines.retriever` takes.
+Pipeline = Annotated[
+    str | None,
+    typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
+        show_default=False,
+    ),
+]
+Encoder = Annotated[
+    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
+]
 
 
 def one_stdin(**inputs: object) -> None:
@@ -92,25 +114,25 @@ def one_stdin(**inputs: object) -> None:
 
 
 def only_here(check: bool, ray: str | None) -> None:
-    """Check that `CheckLock` comes without `Ray`.
+    """Check that the options `CheckLock` and `Ray` are not both given.
 
     Raises:
-        BadParameter: Both are set.
+        BadParameter: Both are given.
     """
     if check and ray is not None:
         raise typer.BadParameter("--check runs on this machine, without --ray")
 
 
 def ray_of(ray: str | None) -> bool | str | None:
-    """Value of the option `Ray`: an address, or True without one."""
+    """Value of the option `Ray`: an address, or True if the option has no value."""
     return True if ray == "" else ray
 
 
 def weights_of(option: str, typed: str) -> dict[str, float]:
-    """Value of an option that maps names to weights, as title=3,text=1; a name alone has the weight 1.
+    """Parse an option that maps names to weights, such as title=3,text=1; a name alone has the weight 1.
 
     Raises:
-        ParameterError: It is not written so.
+        ParameterError: An item is not NAME=WEIGHT, or a name occurs twice.
     """
     weights: dict[str, float] = {}
     for item in typed.split(","):
@@ -128,31 +150,31 @@ def weights_of(option: str, typed: str) -> dict[str, float]:
 
 
 def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Command]:
-    """Add the options of input files to a command: --encoding, --errors, and columns of the parts.
+    """Add the options of input files to a command: --encoding, --errors, and the columns of `parts`.
 
-    The command does not get their values: they apply to all files that it reads.
+    The values are not passed to the command: they apply to all files that it reads.
 
     Args:
         *parts: "id", "title" or "text", each of which becomes an option.
         of: Kind of the records: "documents" or "topics".
     """
-    several = "Column, key or tag of the PART; several are joined."
-    usual = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
+    defaults = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
+    if of == "topics":
+        defaults |= {"id": "qid, id, …", "text": "query, text, …"}
     options: dict[str, Any] = {}
     for part in parts:
         if part == "id" or of == "topics":
             help_text = f"Column, key or tag of the {part}; a number without a header."
-            usual |= {"id": "qid, id, …", "text": "query, text, …"} if of == "topics" else {}
-            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=usual[part])]
+            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
         else:
-            help_text = several.replace("PART", part)
-            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=help_text, show_default=usual[part])]
+            help_text = f"Column, key or tag of the {part}; several are joined."
+            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
     options["encoding"] = Annotated[
         str | None, typer.Option(help="Encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
     ]
     options["errors"] = Annotated[str, typer.Option(help="Undecodable bytes: strict stops, replace puts U+FFFD.")]
 
-    def decorated(command: Command) -> Command:
+    def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
             from ..formats.decoding import ReadingOptions, reading_as
@@ -164,52 +186,39 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
         _extend(run, command, {name: (kind, "strict" if name == "errors" else None) for name, kind in options.items()})
         return run
 
-    return decorated
+    return decorate
 
 
 def takes(
     source: Any, *names: str, to: str = "settings", flags: Mapping[str, Sequence[str]] | None = None, **help: str
 ) -> Callable[[Command], Command]:
-    """Add an option for each parameter of a class or function; the command gets those typed as a dict.
+    """Add an option for each parameter of a class or function; the command gets the values that were typed as a dict.
 
     A boolean becomes a flag, a list an option that may be repeated. The help is the first sentence of the parameter's
-    description; "None: …" in it states the default. Parameters of other types than texts, numbers and paths get no option.
+    description, where "None: …" states the default. Only parameters that are texts, numbers, paths or lists of them get an
+    option.
 
     Args:
-        source: A dataclass, a pydantic class or a function; or several by name, which the help states.
-        *names: Parameters that get an option; none: all.
-        to: The argument of the command that gets the values by name.
-        flags: Options by parameter, if not --name.
-        **help: Help by parameter, in place of descriptions.
+        source: A dataclass, a pydantic class or a function; or a mapping of several by name, which the help states.
+        *names: Parameters that get an option; all if none is named.
+        to: Argument of the command that gets the dict.
+        flags: Options by parameter, where they are not --name.
+        **help: Help by parameter, in place of its description.
     """
     owners: dict[str, dict[str, Parameter]] = {}
-    for owner, one in (source if isinstance(source, Mapping) else {"": source}).items():
-        for name, parameter in parameters(one).items():
+    for owner, target in (source if isinstance(source, Mapping) else {"": source}).items():
+        for name, parameter in parameters(target).items():
             if name in (names or (name,)):
                 owners.setdefault(name, {})[owner] = parameter
-    declared = {name: next(iter(of.values())) for name, of in owners.items()}
+    declared = {name: next(iter(by_owner.values())) for name, by_owner in owners.items()}
     options = {}
     for name, parameter in declared.items():
-        written = (flags or {}).get(name, parameter.options)
-        written = (f"--{name.strip('_').replace('_', '-')}",) if written is None else written
-        kind = _type_of(parameter)
-        if written and kind is not None:
-            text = help.get(name, parameter.description).partition("None: ")[0].strip()
-            sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)[0].rstrip(";.,: ")
-            shown = {owner: default for owner, one in owners[name].items() if (default := _default_of(one))}
-            differ = len(set(shown.values())) > 1
-            low, high = parameter.limits if kind is int else (-math.inf, math.inf)
-            option = typer.Option(
-                *written,
-                help=f"{', '.join(owners[name])}: {sentence}." if "" not in owners[name] else f"{sentence}.",
-                show_default=(", ".join(f"{o} {d}" for o, d in shown.items()) if differ else next(iter(shown.values()), False)),
-                min=None if low == -math.inf else low,
-                max=None if high == math.inf else high,
-                metavar="NAME=WEIGHT,…" if parameter.kind.startswith(WEIGHTS) else None,
-            )
-            options[name] = Annotated[kind | None, option], None
+        option = _option(owners[name], (flags or {}).get(name, parameter.options), help.get(name, parameter.description))
+        if option is not None:
+            options[name] = option, None
 
     def value_of(name: str, typed: Any) -> Any:
+        """Value of a parameter from the value that typer parsed."""
         if isinstance(typed, bool):
             return not declared[name].default
         if typed == "None" and declared[name].kind.endswith("| None"):
@@ -218,7 +227,7 @@ def takes(
             return weights_of(name, typed)
         return tuple(typed) if isinstance(typed, list) else typed
 
-    def decorated(command: Command) -> Command:
+    def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
             typed = {name: arguments.pop(name) for name in options}
@@ -228,7 +237,7 @@ def takes(
         _extend(run, command, options, to)
         return run
 
-    return decorated
+    return decorate
 
 
 WEIGHTS = "Mapping[str, float]"
@@ -236,8 +245,40 @@ TYPES = {"str": str, "int": int, "float": float, "bool": bool, "Path": Path, "Li
 LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
 
 
+def _option(by_owner: Mapping[str, Parameter], flags: Sequence[str] | None, description: str) -> Any:
+    """The annotation of an option for a parameter; None if it gets no option.
+
+    Args:
+        by_owner: The parameter of each class or function that has it; the first determines the type.
+        flags: The option's names; None: --name. Without any, the parameter gets no option.
+        description: The help is its first sentence.
+    """
+    parameter = next(iter(by_owner.values()))
+    flags = (f"--{parameter.name.strip('_').replace('_', '-')}",) if flags is None else flags
+    kind = _type_of(parameter)
+    if not flags or kind is None:
+        return None
+    text = description.partition("None: ")[0].strip()
+    sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)[0].rstrip(";.,: ")
+    defaults = {owner: default for owner, owned in by_owner.items() if (default := _default_of(owned))}
+    if len(set(defaults.values())) > 1:
+        shown: str | bool = ", ".join(f"{owner} {default}" for owner, default in defaults.items())
+    else:
+        shown = next(iter(defaults.values()), False)
+    low, high = parameter.limits if kind is int else (-math.inf, math.inf)
+    option = typer.Option(
+        *flags,
+        help=f"{sentence}." if "" in by_owner else f"{', '.join(by_owner)}: {sentence}.",
+        show_default=shown,
+        min=None if low == -math.inf else low,
+        max=None if high == math.inf else high,
+        metavar="NAME=WEIGHT,…" if parameter.kind.startswith(WEIGHTS) else None,
+    )
+    return Annotated[kind | None, option]
+
+
 def _type_of(parameter: Parameter) -> Any:
-    """The type of a parameter's option; None if it cannot have one."""
+    """The type of a parameter's option; None if the parameter cannot have an option."""
     kind = parameter.kind.partition(" | ")[0]
     if listed := LISTED.match(kind):
         return GenericAlias(list, TYPES[listed[1]]) if listed[1] in TYPES else None
@@ -245,7 +286,7 @@ def _type_of(parameter: Parameter) -> Any:
 
 
 def _default_of(parameter: Parameter) -> str:
-    """The default as text, or what None stands for; empty for none."""
+    """The default as text; for None, the default that its description states. "" without a default."""
     default = parameter.default
     if default is None:
         return parameter.description.partition("None: ")[2].partition(". ")[0].rstrip(".")
@@ -255,7 +296,7 @@ def _default_of(parameter: Parameter) -> str:
 
 
 def _extend(run: Any, command: Command, options: Mapping[str, tuple[Any, Any]], without: str = "") -> None:
-    """Give a function the signature of a command with more options: annotation and default by name."""
+    """Give `run` the signature of `command`, less the argument `without`, plus options: annotation and default by name."""
     hints = get_type_hints(command, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints[name])
@@ -279,28 +320,3 @@ def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
     names = [corpus] if isinstance(corpus, str) else corpus
     parts = [corpus_of(name, format, reading_of().fields) for name in names]
     return parts[0] if len(parts) == 1 else join_corpora(parts)
-
-
-Verify = Annotated[bool, typer.Option("--verify", help="Compare the checksums of the index first.")]
-
-Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable shards, and name them.")]
-
-# Options of pipelines, which `pipelines.retriever` takes.
-Pipeline = Annotated[
-    str | None,
-    typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
-        show_default=False,
-    ),
-]
-Encoder = Annotated[
-    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
-]

@@ -47,7 +47,7 @@ def say(text: str) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """Format a number with its noun, in the plural if not one."""
+    """Format a number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -57,7 +57,7 @@ def size(number: int) -> str:
 
 
 def payload_sizes(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The name and size of each component of payloads that an index has."""
+    """Name and size of each payload component of an index."""
     sizes = []
     for name, noun in (("separate", "posting"), ("positions", "token")):
         if name in facts:
@@ -72,18 +72,18 @@ def print_json(value: Any) -> None:
 
 
 def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:
-    """Print the differences from the locks of experiments, and whether they are reproduced; if not, end with code 1.
+    """Print how experiments differ from their locks, and whether they are reproduced; if not, exit with code 1.
 
     Args:
-        checks: The result by lock.
-        values: JSON values of `check_values` to print instead.
+        checks: Result of the check by lock.
+        values: JSON values from `check_values` to print instead.
     """
     if values is not None:
         print_json(values)
     else:
         for lock, check in checks.items():
-            for each in check.notes:
-                say(f"note: {each}")
+            for note in check.notes:
+                say(f"note: {note}")
             for difference in check.differences:
                 say(str(difference))
             outcome = "is reproduced" if check else f"is not reproduced: {counted(len(check.differences), 'difference')}"
@@ -94,11 +94,11 @@ def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:
 
 def check_values(check: Check) -> dict[str, Any]:
     """Return the result of checking an experiment as JSON values."""
-    parts = {"differences": check.differences, "notes": check.notes}
+    entries = {"differences": check.differences, "notes": check.notes}
     return {
         "reproduced": bool(check),
         "numbers": check.numbers,
-        **{k: [vars(one) for one in part] for k, part in parts.items()},
+        **{kind: [vars(entry) for entry in listed] for kind, listed in entries.items()},
     }
 
 
@@ -113,33 +113,33 @@ def print_tuned(result: Tuning | Fitted, plot: Path | None, json: bool, text: st
 
 
 def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
-    """Print each document with its title and best snippet or selected sentences, matches highlighted.
+    """Print each document with its title and its best snippet or selected sentences, with matches highlighted.
 
     Args:
-        ranking: The hits; without any, a sentence gives the reason.
+        ranking: The hits; if there are none, a sentence gives the reason.
         index: The index.
         stage: The stage that searched.
     """
     if answer := cited_answer(ranking.topic):
         print_answer(answer)
     if not len(ranking):
-        say(_beyond(ranking) if ranking.offset else _no_hits(ranking.topic, index, stage))
+        say(_empty_page(ranking) if ranking.offset else _no_hits(ranking.topic, index, stage))
     topic = ranking.topic
     terms = set(index.analyzer(topic.text)).union(*map(terms_of, () if topic.query is None else topic.query.scored))
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
-        picked = rationales(ranking, hit.id)
-        for text in (doc.title, "" if picked else doc.text):
+        selected = rationales(ranking, hit.id)
+        for text in (doc.title, "" if selected else doc.text):
             if text:
                 console.print(Text("     ") + _styled(snippet(index.analyzer, text, terms)))
-        for number, score, text in picked:
-            place = Text.assemble(f"     {score:8.4f}  ", (f"{number}: ", "dim"))
-            console.print(place + _styled(snippet(index.analyzer, text, terms, len(text))))
+        for number, score, text in selected:
+            prefix = Text.assemble(f"     {score:8.4f}  ", (f"{number}: ", "dim"))
+            console.print(prefix + _styled(snippet(index.analyzer, text, terms, len(text))))
 
 
 def print_count(ranking: Ranking) -> None:
-    """Print how many documents match; a sentence on standard error if there is no such number."""
+    """Print how many documents match; if the pipeline cannot count them, a sentence on standard error."""
     try:
         say(f"{counted(ranking.total, 'document')} {'matches' if ranking.total == 1 else 'match'}.")
     except PipelineError as error:
@@ -147,7 +147,7 @@ def print_count(ranking: Ranking) -> None:
 
 
 def print_least_count(ranking: Ranking, stage: Part) -> None:
-    """Print how many documents match at least, if they are more than the hits and this is known at once."""
+    """Print how many documents match at least, if the number is known at once and exceeds the number of hits."""
     total = least_total_of(ranking, stage)
     if total["relation"] != "gte" and total["value"] > len(ranking):
         more = "More than " if total["relation"] == "gt" else ""
@@ -159,7 +159,7 @@ def print_answer(answer: dict[str, Any]) -> None:
     numbers: dict[tuple[str, str], int] = {}
     text = Text()
     for sentence in answer["sentences"]:
-        marks = [numbers.setdefault((one["document"], one["quote"]), len(numbers) + 1) for one in sentence["citations"]]
+        marks = [numbers.setdefault((cited["document"], cited["quote"]), len(numbers) + 1) for cited in sentence["citations"]]
         text.append(f"{sentence['text']} ")
         text.append("".join(f"[{mark}]" for mark in dict.fromkeys(marks)), "bold cyan").append(" ")
     console.print(text if numbers else Text(answer["text"]))
@@ -186,13 +186,13 @@ def print_explanation(explanation: Explanation) -> None:
     console.print(_branch(explanation, None))
 
 
-def print_change(path: Path, change: Change, done: str, seconds: float, json: bool) -> None:
+def print_change(path: Path, change: Change, action: str, seconds: float, json: bool) -> None:
     """Print a change of an index.
 
     Args:
         path: The index.
         change: The change.
-        done: Description of the change.
+        action: Description of the change.
         seconds: Duration.
         json: Print JSON instead.
     """
@@ -200,7 +200,7 @@ def print_change(path: Path, change: Change, done: str, seconds: float, json: bo
         print_json({"path": str(path), **asdict(change), "seconds": round(seconds, 3)})
         return
     contents = f"{counted(change.documents, 'document')} in {counted(change.segments, 'segment')}"
-    say(f"{path}: {done} in {seconds:.1f} s; {contents}")
+    say(f"{path}: {action} in {seconds:.1f} s; {contents}")
 
 
 def print_info(facts: dict[str, Any]) -> None:
@@ -212,16 +212,16 @@ def print_info(facts: dict[str, Any]) -> None:
             table.add_row(name, Text(sizes[name]))
             continue
         if line := {"vectors": _vectors, "weights": _weights, "token_vectors": _token_vectors}.get(name):
-            for of_encoder in value:
-                table.add_row(name.replace("_", " "), Text(line(of_encoder)))
+            for entry in value:
+                table.add_row(name.replace("_", " "), Text(line(entry)))
             continue
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
-        table.add_row(name.replace("_", " "), Text(shown))
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _one_line(value)
+        table.add_row(name.replace("_", " "), Text(text))
     console.print(table)
 
 
-def _beyond(ranking: Ranking) -> str:
-    """The reason for an empty page."""
+def _empty_page(ranking: Ranking) -> str:
+    """The reason why a page behind an offset is empty."""
     with suppress(PipelineError):
         if ranking.total <= ranking.offset:
             return f"Offset {ranking.offset:,} is beyond the last of {counted(ranking.total, 'document')}."
@@ -229,6 +229,7 @@ def _beyond(ranking: Ranking) -> str:
 
 
 def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
+    """The reason why a search has no hits."""
     parts = list(walk(stage))
     filters = [
         str(where)
@@ -236,8 +237,8 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
         if getattr(part, "takes", None) is Topics and (where := getattr(part, "where", None)) is not None
     ]
     for where in filters:
-        passed = filter_of(index, where)
-        if passed is not None and not passed.mask.any():
+        passing_docs = filter_of(index, where)
+        if passing_docs is not None and not passing_docs.mask.any():
             return f"No document passes the filter {where!r}."
     lexical = isinstance(parts[0], Lexical)  # other stages may change the words of the query
     passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""
@@ -253,6 +254,7 @@ def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
 
 
 def _styled(piece: Snippet) -> Text:
+    """A snippet with its matches highlighted: by colour on a terminal, otherwise by marks."""
     if not console.is_terminal:
         return Text(piece.marked())
     text = Text(piece.text)
@@ -261,9 +263,10 @@ def _styled(piece: Snippet) -> Text:
     return text
 
 
-def _branch(explanation: Explanation, above: Tree | None) -> Tree:
+def _branch(explanation: Explanation, parent: Tree | None) -> Tree:
+    """The tree of an explanation, as a branch of `parent` if there is one."""
     label = Text.assemble((f"{explanation.value:.6g}", "bold"), f"  {explanation.label}")
-    tree = Tree(label) if above is None else above.add(label)
+    tree = Tree(label) if parent is None else parent.add(label)
     for part in explanation.parts:
         _branch(part, tree)
     return tree
@@ -282,11 +285,12 @@ def _weights(facts: dict[str, Any]) -> str:
 
 
 def _token_vectors(facts: dict[str, Any]) -> str:
-    kept = f"{facts['nbits']} bits, {size(facts['bytes'])}"
-    return f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {kept}"
+    storage = f"{facts['nbits']} bits, {size(facts['bytes'])}"
+    return f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {storage}"
 
 
-def _short(value: Any) -> str:
+def _one_line(value: Any) -> str:
+    """A value of a description on one line."""
     if isinstance(value, dict):
         parts = {k: f"{len(v)} words" if k == "stopwords" else v for k, v in value.items() if v not in ([], {}, "", None)}
         return ", ".join(f"{k}={v}" for k, v in parts.items())

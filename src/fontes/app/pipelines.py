@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 LEXICAL: dict[str, type[Part]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
 OWN = tuple(dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__))
-"""Parameters that these models do not share with all lexical retrievers."""
+"""Parameters that not every lexical retriever has."""
 DENSE = ("dense", "hybrid")
-SHOWN_REMARKS = 5  # on topics in the query language
-READ_AHEAD = 100  # topics that remarks are sought in
+SHOWN_REMARKS = 5  # maximum remarks on topics in the query language
+READ_AHEAD = 100  # number of topics that are searched for remarks
 
 
 def retriever(
@@ -42,7 +42,7 @@ def retriever(
 
     Args:
         index: The index to search.
-        pipeline: An expression; the others are None then.
+        pipeline: An expression; the other options must be None then.
         model: bm25, tfidf, ql, dense or hybrid; bm25 by default.
         encoder: Model of the encoder, for dense and hybrid.
         where: Filter for every retriever, in addition to its own.
@@ -50,16 +50,16 @@ def retriever(
 
     Raises:
         ParameterError: The expression is invalid, options conflict, or the model is unknown.
-        PipelineError: The expression is no stage from topics to a run.
+        PipelineError: The expression is not a stage from topics to a run.
     """
     from ..core import Run, Topics, expression
 
     if pipeline is not None:
-        others = [
+        conflicting = [
             f"--{name}" for name, value in (("model", model), ("encoder", encoder), *options.items()) if value is not None
         ]
-        if others:
-            raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
+        if conflicting:
+            raise ParameterError(f"--pipeline says all; leave {' and '.join(conflicting)} out, or --pipeline")
         stage = expression.pipeline(pipeline, index)
         stage.require(Topics, Run, "--pipeline")
         for part in walk(stage):
@@ -78,12 +78,12 @@ def retriever(
 
 
 def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> Stage[Topics, Run]:
-    """Return the stage over topics in the query language, and say on standard error what was understood.
+    """Return a stage that reads topics in the query language, and report on standard error how they were understood.
 
     Args:
         stage: A stage from topics to a run.
         index: The index that is searched.
-        texts: The texts of the topics. Of several the first remarks are shown.
+        texts: The texts of the topics. For several topics, only the first remarks are shown.
     """
     language = index.query()
     if len(texts) == 1:
@@ -102,14 +102,14 @@ def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[s
 
 
 def hint_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> None:
-    """Say on standard error that texts have operators of the query language, if a tenth of them has and no stage reads it."""
+    """Report on standard error operators of the query language, if a tenth of the texts has some and no stage reads them."""
     from ..lexical.hints import has_operators, reads_language
 
     if reads_language(stage):
         return
-    having = sum(has_operators(text, index.state) for text in texts)
-    if having and having * 10 >= len(texts):
-        subject = "the query has" if len(texts) == 1 else f"{having:,} of {len(texts):,} topics have"
+    count = sum(has_operators(text, index.state) for text in texts)
+    if count and count * 10 >= len(texts):
+        subject = "the query has" if len(texts) == 1 else f"{count:,} of {len(texts):,} topics have"
         print(
             f"fontes: {subject} operators of the query language, read as plain text here; --query reads them", file=sys.stderr
         )
@@ -179,9 +179,9 @@ def open_index(
         ray: Where actors search the shards; see `Index.open`.
 
     Raises:
-        InputError: There is none, but one with a similar name.
-        IndexFormatError: There is none, or it cannot be read.
-        ParameterError: It was made with another analyzer.
+        InputError: There is no such index, but one with a similar name.
+        IndexFormatError: There is no index, or it cannot be read.
+        ParameterError: The index was built with another analyzer.
     """
     from ..index import Index
     from ..text.analyzer import typed_analyzer
@@ -201,11 +201,12 @@ def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None
     from .output import counted
 
     for shard in missing:
-        lacking = f"shard {shard['shard']} with {counted(shard['documents'], 'document')} is missing"
-        print(f"fontes: {index}: {lacking}: {shard['problem']}", file=sys.stderr)
+        description = f"shard {shard['shard']} with {counted(shard['documents'], 'document')} is missing"
+        print(f"fontes: {index}: {description}: {shard['problem']}", file=sys.stderr)
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:
+    """Dense retrieval, or for "hybrid" its sum with BM25 in equal parts."""
     from ..fusion import fuse
 
     dense = index.dense(index.encoder(encoder))

@@ -26,16 +26,16 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
     Yields:
         The report to pass to long operations.
     """
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
     if quiet or flags.quiet:
         yield silent
         return
-    if compiling and not _compiled_before():
-        errors.print("Compiling the kernels, once: this takes some fifteen seconds.")
-    if not errors.is_terminal:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if compiling and not _kernels_are_cached():
+        console.print("Compiling the kernels, once: this takes some fifteen seconds.")
+    if not console.is_terminal:
         yield lines(lambda line: print(line, file=sys.stderr, flush=True), steps=steps)
         return
-    with RichProgress(BarColumn(), TextColumn("{task.description}", markup=False), console=errors, transient=True) as bar:
+    with RichProgress(BarColumn(), TextColumn("{task.description}", markup=False), console=console, transient=True) as bar:
         yield Bar(bar, steps)
 
 
@@ -64,7 +64,8 @@ class Bar:
         self.progress.update(self._task, visible=True, total=total, completed=fraction or 0.0, description=str(progress))
 
 
-def _compiled_before() -> bool:
+def _kernels_are_cached() -> bool:
+    """Whether an earlier process has compiled the kernels."""
     from ..storage.compiled import load
     from ..text import tokenizers
 

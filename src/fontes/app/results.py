@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
-    """Return a ranking as JSON values; with `text`, also texts, metadata and snippets of the documents."""
+    """Return a ranking as JSON values; with `text`, also titles, texts, metadata and snippets of the documents."""
     return rankings_as_json([ranking], text)[0]
 
 
@@ -36,7 +36,7 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
                     piece = next(pieces)
                     hits[-1][-1]["snippet"] = {"text": piece.text, "matches": list(map(list, piece.matches))}
     else:
-        hits = [[{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking] for ranking in rankings]
+        hits = [[{"rank": hit.rank, "id": hit.id, "score": hit.score} for hit in ranking] for ranking in rankings]
     for ranking, ranking_hits in zip(rankings, hits, strict=True):
         for hit in ranking_hits if has_rationales(ranking) else ():
             hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
@@ -55,8 +55,8 @@ def total_of(ranking: Ranking) -> dict[str, Any]:
     """Return the number of documents that match, as JSON values.
 
     Returns:
-        "value", and "relation": "eq"; without such a number the number of documents up to the end of this page, "gte", and the
-        "reason".
+        "value" and "relation". "eq": the number of documents. "gte", if the pipeline cannot count them: the number of documents
+        up to the end of this page, with a "reason".
     """
     try:
         return {"value": ranking.total, "relation": "eq"}
@@ -65,10 +65,10 @@ def total_of(ranking: Ranking) -> dict[str, Any]:
 
 
 def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
-    """Return how many documents match at least, as `total_of`, without work that would take long.
+    """Return how many documents match at least, as `total_of` does, but without slow work.
 
     Returns:
-        "value", and "relation": "eq" up to 1,000 documents, "gt" beyond them; "gte" where the number is not known at once.
+        "value" and "relation": "eq" up to 1,000 documents, "gt" beyond them; "gte" if the number is not known at once.
     """
     with suppress(PipelineError):
         if _counts_at_once(stage):
@@ -78,7 +78,7 @@ def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
 
 
 def _counts_at_once(stage: Part) -> bool:
-    """Whether counting repeats no search and runs no model."""
+    """Whether counting neither repeats a search nor runs a model."""
     pipelines = (part for part in walk(stage) if isinstance(part, Pipeline) and (part.takes, part.gives) == (Topics, Run))
     repeated = (step for pipeline in pipelines for step in pipeline.before_retriever)
     return all(step.takes is step.gives is Topics and not uses_model(step) for step in repeated)
@@ -96,6 +96,7 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
 
 
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
+    """Best snippets of all documents, in order; their beginnings if the run's documents make no snippets."""
     topics = [ranking.topic for ranking in rankings]
     queries: list[str | Topic] = [topic.text if topic.query is None else topic for topic in topics]
     pairs = [(query, doc) for query, ranking_docs in zip(queries, docs, strict=True) for doc in ranking_docs]

@@ -27,7 +27,7 @@ def run(app: Callable[..., Any]) -> NoReturn:
     """
     _open_streams()
     signal.signal(signal.SIGINT, _interrupt)
-    warnings.showwarning = cast(Any, _show)
+    warnings.showwarning = cast(Any, _show_warning)
     arguments = flags_first(sys.argv[1:])
     flags.debug, flags.arguments = "--debug" in arguments, tuple(sys.argv[1:])
     try:
@@ -48,14 +48,14 @@ def run(app: Callable[..., Any]) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Replace closed standard streams (`<&-`) by ones that fail on use; messages are discarded.
+    """Replace closed standard streams (`<&-`) by streams that fail on use; messages are discarded.
 
-    Python sets them to None, and the next opened file would get their number, to which libraries write. Characters that
-    standard output cannot encode are escaped.
+    Python sets closed streams to None. The next opened file would get the number of a closed stream, and libraries would write
+    into it. Characters that standard output cannot encode are escaped.
     """
-    for number, (name, wrong) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
+    for number, (name, unusable) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
         if getattr(sys, name) is None:
-            opened = os.open(os.devnull, wrong)
+            opened = os.open(os.devnull, unusable)
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
@@ -65,8 +65,8 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
-    """Print a warning; notes on the format of a file are plain lines."""
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Print a warning; an InputWarning is a plain line, left out with `--quiet`."""
     if not issubclass(category, InputWarning):
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
     elif not flags.quiet:
@@ -78,12 +78,14 @@ class Interrupted(BaseException):
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
-    cached = cache_folder().absolute()
-    paths = [place for place in complete if cached not in place.absolute().parents]
+    """Handle SIGINT: raise Interrupted with a sentence about the files that are complete."""
+    cache = cache_folder().absolute()
+    paths = [path for path in complete if cache not in path.absolute().parents]
     if not paths:
         raise Interrupted("interrupted; what was there before is unchanged")
-    more = f"{len(paths)} files or folders were complete by then, the last " if len(paths) > 1 else ""
-    raise Interrupted(f"interrupted; {more}{paths[-1]}{'' if more else ' was complete by then'}")
+    if len(paths) == 1:
+        raise Interrupted(f"interrupted; {paths[0]} was complete by then")
+    raise Interrupted(f"interrupted; {len(paths)} files or folders were complete by then, the last {paths[-1]}")
 
 
 def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:
@@ -95,6 +97,7 @@ def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
+    """Print the error that is being handled and exit with code 1; with `--debug`, raise it again."""
     if flags.debug:
         raise
     print(f"fontes: {message}", file=sys.stderr)

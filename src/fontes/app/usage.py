@@ -16,19 +16,19 @@ from ..storage.remote import address_of
 from .flags import flags
 
 OPTION = re.compile(r"--?[A-Za-z][\w-]*")
-TEXTS = ("query", "event", "text")  # arguments of several words
-MUST = re.compile(r"Input should be (.*?)(, unable .*)?")  # pydantic's messages
+TEXTS = ("query", "event", "text")  # arguments that may have several words
+EXPECTED = re.compile(r"Input should be (.*?)(, unable .*)?")  # pydantic's messages
 EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
 def usage_sentence(error: Any, arguments: Sequence[str]) -> str:
-    """Describe a usage error in one sentence; "" if no arguments were given and help was printed.
+    """Describe a usage error in one sentence; "" if the help was printed because there were no arguments.
 
     Args:
         error: Click's UsageError.
         arguments: Arguments of the process.
     """
-    context, message = error.ctx, _plain(str(error.message))
+    context, message = error.ctx, _as_clause(str(error.message))
     if type(error).__name__ == "NoArgsIsHelpError":
         return ""
     if context is None:
@@ -36,25 +36,27 @@ def usage_sentence(error: Any, arguments: Sequence[str]) -> str:
     path: str = context.command_path
     name = path.partition(" ")[2] or path
     if hasattr(error, "possibilities") and hasattr(error, "option_name"):
-        options = [option for one in context.command.params for option in one.opts if OPTION.fullmatch(option)]
-        return f"{name} has no option {error.option_name}; {_similar(error.option_name, options, f'{path} -h lists them')}"
+        options = [option for parameter in context.command.params for option in parameter.opts if OPTION.fullmatch(option)]
+        return f"{name} has no option {error.option_name}; {_suggestion(error.option_name, options, f'{path} -h lists them')}"
     commands = getattr(context.command, "commands", None)
     if commands is not None and message.startswith("no such command"):
         word = message.partition("'")[2].partition("'")[0]
-        place = "" if name == path else f"{name} "
-        return f"there is no command '{place}{word}'; {_similar(word, commands, f'{path} -h lists the commands')}"
+        parent = "" if name == path else f"{name} "
+        return f"there is no command '{parent}{word}'; {_suggestion(word, commands, f'{path} -h lists the commands')}"
     usage = " ".join(context.get_usage().removeprefix("Usage:").split())
     if extra := EXTRA.fullmatch(str(error.message)):
-        return _of_extra(context, extra[1], arguments) or f"{name} takes fewer arguments, without '{extra[1]}': {usage}"
+        return _quoting_sentence(context, extra[1], arguments) or f"{name} takes fewer arguments, without '{extra[1]}': {usage}"
     parameter = getattr(error, "param", None)
     if parameter is None:
         return message
-    option = next((one for one in parameter.opts if one.startswith("-")), parameter.name.upper())
+    option = next((typed for typed in parameter.opts if typed.startswith("-")), parameter.name.upper())
     if "Missing" in type(error).__name__:
         return f"{name} needs {option}: {usage}"
-    value = next((after for word, after in pairwise(arguments) if word in parameter.opts), None)
-    must = MUST.fullmatch(str(error.message))
-    return f"{name}: {option} must be {must[1]}" + (f", not '{value}'" if value else "") if must else f"{option}: {message}"
+    value = next((following for word, following in pairwise(arguments) if word in parameter.opts), None)
+    expected = EXPECTED.fullmatch(str(error.message))
+    if expected is None:
+        return f"{option}: {message}"
+    return f"{name}: {option} must be {expected[1]}" + (f", not '{value}'" if value else "")
 
 
 def refuse_exchanged(index: Path, words: str | None) -> None:
@@ -71,22 +73,22 @@ def refuse_exchanged(index: Path, words: str | None) -> None:
 
 
 def refuse_misspelt(index: str | Path) -> None:
-    """Raise InputError if there is no such index, but one with a similar name beside it."""
+    """Raise InputError if there is no such index but one with a similar name in its folder."""
     path = Path(index)
     if address_of(index) is not None or path.exists():
         return
     try:
-        beside = {other.stem: other.name for other in path.parent.iterdir() if _is_index(other)}
+        siblings = {other.stem: other.name for other in path.parent.iterdir() if _is_index(other)}
     except OSError:
         return
-    if close := difflib.get_close_matches(path.stem, beside, 1):
-        near = str(path.with_name(beside[close[0]]))
-        command = _command(lambda word: near if Path(word) == path else word)
-        raise InputError(f"{index} does not exist; did you mean {near}? {command}".rstrip())
+    if close := difflib.get_close_matches(path.stem, siblings, 1):
+        similar = str(path.with_name(siblings[close[0]]))
+        command = _command(lambda word: similar if Path(word) == path else word)
+        raise InputError(f"{index} does not exist; did you mean {similar}? {command}".rstrip())
 
 
-def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
-    """Sentence about a query without quotes, or "" if the command has no query."""
+def _quoting_sentence(context: Any, extra: str, arguments: Sequence[str]) -> str:
+    """Sentence with the command and its query in quotes; "" if the command has no query."""
     declared = [parameter.name for parameter in context.command.params if parameter.param_type_name == "argument"]
     texts = [name for name in declared if name in TEXTS]
     if not texts or not all(context.params.get(name) for name in declared):
@@ -94,20 +96,20 @@ def _of_extra(context: Any, extra: str, arguments: Sequence[str]) -> str:
     typed = [*(str(context.params[name]) for name in declared), *extra.split()]
     if not _is_index(Path(typed[0])):
         typed.sort(key=lambda word: not _is_index(Path(word)))  # the index may follow the query
-    after = len(declared) - declared.index(texts[0]) - 1  # arguments behind the text
-    first, end = declared.index(texts[0]), len(typed) - after
+    trailing = len(declared) - declared.index(texts[0]) - 1  # number of arguments after the text
+    first, end = declared.index(texts[0]), len(typed) - trailing
     line = [*typed[:first], " ".join(typed[first:end]), *typed[end:]]
-    rest = list(arguments)
+    remaining = list(arguments)
     for word in typed:
-        if word not in rest:
+        if word not in remaining:
             return ""
-        rest.remove(word)
+        remaining.remove(word)
     depth = len(context.command_path.split()) - 1
-    return f"put the {texts[0]} in quotes: {shlex.join(['fontes', *rest[:depth], *line, *rest[depth:]])}"
+    return f"put the {texts[0]} in quotes: {shlex.join(['fontes', *remaining[:depth], *line, *remaining[depth:]])}"
 
 
 def _command(change: Callable[[str], str]) -> str:
-    """The typed command with each word changed; "" if no word was."""
+    """The typed command with each word changed; "" if no command was typed."""
     return shlex.join(["fontes", *map(change, flags.arguments)]) if flags.arguments else ""
 
 
@@ -118,11 +120,12 @@ def _is_index(path: Path) -> bool:
         return False
 
 
-def _similar(word: str, known: Sequence[str], otherwise: str) -> str:
-    close = difflib.get_close_matches(word, known, 1)
+def _suggestion(word: str, choices: Sequence[str], otherwise: str) -> str:
+    close = difflib.get_close_matches(word, choices, 1)
     return f"did you mean {close[0]}?" if close else otherwise
 
 
-def _plain(message: str) -> str:
+def _as_clause(message: str) -> str:
+    """Click's message on one line, without its final period and its capital."""
     text = " ".join(message.split()).removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text

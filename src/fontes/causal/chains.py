@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
@@ -113,26 +113,27 @@ class Chain:
 
 
 def _html(cause: Cause, *, open_: bool = False) -> str:
+    """A cause with its sources and causes, as a collapsible element."""
     sources = "".join(f"<li>{_source_html(source)}</li>" for source in cause.sources)
-    below = "".join(_html(each) for each in cause.causes)
+    causes = "".join(_html(below) for below in cause.causes)
     lead = " (a lead, not a stated cause)" if cause.lead else ""
     return (
         f'<details style="margin-left:1em"{" open" if open_ else ""}>'
-        f"<summary><b>{cause.score:.3f}</b> {escape(cause.text)}{lead}</summary><ul>{sources}</ul>{below}</details>"
+        f"<summary><b>{cause.score:.3f}</b> {escape(cause.text)}{lead}</summary><ul>{sources}</ul>{causes}</details>"
     )
 
 
 def _source_html(source: Source) -> str:
-    named = " ".join(escape(part) for part in (source.title, source.date and f"({source.date})") if part)
+    title = " ".join(escape(text) for text in (source.title, source.date and f"({source.date})") if text)
     cue = f" [{escape(source.cue)}]" if source.cue else ""
-    return f"<code>{escape(source.doc_id)}</code> {named}: <i>{escape(source.sentence)}</i>{cue}"
+    return f"<code>{escape(source.doc_id)}</code> {title}: <i>{escape(source.sentence)}</i>{cue}"
 
 
 Terms = frozenset[str]
 
 MAX_EVENTS = 1000
-DEEPEST = 100  # recursion limit, of the search and of printing
-SAME = 0.5  # minimum idf-weighted share of common terms of equal causes
+MAX_DEPTH = 100  # recursion limit of the search and of printing
+SAME = 0.5  # minimum idf-weighted share of common terms of two causes that count as equal
 WEAK = 0.5  # factor of a weak cue's score
 MAX_PAIR_LENGTH = 5_000  # maximum characters of a pair's sentences whose surrounding terms count
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
@@ -160,16 +161,16 @@ def causes(
     before: str | None = None,
     progress: ProgressCallback = silent,
 ) -> Chain:
-    """Return the stated causes of an event, and theirs, as a tree.
+    """Return the stated causes of an event, and their causes, as a tree.
 
     Searches for the event and reads the `causal_pairs` of the retrieved documents. The cause of a pair whose effect matches the
-    event becomes a node and the next query, down to `depth`. A document must mention what happened; figures of speech ("a flood
+    event becomes a node and the next query, down to `depth`. A document must mention the happening; figures of speech ("a flood
     of applications") and sentences about consequences of the event are ignored. The task is that of Datta, Greene, Ganguly, Roy
     and Mitra, "Where's the Why? In Search of Chains of Causes for Query Events" (AICS 2020); the method is not.
 
     Causes that share most of their terms are merged into one with several sources. A cause that repeats a node above it, or a
-    sibling of one, is left out, so the tree has no cycles. Terms come from the index's analyzer; without an index, they are
-    English stems of weight 1.
+    sibling of such a node, is left out, so the tree has no cycles. Terms come from the index's analyzer; without an index, they
+    are English stems of weight 1.
 
     Args:
         stage: A retriever; or an index, for its `bm25()`.
@@ -181,9 +182,9 @@ def causes(
             sentence, the sentence before or the document's title count half.
         weak: Also use weak cues (after, following, amid), at half the score.
         leads: Number of documents to add to an event with fewer stated causes than `breadth`: the best retrieved, with their
-            sentence nearest to the event. Leads are not stated causes; only stated causes follow below them.
-        before: Take leads only from documents whose metadata `date` is earlier (YYYY-MM-DD, as in the documents), and earlier
-            than that of the document above. Statements may be later, such as those of an inquiry.
+            sentence nearest to the event. Leads are not stated causes; below a lead there are only stated causes.
+        before: Take leads only from documents whose metadata `date` is earlier than this (YYYY-MM-DD, as in the documents), and
+            earlier than the date of the document above. Statements may be later, such as statements of an inquiry.
         progress: Called by the retriever.
 
     Raises:
@@ -191,18 +192,18 @@ def causes(
         InputError: The event has no words, or the stage's run has no documents.
     """
     for name, number in (("depth", depth), ("breadth", breadth), ("k", k), ("leads", leads)):
-        check_whole(name, number, 0 if name == "leads" else 1, DEEPEST if name == "depth" else MAX_EVENTS)
+        check_whole(name, number, 0 if name == "leads" else 1, MAX_DEPTH if name == "depth" else MAX_EVENTS)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
     retriever = stage if isinstance(stage, Stage) else stage.bm25()
     retriever.require(Topics, Run, "a chain of causes")
-    asker = _Asker(retriever % k, depth, breadth, overlap, weak, leads, progress)
-    return Chain(event, asker.causes(_Question(event, event, before)))
+    search = _ChainSearch(retriever % k, depth, breadth, overlap, weak, leads, progress)
+    return Chain(event, search.causes(_Question(event, event, before)))
 
 
 @dataclass(frozen=True)
 class _Question:
-    """An event with its query and depth, and the terms of the causes above it and of their siblings."""
+    """An event with its query and depth, the terms of the causes above it and their siblings, and their documents' ids."""
 
     event: str
     query: str
@@ -215,7 +216,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A pair in a document, with the terms of its parts; `around` are those beside the cause."""
+    """A pair in a document, with the terms of its parts; `around` are terms of the effect and of the surrounding text."""
 
     pair: CausalPair
     sentence: str
@@ -227,34 +228,48 @@ class _Statement:
     denied: bool  # whether the effect is negated
 
     def has_cause_in(self, event: Terms, words: _EventTerms) -> bool:
-        """Whether the event is on the side of the cause, so that the sentence states a consequence of it."""
+        """Whether the event is on the side of the cause: then the sentence states a consequence of the event."""
         cause, effect = self.sides
         return words.share(event, cause) > words.share(event, effect)
 
-    def tells_effect_of(self, event: Terms, words: _EventTerms) -> bool:
+    def states_effect_of(self, event: Terms, words: _EventTerms) -> bool:
+        """Whether the sentence states an effect of the event."""
         return words.share(event, self.cause) >= SAME and self.has_cause_in(event, words)
+
+
+class _Match(NamedTuple):
+    """A statement whose effect matches an event."""
+
+    score: float
+    doc: Doc
+    statement: _Statement
 
 
 @dataclass(frozen=True)
 class _CauseCandidate:
+    """A cause with its terms, and the query for its own causes."""
+
     cause: Cause
     terms: Terms
     query: str
 
 
 @dataclass
-class _Asker:
+class _ChainSearch:
+    """Searches for the causes of events, with the arguments of `causes`; caches the statements of documents."""
+
     retriever: Stage[Topics, Run]
     depth: int
     breadth: int
     overlap: float
     weak: bool
     leads: int
-    progress: ProgressCallback = silent
+    progress: ProgressCallback
     words: _EventTerms | None = None
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
+        """Causes of an event, with their own causes down to `depth`."""
         run = self.retriever(Topic("1", question.query), progress=self.progress)
         if run.documents is None:
             raise InputError("this stage's run has no documents; a chain of causes needs a retriever over an index")
@@ -264,86 +279,94 @@ class _Asker:
             if question.above:
                 return ()
             raise InputError(f"the event '{question.event}' has no words to search for")
-        read = _EventReader.of(words, question.event)
+        reader = _EventReader.of(words, question.event)
         docs = run["1"].docs()
         above = (*question.above, event)
-        candidates = self._stated(read, question.event, docs, above)[: self.breadth]
+        candidates = self._stated_causes(reader, question.event, docs, above)[: self.breadth]
         if len(candidates) < self.breadth and self.leads and question.leads:
-            candidates += self._leads(read, event, docs, question)[: min(self.leads, self.breadth - len(candidates))]
+            candidates += self._leads(reader, event, docs, question)[: min(self.leads, self.breadth - len(candidates))]
         if question.depth == self.depth:
-            return tuple(each.cause for each in candidates)
-        known = (*above, *(each.terms for each in candidates))
-        documents = question.documents.union(source.doc_id for each in candidates for source in each.cause.sources)
-        return tuple(self._followed(each, question, known, documents) for each in candidates)
+            return tuple(candidate.cause for candidate in candidates)
+        above = (*above, *(candidate.terms for candidate in candidates))
+        sources = (source for candidate in candidates for source in candidate.cause.sources)
+        documents = question.documents.union(source.doc_id for source in sources)
+        return tuple(self._with_causes(candidate, question, above, documents) for candidate in candidates)
 
-    def _followed(
-        self, candidate: _CauseCandidate, question: _Question, known: tuple[Terms, ...], docs: frozenset[str]
+    def _with_causes(
+        self, candidate: _CauseCandidate, question: _Question, above: tuple[Terms, ...], documents: frozenset[str]
     ) -> Cause:
+        """The cause of a candidate with its own causes."""
         cause = candidate.cause
         before = min(question.before, cause.sources[0].date or question.before) if question.before is not None else None
-        below = _Question(cause.text, candidate.query, before, question.depth + 1, known, docs, not cause.lead)
+        below = _Question(cause.text, candidate.query, before, question.depth + 1, above, documents, not cause.lead)
         return replace(cause, causes=self.causes(below))
 
-    def _stated(self, read: _EventReader, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_CauseCandidate]:
-        words = read.words
+    def _stated_causes(
+        self, reader: _EventReader, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]
+    ) -> list[_CauseCandidate]:
+        """Causes of the event `text` that the documents state, without causes above it, best first."""
+        words = reader.words
         event, denied = words.event(text), NOT.search(text) is not None
-        answers: list[tuple[float, Doc, _Statement]] = []
-        least = min(2, len(event))  # one common word of several may be accidental
+        matches: list[_Match] = []
+        min_terms = min(2, len(event))  # one common word of several may be accidental
         happening = words.happening(text)
         for doc in docs:
-            if not read.terms(f"{doc.title} {doc.text}") & happening:
+            if not reader.terms(f"{doc.title} {doc.text}") & happening:
                 continue
-            for statement in self._read(read, doc, self.weak):
-                match = (words.share(event, statement.effect) + words.share(event, statement.around)) / 2
-                if match < self.overlap or len(event & statement.around) < least or statement.denied != denied:
+            for statement in self._statements_of(reader, doc, self.weak):
+                share = (words.share(event, statement.effect) + words.share(event, statement.around)) / 2
+                if share < self.overlap or len(event & statement.around) < min_terms or statement.denied != denied:
                     continue
                 if statement.has_cause_in(event, words) or any(words.same(statement.cause, terms) for terms in above):
                     continue
-                answers.append((match * (WEAK if statement.weak else 1), doc, statement))
-        answers.sort(key=lambda answer: -answer[0])
-        del answers[MAX_EVENTS:]
-        groups: list[list[tuple[float, Doc, _Statement]]] = []
-        for answer in answers:
-            same = (group for group in groups if words.same(group[0][2].cause, answer[2].cause))
-            group = next(same, None)
+                matches.append(_Match(share * (WEAK if statement.weak else 1), doc, statement))
+        matches.sort(key=lambda match: -match.score)
+        del matches[MAX_EVENTS:]
+        groups: list[list[_Match]] = []
+        for match in matches:
+            cause = match.statement.cause
+            group = next((group for group in groups if words.same(group[0].statement.cause, cause)), None)
             if group is None:
-                groups.append([answer])
-            elif answer[1].id not in {doc.id for _, doc, _ in group}:
-                group.append(answer)
-        return sorted(map(_merged, groups), key=lambda each: -each.cause.score)
+                groups.append([match])
+            elif match.doc.id not in {earlier.doc.id for earlier in group}:
+                group.append(match)
+        return sorted(map(_merge, groups), key=lambda candidate: -candidate.cause.score)
 
-    def _read(self, read: _EventReader, doc: Doc, weak: bool) -> list[_Statement]:
-        key = (doc.id, weak, read.figures)
+    def _statements_of(self, reader: _EventReader, doc: Doc, weak: bool) -> list[_Statement]:
+        """Statements of a document, from the cache if it was read before."""
+        key = (doc.id, weak, reader.figures)
         if key not in self.statements:
-            self.statements[key] = list(_statements(read, doc, weak))
+            self.statements[key] = list(_statements(reader, doc, weak))
         return self.statements[key]
 
-    def _leads(self, read: _EventReader, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_CauseCandidate]:
-        """Retrieved documents that are earlier than the event and not in the tree above it."""
+    def _leads(self, reader: _EventReader, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_CauseCandidate]:
+        """Retrieved documents that are earlier than the event, no source in the tree, and state no effect of the event."""
         candidates = []
         for doc in docs:
             if doc.id in question.documents or (question.before is not None and not "" < _date(doc) < question.before):
                 continue
-            sentence, score = _nearest(read, event, doc)
-            states_effect = any(each.tells_effect_of(event, read.words) for each in self._read(read, doc, True))
+            sentence, score = _nearest(reader, event, doc)
+            statements = self._statements_of(reader, doc, True)
+            states_effect = any(statement.states_effect_of(event, reader.words) for statement in statements)
             if score >= self.overlap and not states_effect:
                 source = Source(doc.id, doc.title, _date(doc), sentence, "", score)
                 query = f"{doc.title} {sentence}".strip()
                 cause = Cause(doc.title or sentence, score, (source,), lead=True)
-                candidates.append(_CauseCandidate(cause, read.words.terms(query), query))
+                candidates.append(_CauseCandidate(cause, reader.words.terms(query), query))
         return candidates
 
 
 @dataclass(frozen=True)
 class _EventTerms:
-    """Terms and their weights: index analyzer and idf, or English stems of weight 1."""
+    """Analysis and weights of terms: the index's analyzer and idf, or English stems of weight 1."""
 
     terms: Callable[[str], Terms]
     weights: Callable[[str], float]
-    function: Terms
+    function: Terms  # of function words
 
     @classmethod
     def of(cls, documents: object) -> _EventTerms:
+        """Terms as in an index, if the documents are one."""
         from ..index import Index, State
         from ..text import Analyzer
 
@@ -366,27 +389,29 @@ class _EventTerms:
         return terms - self.function or terms
 
     def happening(self, text: str) -> Terms:
-        """Terms that name the happening, at least one of which a document about the event must contain.
+        """Terms that name the happening; a document about the event must contain at least one of them.
 
-        Those before the first preposition ("fire" in "fire at the cannery"), or only the last of these if it is a participle
-        ("closed" in "herring season closed"), plus synonyms ("blaze"). All terms of the event if there are none.
+        They are the terms before the first preposition ("fire" in "fire at the cannery"), or only the last of these if it is a
+        participle ("closed" in "herring season closed"), and their synonyms ("blaze"); without any, all terms of the event.
         """
-        first = PLACE.split(text.strip(), maxsplit=1)[0]
-        ending = PARTICIPLE.search(first)
-        for part in (ending[0] if ending else "", first, text):
+        head = PLACE.split(text.strip(), maxsplit=1)[0]
+        participle = PARTICIPLE.search(head)
+        for part in (participle[0] if participle else "", head, text):
             if terms := self.terms(part) - self.function:
                 return terms.union(*(group for group in map(self.terms, HAPPENINGS) if group & terms))
         return self.terms(text)
 
     def share(self, event: Terms, terms: Terms) -> float:
-        whole = self.weight(event)
-        return self.weight(event & terms) / whole if whole else 0.0
+        """Share of the event's weight that the terms have in common with it, 0 to 1."""
+        total = self.weight(event)
+        return self.weight(event & terms) / total if total else 0.0
 
     def same(self, a: Terms, b: Terms) -> bool:
-        """Whether each text has at least half of the other's weight."""
+        """Whether the common terms have at least half of the weight of either set."""
         return min(self.share(a, b), self.share(b, a)) >= SAME
 
     def weight(self, terms: Terms) -> float:
+        """Sum of the terms' weights."""
         return sum(map(self.weights, sorted(terms)))
 
 
@@ -402,6 +427,7 @@ class _EventReader:
         return cls(words, literal(event) != event)
 
     def terms(self, text: str) -> Terms:
+        """Terms of a text."""
         return self.words.terms(text if self.figures else literal(text))
 
     def effect(self, text: str) -> Terms:
@@ -410,51 +436,60 @@ class _EventReader:
         return terms if terms or ABOUT.match(text) else self.terms(text)
 
 
-def _statements(read: _EventReader, doc: Doc, weak: bool) -> Iterator[_Statement]:
+def _statements(reader: _EventReader, doc: Doc, weak: bool) -> Iterator[_Statement]:
+    """Statements of a document's title and text that are not negated."""
     for text in (doc.title, doc.text):
         pairs = [pair for pair in causal_pairs(text, weak=weak) if not pair.negated]
         if not pairs:
             continue
         starts = [start for start, _ in sentence_spans(text)]
-        place, sentence, near = -1, "", frozenset[str]()
+        current, sentence, surroundings = -1, "", frozenset[str]()
         for pair in pairs:
-            if bisect(starts, pair.start) - 1 != place:
-                place = bisect(starts, pair.start) - 1
+            number = bisect(starts, pair.start) - 1
+            if number != current:
+                current = number
                 sentence = " ".join(text[pair.start : pair.end].split())
-                start = starts[max(place - 1, 0)]
-                near = read.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= MAX_PAIR_LENGTH else ''}")
-            cause, effect = read.terms(pair.cause), read.effect(pair.effect)
+                start = starts[max(number - 1, 0)]
+                surroundings = reader.terms(
+                    f"{doc.title} {text[start : pair.end] if pair.end - start <= MAX_PAIR_LENGTH else ''}"
+                )
+            cause, effect = reader.terms(pair.cause), reader.effect(pair.effect)
             weak_cue = pair.cue in WEAK_CUES
             if len(cause) > weak_cue:  # a weak cue needs two terms: "after one" is too vague
                 denied = NOT.search(pair.effect) is not None
-                sides = _sides(read, text[pair.start : pair.end], pair)
-                around = (near - cause - read.terms(pair.effect)) | effect
+                sides = _sides(reader, text[pair.start : pair.end], pair)
+                around = (surroundings - cause - reader.terms(pair.effect)) | effect
                 yield _Statement(pair, sentence, cause, effect, around, sides, weak_cue, denied)
 
 
-def _sides(read: _EventReader, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
+def _sides(reader: _EventReader, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
+    """Terms of the sentence on the side of the cause, and on the side of the effect."""
     cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
     if min(cause, effect) < 0 or len(sentence) > MAX_PAIR_LENGTH:
-        return read.terms(pair.cause), read.terms(pair.effect)
+        return reader.terms(pair.cause), reader.terms(pair.effect)
     second = max(cause, effect)
-    sides = read.terms(sentence[:second]), read.terms(sentence[second:])
+    sides = reader.terms(sentence[:second]), reader.terms(sentence[second:])
     return sides if cause < effect else sides[::-1]
 
 
-def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _CauseCandidate:
-    first = answers[0][2]
-    sources = tuple(Source(doc.id, doc.title, _date(doc), each.sentence, each.pair.cue, score) for score, doc, each in answers)
-    cause = " ".join(first.pair.cause.split())
+def _merge(matches: Sequence[_Match]) -> _CauseCandidate:
+    """One cause with all matches as its sources, in the words of the best match, which is the first."""
+    best = matches[0].statement
+    sources = tuple(
+        Source(doc.id, doc.title, _date(doc), statement.sentence, statement.pair.cue, score)
+        for score, doc, statement in matches
+    )
+    cause = " ".join(best.pair.cause.split())
     # "it was rusted": "it" most likely refers to the effect.
-    query = f"{cause} {first.pair.effect}" if PRONOUN.search(cause) else cause
-    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), first.cause, query)
+    query = f"{cause} {best.pair.effect}" if PRONOUN.search(cause) else cause
+    return _CauseCandidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), best.cause, query)
 
 
-def _nearest(read: _EventReader, event: Terms, doc: Doc) -> tuple[str, float]:
-    """The sentence with the largest share of the event's terms, and the share of the document."""
+def _nearest(reader: _EventReader, event: Terms, doc: Doc) -> tuple[str, float]:
+    """The sentence with the largest share of the event's terms, and the share of the whole document."""
     sentences = [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
-    best = max(sentences, key=lambda sentence: read.words.share(event, read.terms(sentence)))
-    return best, read.words.share(event, read.terms(f"{doc.title} {doc.text}"))
+    best = max(sentences, key=lambda sentence: reader.words.share(event, reader.terms(sentence)))
+    return best, reader.words.share(event, reader.terms(f"{doc.title} {doc.text}"))
 
 
 def _date(doc: Doc) -> str:

@@ -17,9 +17,10 @@ class Cue(NamedTuple):
         example: A text with the cue.
         gives: Cause and effect in the example.
         between: Pattern that separates cause and effect if both follow the cue.
-        apart: The cause is the sentence before if no clause precedes the cue ("consequently").
-        active: A participle that is not a cue after an article or a form of "to be": "the forced sale", "they were forced".
-        weak: As often temporal as causal.
+        apart: Whether the cause is the sentence before if no clause precedes the cue ("consequently").
+        active: Whether the cue is a participle that is no cue after an article or a form of "to be": "the forced sale", "they
+            were forced".
+        weak: Whether the cue is as often temporal as causal.
     """
 
     name: str
@@ -425,21 +426,21 @@ HAPPENINGS = (
     "suspend suspended suspends suspension disrupted disruption disrupt halted stopped cancelled",
 )
 
-FIGURE = [re.compile(figure.pattern, re.IGNORECASE) for figure in FIGURES]
+FIGURE_PATTERNS = [re.compile(figure.pattern, re.IGNORECASE) for figure in FIGURES]
 
 
 def literal(text: str) -> str:
     """Blank out figurative words; the length of the text is unchanged."""
-    for pattern in FIGURE:
-        text = pattern.sub(_blanked, text)
+    for pattern in FIGURE_PATTERNS:
+        text = pattern.sub(_blank, text)
     return text
 
 
-def _blanked(match: re.Match[str]) -> str:
-    """The match with its named groups blanked out, or wholly blanked if it has none."""
+def _blank(match: re.Match[str]) -> str:
+    """The match with its named groups blanked out; without named groups, blanks of its length."""
     named = [name for name, value in match.groupdict().items() if value is not None]
-    whole, start = match[0], match.start()
+    text, start = match[0], match.start()
     for name in named:
         a, b = match.start(name) - start, match.end(name) - start
-        whole = whole[:a] + " " * (b - a) + whole[b:]
-    return whole if named else " " * len(whole)
+        text = text[:a] + " " * (b - a) + text[b:]
+    return text if named else " " * len(text)

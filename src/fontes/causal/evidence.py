@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 SHIPPED = Path(__file__).with_name("cnc_v2.json")
 PROBE = "The bridge was closed because its cables had rusted, and so the ferry runs again."
-NEARLY = 0.05  # maximum distance of the probe's vector from training; 16-bit precision moves it by less than 0.045
-CUE_SCALE = 0.5  # value of a cue feature; sentence vectors have length 1
+# Maximum distance of the probe's vector from its vector in training; 16-bit precision moves it by less than 0.045.
+MAX_PROBE_DISTANCE = 0.05
+CUE_SCALE = 0.5  # value of a feature that is present; sentence vectors have length 1
 CUE_FEATURES = ("any cue", "cue other than of time", "denied cue")
 
 Floats = NDArray[np.float64]
@@ -50,9 +51,9 @@ class CausalHead:
     """Logistic regression for the probability that a sentence reports a cause.
 
     Args:
-        encoder: Name of the encoder that it was trained over.
-        weights: One for each dimension of the encoder's vectors.
-        cues: One for each of `CUE_FEATURES`.
+        encoder: Name of the encoder whose vectors it was trained on.
+        weights: One weight for each dimension of the encoder's vectors.
+        cues: One weight for each of `CUE_FEATURES`.
         bias: Intercept.
         threshold: Minimum probability at which a sentence is classified as reporting a cause.
         probe: Vector of the sentence `PROBE`, which identifies the encoder.
@@ -112,15 +113,16 @@ class CausalHead:
 
     def check(self, encoder: Encoder) -> None:
         """Raise ParameterError if the head was trained over another encoder."""
-        loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._checked(encoder))
+        loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._compare_probe(encoder))
 
-    def _checked(self, encoder: Encoder) -> bool:
+    def _compare_probe(self, encoder: Encoder) -> bool:
+        """Compare dimensions and the vector of `PROBE`; raise ParameterError if they differ."""
         trained = f"the head was trained over {self.encoder}"
         advice = "use that encoder, or train a head over this one: train_causality (fontes train causality)"
         if encoder.dim != len(self.weights):
             raise ParameterError(f"{trained}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
         distance = float(np.linalg.norm(sentence_vectors(encoder, [PROBE])[0] - np.array(self.probe)))
-        if distance > NEARLY:
+        if distance > MAX_PROBE_DISTANCE:
             raise ParameterError(f"{trained}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
         return True
 
@@ -155,7 +157,7 @@ def cue_strength(sentence: str) -> tuple[float, bool]:
 
 
 POOLS = ("max", "top3", "noisy-or")
-TOGETHER = 256  # documents whose sentences are encoded together
+BATCH_SIZE = 256  # documents whose sentences are encoded together
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         reranker = self.interpolate(self.weight)
         if self.depth is None:
             return reranker.apply(run, progress)
-        return _followed(reranker.apply(run.top(self.depth), progress), run)
+        return _with_remaining(reranker.apply(run.top(self.depth), progress), run)
 
     def check(self) -> None:
         super().check()
@@ -224,14 +226,16 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         encoder, head = self._model()
         texts = list(dict.fromkeys(text for _, text in pairs))
         evidence: dict[str, DocumentSentences] = {}
-        start = time.perf_counter()
-        for at in range(0, len(texts), TOGETHER):
-            batch = texts[at : at + TOGETHER]
+        started = time.perf_counter()
+        for start in range(0, len(texts), BATCH_SIZE):
+            batch = texts[start : start + BATCH_SIZE]
             evidence.update(zip(batch, evidence_of(batch, encoder, head, self.sentences), strict=True))
-            done = round((at + len(batch)) / len(texts) * len(pairs))
-            progress(Progress("reading for causes", done, len(pairs), time.perf_counter() - start, "pairs"))
-        queries = self._queries([query for query, _ in pairs])
-        return np.array([self._pooled(self._near(evidence[text], queries.get(query))) for query, text in pairs], np.float32)
+            scored = round((start + len(batch)) / len(texts) * len(pairs))
+            progress(Progress("reading for causes", scored, len(pairs), time.perf_counter() - started, "pairs"))
+        vectors = self._query_vectors([query for query, _ in pairs])
+        return np.array(
+            [self._pool(self._weight_by_cosine(evidence[text], vectors.get(query))) for query, text in pairs], np.float32
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -260,11 +264,14 @@ class CausalEvidence(Reranker, name="causal_evidence"):
             raise PipelineError("CausalEvidence explains the likelihood of a document, not of an id: pass index.doc(id)")
         text = query.text if isinstance(query, Topic) else query
         [evidence] = evidence_of([self.document_text(doc_id)], *self._model(), self.sentences)
-        values = self._near(evidence, self._queries([text]).get(text))
-        parts = tuple(self._explained(evidence, n, float(values[n])) for n in np.argsort(-values, kind="stable").tolist())
-        return Explanation(self._pooled(values), f"likelihood of a cause: {self.pool} of {len(values)} sentences", parts)
+        values = self._weight_by_cosine(evidence, self._query_vectors([text]).get(text))
+        parts = tuple(
+            self._explain_sentence(evidence, n, float(values[n])) for n in np.argsort(-values, kind="stable").tolist()
+        )
+        return Explanation(self._pool(values), f"likelihood of a cause: {self.pool} of {len(values)} sentences", parts)
 
-    def _explained(self, evidence: DocumentSentences, n: int, value: float) -> Explanation:
+    def _explain_sentence(self, evidence: DocumentSentences, n: int, value: float) -> Explanation:
+        """Explanation of the value of sentence `n`."""
         cues = "; ".join(f"{'not ' * pair.negated}'{pair.cue}'" for pair in evidence.pairs(n))
         label = f"{evidence.text(n)}  [{cues or 'no cue'}]"
         if not self._power:
@@ -279,6 +286,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
 
     @property
     def _power(self) -> float:
+        """Value of `near`, or its default."""
         return self.near if self.near is not None else 0.0 if self.encoder is None else 1.0
 
     def _model(self) -> tuple[Encoder | None, CausalHead | None]:
@@ -292,14 +300,15 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         head.check(encoder)
         return encoder, head
 
-    def _queries(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def _query_vectors(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Vectors of queries, of length 1, by text; empty if the cosine with the topic does not count."""
         encoder = self._encoder
         if not self._power or encoder is None:
             return {}
         queries = list(dict.fromkeys(texts))
         return dict(zip(queries, unit(encoder.encode_queries(queries)), strict=True))
 
-    def _near(self, evidence: DocumentSentences, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    def _weight_by_cosine(self, evidence: DocumentSentences, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Probabilities of a document's sentences, scaled by their cosine with the topic."""
         if query is None or evidence.vectors is None:
             return evidence.probabilities
@@ -307,7 +316,8 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         values: NDArray[np.float32] = (evidence.probabilities * cosines**self._power).astype(np.float32)
         return values
 
-    def _pooled(self, values: NDArray[np.float32]) -> float:
+    def _pool(self, values: NDArray[np.float32]) -> float:
+        """Likelihood of a document from the values of its sentences."""
         if not len(values):
             return 0.0
         if self.pool == "noisy-or":
@@ -315,29 +325,30 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         return float(np.sort(values)[-1 if self.pool == "max" else -3 :].mean(dtype=np.float64))
 
 
-def _followed(reranked: Run, whole: Run) -> Run:
-    """The documents of `reranked`, then the others of `whole` in their order, with scores -1, -2, …"""
-    scores = np.empty(whole.rows, dtype=np.float32)
-    for start, (topic_id, ranking) in zip(whole.bounds.tolist(), whole.items(), strict=False):
-        first = reranked[topic_id]
-        by_id = dict(zip(first.ids, first.scores.tolist(), strict=True))
-        new = [by_id[doc_id] for doc_id in ranking.ids[: len(first)]]
-        scores[start : start + len(ranking)] = [*new, *range(-1, len(new) - len(ranking) - 1, -1)]
-    return whole.with_scores(scores, reranked.provenance)
+def _with_remaining(reranked: Run, run: Run) -> Run:
+    """The documents of `reranked`, then the remaining ones of `run` in their order, with scores -1, -2, …"""
+    scores = np.empty(run.rows, dtype=np.float32)
+    for start, (topic_id, ranking) in zip(run.bounds.tolist(), run.items(), strict=False):
+        top = reranked[topic_id]
+        by_id = dict(zip(top.ids, top.scores.tolist(), strict=True))
+        top_scores = [by_id[doc_id] for doc_id in ranking.ids[: len(top)]]
+        scores[start : start + len(ranking)] = [*top_scores, *range(-1, len(top_scores) - len(ranking) - 1, -1)]
+    return run.with_scores(scores, reranked.provenance)
 
 
-LIMIT = 128 * 2**20  # bytes of cached documents: some 16,000 of ten sentences
+LIMIT = 128 * 2**20  # maximum bytes of cached documents, about 16,000 documents of ten sentences
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentSentences:
-    """Texts of a document's sentences, their probabilities, float32 (n,), and vectors, float16 (n, dim), if any."""
+    """A document's sentences: texts, probabilities, float32 (n,), and vectors, float16 (n, dim), or None."""
 
     texts: tuple[str, ...]
     probabilities: NDArray[np.float32]
     vectors: NDArray[np.float16] | None
 
     def text(self, n: int) -> str:
+        """Sentence `n` on one line."""
         return " ".join(self.texts[n].split())
 
     def pairs(self, n: int) -> list[CausalPair]:
@@ -351,6 +362,8 @@ class DocumentSentences:
 
 
 class _SentenceCache:
+    """The most recently used documents, up to `LIMIT` bytes."""
+
     def __init__(self) -> None:
         self._recent: OrderedDict[bytes, DocumentSentences] = OrderedDict()
         self._bytes = 0
@@ -377,30 +390,30 @@ _cache = _SentenceCache()
 def evidence_of(
     texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, splitter: str
 ) -> list[DocumentSentences]:
-    """Classify the sentences of documents; new ones are encoded together, and results are cached.
+    """Classify the sentences of documents; sentences of new documents are encoded together, and results are cached.
 
     Without encoder and head the probabilities are `cue_strength`. `splitter` is as for `sentence_spans`.
     """
     model = f"{encoder.fingerprint} {getattr(encoder, 'precision', '')} {head.fingerprint}" if encoder and head else "cues"
     keys = [_key(f"{model}\0{splitter}\0{text}") for text in texts]
-    known = {key: _cache.get(key) for key in keys}
-    new = {key: text for key, text in zip(keys, texts, strict=True) if known[key] is None}
+    cached = {key: _cache.get(key) for key in keys}
+    new = {key: text for key, text in zip(keys, texts, strict=True) if cached[key] is None}
     split = {key: tuple(text[a:b] for a, b in sentence_spans(text, splitter)) for key, text in new.items()}
-    everything = [sentence for sentences in split.values() for sentence in sentences]
+    all_sentences = [sentence for sentences in split.values() for sentence in sentences]
     if encoder is None or head is None:
-        probabilities = np.array([cue_strength(sentence)[0] for sentence in everything], dtype=np.float32)
+        probabilities = np.array([cue_strength(sentence)[0] for sentence in all_sentences], dtype=np.float32)
         vectors = None
     else:
-        vectors = sentence_vectors(encoder, everything).reshape(len(everything), encoder.dim)
-        probabilities = head.probabilities(vectors, cue_features(everything))
+        vectors = sentence_vectors(encoder, all_sentences).reshape(len(all_sentences), encoder.dim)
+        probabilities = head.probabilities(vectors, cue_features(all_sentences))
     start = 0
-    for key, texts_of in split.items():
-        rows = slice(start, start + len(texts_of))
-        halved = None if vectors is None else vectors[rows].astype(np.float16)
-        known[key] = read = DocumentSentences(texts_of, probabilities[rows].copy(), halved)
-        _cache.put(key, read)
+    for key, doc_sentences in split.items():
+        rows = slice(start, start + len(doc_sentences))
+        doc_vectors = None if vectors is None else vectors[rows].astype(np.float16)
+        cached[key] = document = DocumentSentences(doc_sentences, probabilities[rows].copy(), doc_vectors)
+        _cache.put(key, document)
         start = rows.stop
-    return [one for key in keys if (one := known[key]) is not None]
+    return [sentences for key in keys if (sentences := cached[key]) is not None]
 
 
 def _key(text: str) -> bytes:

@@ -123,7 +123,7 @@ IRRELEVANT = (
     ),
 )
 
-SAYS_IRRELEVANT = re.compile("|".join(f"(?:{each.pattern})" for each in IRRELEVANT), re.IGNORECASE)
+SAYS_IRRELEVANT = re.compile("|".join(f"(?:{phrase.pattern})" for phrase in IRRELEVANT), re.IGNORECASE)
 
 # Boundaries of clauses that can be judged alone.
 CLAUSE = re.compile(
@@ -132,8 +132,8 @@ CLAUSE = re.compile(
     r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
     re.IGNORECASE,
 )
-# A clause can stand alone if it has a verb, outside of "that" and "which", and does not begin with it; "those about sport"
-# cannot, and joins the clause before or after it. A concession with "though" stays with the irrelevant documents.
+# A clause can stand alone if it has a verb, outside of "that" and "which", and does not begin with it. "those about sport"
+# cannot; it joins the clause before or after it. A concession with "though" stays with the irrelevant documents.
 VERB = re.compile(
     r"\b(?:is|are|was|were|be|must|should|shall|will|would|may|might|can|could|has|have|does|do|include|includes|count|counts|"
     r"describe|describes|discuss|discusses|mention|mentions|report|explain|explains|identify|tell|tells|find|look|concern|concerns)\b",
@@ -172,7 +172,7 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
         ParameterError: Another splitter.
         MissingExtraError: The splitter's library is missing.
     """
-    parts = [_relevant(sentence) for sentence in _sentences(narrative, sentences)]
+    parts = [_relevant_clauses(sentence) for sentence in _sentences(narrative, sentences)]
     return " ".join(part for part in parts if part)
 
 
@@ -181,23 +181,25 @@ def says_irrelevant(clause: str) -> bool:
     return SAYS_IRRELEVANT.search(clause.strip().replace("’", "'")) is not None
 
 
-def _sentences(text: str, how: str) -> list[str]:
-    if how != "rules":
-        return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, how)]
+def _sentences(text: str, splitter: str) -> list[str]:
+    """Sentences of a narrative, each on one line."""
+    if splitter != "rules":
+        return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, splitter)]
     # Unlike other texts, narratives have hard line breaks and typical first words of sentences.
-    whole: list[str] = []
+    merged: list[str] = []
     for piece in GAP.split(text):
         piece = " ".join(piece.split())
-        if whole and ABBREVIATION.search(whole[-1]) and not (whole[-1][-2].isupper() and OPENS.match(piece)):
-            whole[-1] = f"{whole[-1]} {piece}"
+        if merged and ABBREVIATION.search(merged[-1]) and not (merged[-1][-2].isupper() and OPENS.match(piece)):
+            merged[-1] = f"{merged[-1]} {piece}"
         elif piece:
-            whole.append(piece)
-    return whole
+            merged.append(piece)
+    return merged
 
 
-def _relevant(sentence: str) -> str:
+def _relevant_clauses(sentence: str) -> str:
+    """The relevant clauses of a sentence, as a sentence; may be empty."""
     if not says_irrelevant(sentence):
-        return sentence if EXCEPTION.search(sentence) is None else _stated(_without_exception(sentence))
+        return sentence if EXCEPTION.search(sentence) is None else _as_sentence(_without_exception(sentence))
     parts = []
     for clause in _clauses(sentence):
         if not says_irrelevant(clause):
@@ -209,20 +211,21 @@ def _relevant(sentence: str) -> str:
             parts.append(RESUMES.split(clause[exception.end() :], maxsplit=1)[0])
         elif exception is not None:
             parts.append(clause[exception.end() :])
-    return _stated("; ".join(part.strip(" .,;") for part in parts if part.strip(" .,;")))
+    return _as_sentence("; ".join(part.strip(" .,;") for part in parts if part.strip(" .,;")))
 
 
 def _without_exception(clause: str) -> str:
+    """The clause without an exception such as "unless X"."""
     exception = EXCEPTION.search(clause)
     if exception is None:
         return clause
     resumed = RESUMES.search(clause, exception.end())
-    after = clause[resumed.start() :] if resumed and not exception[0].strip(" ,").lower().startswith("unless") else ""
-    return clause[: exception.start()] + after
+    remainder = clause[resumed.start() :] if resumed and not exception[0].strip(" ,").lower().startswith("unless") else ""
+    return clause[: exception.start()] + remainder
 
 
 def _clauses(sentence: str) -> list[str]:
-    """Clauses of a sentence; a part without a verb joins the next clause, or the last."""
+    """Clauses of a sentence; a part without a verb joins the clause before it or, if it is the first, the next."""
     clauses: list[str] = []
     pending = ""
     for part in CLAUSE.split(sentence):
@@ -237,7 +240,8 @@ def _clauses(sentence: str) -> list[str]:
     return [*clauses, *([pending] if pending else [])]
 
 
-def _stated(text: str) -> str:
+def _as_sentence(text: str) -> str:
+    """The text with a capital and a final period."""
     text = text.strip(" ,;") if "(" in text else text.strip(" ,;()")
     return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?' else '.'}" if text else ""
 
@@ -277,7 +281,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
         parts = [relevant_part(topic.narrative, self.sentences) for topic in topics.values()]
         topicrank: TopicRank = self.params()["topicrank"]
         phrases = topicrank.batch(parts, None if self.without else self.n)
-        return _rewritten(topics, map(self._query, phrases))
+        return _rewrite(topics, map(self._query, phrases))
 
     def check(self) -> None:
         check_way(self.sentences)
@@ -309,7 +313,7 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
     relevant: bool = False
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
-        return _rewritten(topics, (_narrative(topic, self.relevant) for topic in topics.values()))
+        return _rewrite(topics, (_narrative(topic, self.relevant) for topic in topics.values()))
 
 
 @dataclass(frozen=True)
@@ -324,13 +328,14 @@ class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         texts = (f"{topic.text} {_narrative(topic, self.relevant)}".strip() for topic in topics.values())
-        return _rewritten(topics, texts)
+        return _rewrite(topics, texts)
 
 
 def _narrative(topic: Topic, relevant: bool) -> str:
     return relevant_part(topic.narrative) if relevant else topic.narrative.strip()
 
 
-def _rewritten(topics: Topics, texts: Iterable[str]) -> Topics:
+def _rewrite(topics: Topics, texts: Iterable[str]) -> Topics:
+    """Rewrite each topic to its text; a topic with an empty text keeps its own."""
     by_id = dict(zip(topics, texts, strict=True))
     return rewritten(topics, lambda topic: by_id[topic.id] or topic.text)

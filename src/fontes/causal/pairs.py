@@ -26,8 +26,8 @@ from .cues import CUES, Cue
 from .narratives import CausalKeywords
 from .topicrank import TopicRank
 
-Side = list[Span]  # a cause or an effect, in one piece or two
-Maybe = list[Span | None]
+Side = list[Span]  # a cause or an effect, in one or two pieces
+Pieces = list[Span | None]  # a cause or an effect, with None for a missing piece
 
 
 class CausalPair(NamedTuple):
@@ -35,11 +35,12 @@ class CausalPair(NamedTuple):
 
     Attributes:
         cause: The cause, verbatim, without the cue.
-        effect: The effect, likewise.
+        effect: The effect, verbatim, without the cue.
         cue: Name of the cue in `CUES`.
         start: Start of the sentence with the cue, in characters of the text.
-        end: Its end.
-        negated: Whether the sentence denies it: "not because of", "did not cause", "no link between".
+        end: End of the sentence.
+        negated: Whether the sentence denies that the cause has this effect: "not because of", "did not cause", "no link
+            between".
     """
 
     cause: str
@@ -71,19 +72,20 @@ def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> lis
     pairs: list[CausalPair] = []
     earlier: Span | None = None
     for sentence in sentence_spans(text, sentences):
-        matches = [cue for cue in pattern.finditer(plain, *sentence) if _is_cue(plain, cue, cues)]
+        matches = [match for match in pattern.finditer(plain, *sentence) if _is_cue(plain, match, cues)]
         shared: Side = []
-        for n, cue in enumerate(matches):
+        for n, match in enumerate(matches):
+            last = n + 1 == len(matches)
             left = matches[n - 1].end() if n else sentence[0]
-            right = matches[n + 1].start() if n + 1 < len(matches) else sentence[1]
-            bounds = (left, cue.start(), cue.end(), right)
-            place = _Place(plain, cues[(cue.lastindex or 1) - 1], bounds, None if n else earlier, shared, n + 1 == len(matches))
-            sides = place.sides()
+            right = sentence[1] if last else matches[n + 1].start()
+            bounds = (left, match.start(), match.end(), right)
+            context = _CueContext(plain, _matched_cue(match, cues), bounds, None if n else earlier, shared, last)
+            sides = context.sides()
             if sides:
                 cause, effect = (" ".join(text[a:b] for a, b in side) for side in sides)
-                pairs.append(CausalPair(cause, effect, place.cue.name, *sentence, place.negated()))
-            shared = sides[1] if sides and place.cue.cause == "after" and len(effect) <= SHARED else []
-        earlier = _trimmed(plain, *sentence)
+                pairs.append(CausalPair(cause, effect, context.cue.name, *sentence, context.negated()))
+            shared = sides[1] if sides and context.cue.cause == "after" and len(effect) <= SHARED else []
+        earlier = _trim(plain, *sentence)
     return pairs
 
 
@@ -91,7 +93,7 @@ PLAIN: dict[int, int | str] = {
     **{n: n + 32 for n in range(65, 91)},
     **dict.fromkeys(map(ord, "\t\n\r\f\v\u00a0"), " "),
     ord("’"): "'",
-}  # of equal length
+}  # all replacements have one character, so that offsets stay valid
 
 # Clause boundaries before and after a cue.
 PUNCTUATION = r"[;:?!]|\s[-–—]+\s|—|\.(?=\s)|[\"“”()]"
@@ -140,20 +142,20 @@ DENIED = re.compile(
 )
 NOTHING = re.compile(r"\s*(?:no|nothing|neither|little)\b")
 CLAUSAL = ("that", "why", "so")  # "so that nothing moved" does not negate the cause
-SHARED = 1_000  # maximum characters of an effect with several causes
-REACH = 80  # characters before a cue searched for a negation
+SHARED = 1_000  # maximum characters of an effect that has several causes
+REACH = 80  # characters before a cue that are searched for a negation
 
 
 @dataclass(frozen=True)
-class _Place:
+class _CueContext:
     """A cue in a sentence, between the neighbouring cues.
 
     Args:
         plain: The text in lower case.
         cue: The cue.
         bounds: End of the previous cue, start and end of this one, start of the next.
-        earlier: The sentence before, if the cue is the first of its own.
-        shared: Effect of the previous cue, if its cause follows it too.
+        earlier: The sentence before, if the cue is the first of its sentence.
+        shared: Effect of the previous cue, if the cause of that cue follows it.
         last: Whether no other cue follows.
     """
 
@@ -165,86 +167,92 @@ class _Place:
     last: bool
 
     def sides(self) -> tuple[Side, Side] | None:
-        """Spans of the cause and of the effect, each in one or two pieces; None if one is missing."""
+        """Spans of cause and effect, each in one or two pieces; None if cause or effect is missing."""
         if self.cue.between:
             cause, effect = self._two_parts()
         elif self.cue.apart:
             cause, effect = self._apart()
         else:
-            cause, effect = self._after() if self.cue.cause == "after" else self._before()
-        known = [part for part in cause if part], [part for part in effect if part]
-        return known if all(known) else None
+            cause, effect = self._cause_after() if self.cue.cause == "after" else self._cause_before()
+        sides = [part for part in cause if part], [part for part in effect if part]
+        return sides if all(sides) else None
 
     def negated(self) -> bool:
+        """Whether the words before the cue, or "no" and "nothing" after it, negate the pair."""
         left, start, end, right = self.bounds
-        before = self.plain[max(left, start - REACH) : start]
+        preceding = self.plain[max(left, start - REACH) : start]
         if self.cue.cause == "before" and not self.cue.name.endswith(CLAUSAL) and NOTHING.match(self.plain, end, right):
             return True
-        if DENIED.search(before):
+        if DENIED.search(preceding):
             return True
-        return NEGATED.search(before) is not None and NOT_ONLY.search(before) is None
+        return NEGATED.search(preceding) is not None and NOT_ONLY.search(preceding) is None
 
-    def _after(self) -> tuple[Maybe, Maybe]:
+    def _cause_after(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue that the cause follows, such as "because of"."""
         left, start, end, right = self.bounds
-        effect, ended = self._clause_before(left, start, TAIL)
+        effect, previous_end = self._clause_before(left, start, TAIL)
         if effect and JOINED.search(self.plain, max(left, start - REACH), start) is None:
             # "the flood, caused by rain, …": a cause between commas ends with the second.
             inserted = self.plain[left:start].rstrip().endswith(",")
             return [self._clause_after(end, right, COMMA if inserted else RIGHT)], [effect]
         comma = COMMA.search(self.plain, end, right)
         if comma is not None:  # "Because of rain, …"
-            return [_trimmed(self.plain, end, comma.start())], [self._clause_after(comma.end(), right, RIGHT)]
+            return [_trim(self.plain, end, comma.start())], [self._clause_after(comma.end(), right, RIGHT)]
         cause = self._clause_after(end, right, RIGHT)
         if self.shared:  # "not because of rust, but because of cost"
             return [cause], [*self.shared]
-        return [cause], [self.earlier if self.last and not ended else None]  # "Why was it shut? Because of rust."
+        return [cause], [self.earlier if self.last and not previous_end else None]  # "Why was it shut? Because of rust."
 
-    def _before(self) -> tuple[Maybe, Maybe]:
+    def _cause_before(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue between them, such as "led to"."""
         left, start, end, right = self.bounds
         return [self._subject(left, start)], [self._clause_after(end, right, RIGHT)]
 
-    def _apart(self) -> tuple[Maybe, Maybe]:
+    def _apart(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue whose cause may be the sentence before, such as "therefore"."""
         left, start, end, right = self.bounds
-        clause, ended = self._clause_before(left, start, TAIL | JOINTS)
-        rest = self._clause_after(end, right, RIGHT)
-        joined = self.plain[left:start].rstrip()
-        if clause and (joined.endswith((",", ";", "and")) and self.plain.count(" ", *clause) > 1):
-            return [clause], [rest]
-        if ended:  # "It rained, and the match was therefore off"
-            return [_trimmed(self.plain, left, ended)], [clause, rest]
-        return [self.earlier], [clause, rest]
+        clause, previous_end = self._clause_before(left, start, TAIL | JOINTS)
+        clause_after = self._clause_after(end, right, RIGHT)
+        preceding = self.plain[left:start].rstrip()
+        if clause and (preceding.endswith((",", ";", "and")) and self.plain.count(" ", *clause) > 1):
+            return [clause], [clause_after]
+        if previous_end:  # "It rained, and the match was therefore off"
+            return [_trim(self.plain, left, previous_end)], [clause, clause_after]
+        return [self.earlier], [clause, clause_after]
 
-    def _two_parts(self) -> tuple[Maybe, Maybe]:
+    def _two_parts(self) -> tuple[Pieces, Pieces]:
+        """Cause and effect of a cue that both follow, such as "blame … for"."""
         _, _, end, right = self.bounds
         between = re.compile(rf"\b{self.cue.between}\b").search(self.plain, end, right)
         if between is None:
             return [], []
-        first = [_trimmed(self.plain, end, between.start())]
+        first = [_trim(self.plain, end, between.start())]
         second = [self._clause_after(between.end(), right, RIGHT)]
         return (first, second) if self.cue.cause == "first" else (second, first)
 
     def _subject(self, left: int, start: int) -> Span | None:
-        """The clause before a cue; if it is a pronoun, the clause or sentence before that."""
-        clause, ended = self._clause_before(left, start, TAIL | JOINTS)
+        """The clause before a cue; if the clause is a pronoun, the clause or sentence before it."""
+        clause, previous_end = self._clause_before(left, start, TAIL | JOINTS)
         if clause and self.plain[slice(*clause)] not in PRONOUNS:
             return clause
-        return _trimmed(self.plain, left, ended) if ended and ended > left else self.earlier
+        return _trim(self.plain, left, previous_end) if previous_end and previous_end > left else self.earlier
 
     def _clause_before(self, left: int, start: int, tail: frozenset[str]) -> tuple[Span | None, int]:
-        """The clause that ends at the cue, and the end of what precedes the clause, or 0."""
+        """The clause that ends at the cue, and the end of the clause before, or 0."""
         end = _without_tail(self.plain, left, start, tail)
-        begin = ended = 0
+        begin = previous_end = 0
         for boundary in LEFT.finditer(self.plain, left, end):
-            begin, ended = boundary.end(), boundary.start()
-        return _trimmed(self.plain, max(begin, left), end), ended
+            begin, previous_end = boundary.end(), boundary.start()
+        return _trim(self.plain, max(begin, left), end), previous_end
 
     def _clause_after(self, end: int, right: int, boundary: re.Pattern[str]) -> Span | None:
+        """The clause that begins at `end`, up to a boundary."""
         begin = _without_head(self.plain, end, right)
         ending = boundary.search(self.plain, begin, right)
-        return _trimmed(self.plain, begin, ending.start() if ending else right)
+        return _trim(self.plain, begin, ending.start() if ending else right)
 
 
-def _trimmed(text: str, start: int, end: int) -> Span | None:
+def _trim(text: str, start: int, end: int) -> Span | None:
     """The span without punctuation and joining words at its edges; None if no word is left."""
     start = _without_head(text, start, end)
     end = _without_tail(text, start, end, JOINTS)
@@ -265,6 +273,7 @@ def _without_head(text: str, start: int, end: int) -> int:
 
 
 def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
+    """End of the last word that is not in `tail`."""
     while end > start:
         if text[end - 1] in EDGES:
             end -= 1
@@ -279,6 +288,7 @@ def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
 
 @cache
 def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
+    """One pattern for all cues, and the cues; group n of the pattern matches if cue n - 1 does."""
     cues = tuple(cue for cue in CUES if weak or not cue.weak)
     groups = []
     for cue in cues:
@@ -288,10 +298,15 @@ def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
     return re.compile(rf"\b(?:{'|'.join(groups)})\b"), cues
 
 
+def _matched_cue(match: re.Match[str], cues: tuple[Cue, ...]) -> Cue:
+    """The cue that a match of the common pattern is."""
+    return cues[(match.lastindex or 1) - 1]
+
+
 def _is_cue(plain: str, match: re.Match[str], cues: tuple[Cue, ...]) -> bool:
-    """Whether a match can be a cue after the words before it."""
+    """Whether the words before a match allow it to be a cue."""
     start = match.start()
-    return not (cues[(match.lastindex or 1) - 1].active and NO_SUBJECT.search(plain, max(0, start - 12), start))
+    return not (_matched_cue(match, cues).active and NO_SUBJECT.search(plain, max(0, start - 12), start))
 
 
 NO_SUBJECT = re.compile(r"(?:-|\b(?:what|was|were|been|be|is|are|being|the|an?|of|get|gets|got)(?: \w+ly)? )$")
@@ -346,15 +361,15 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         terms: dict[str, list[tuple[Terms, Terms]]] = {}
         passing: list[bool] = []
         for topic_id, ranking in run.items():
-            new = [doc_id for doc_id in ranking.ids if doc_id not in terms]
-            for doc_id, doc in zip(new, run.documents.docs(new), strict=True):
+            new_ids = [doc_id for doc_id in ranking.ids if doc_id not in terms]
+            for doc_id, doc in zip(new_ids, run.documents.docs(new_ids), strict=True):
                 terms[doc_id] = self._terms(doc, analyze)
             title = frozenset(analyze(originals[topic_id].text))
             words = frozenset(analyze(keywords[topic_id].text))
             passing += [any(self._passes(pair, title, words) for pair in terms[doc_id]) for doc_id in ranking.ids]
             progress(Progress("filtering", len(passing), run.rows, time.perf_counter() - start))
         mask = np.array(passing, dtype=bool)
-        return run.keep(mask) if self.failing == "drop" else run.with_scores(_below(run, mask))
+        return run.keep(mask) if self.failing == "drop" else run.with_scores(_ranked_below(run, mask))
 
     def check(self) -> None:
         if self.roles not in ROLES:
@@ -376,18 +391,21 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         return None if key is None else f"{key} {version_of(self.sentences)}"
 
     def _terms(self, doc: Doc, analyze: Analyzer) -> list[tuple[Terms, Terms]]:
+        """Terms of cause and effect of each pair of a document that is not negated."""
         text = f"{doc.title}\n\n{doc.text}" if doc.title else doc.text
         pairs = causal_pairs(text, self.sentences, self.weak)
         return [(frozenset(analyze(p.cause)), frozenset(analyze(p.effect))) for p in pairs if not p.negated]
 
     def _passes(self, pair: tuple[Terms, Terms], title: Terms, words: Terms) -> bool:
+        """Whether a pair relates to the title and to the keyphrases of a topic, by `roles`."""
         cause, effect = pair
         published = len(cause & title) >= self.overlap and len(effect & words) >= self.overlap
         swapped = len(effect & title) >= self.overlap and len(cause & words) >= self.overlap
         return published if self.roles == "published" else swapped if self.roles == "swapped" else published or swapped
 
 
-def _below(run: Run, passing: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _ranked_below(run: Run, passing: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Scores that rank the failing documents of each topic below the passing ones, in their order."""
     scores = run.scores.astype(np.float64)
     for a, b in pairwise(run.bounds.tolist()):
         best, failing = scores[a:b][passing[a:b]], ~passing[a:b]

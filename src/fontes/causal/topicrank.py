@@ -24,7 +24,7 @@ Tagger = Callable[[str], Iterable[Token]]
 WORDS = re.compile(r"\w+(?:-\w+)*|['’]\w+|[^\w\s]")  # "yard's" is "yard" and "'s", as in spaCy
 HYPHENATED = re.compile(r"\w+(?:-\w+)+")
 SENTENCE_END = re.compile(r"[.!?]")
-UNUSED = ("parser", "ner", "lemmatizer", "textcat", "entity_linker")
+UNUSED_COMPONENTS = ("parser", "ner", "lemmatizer", "textcat", "entity_linker")
 
 FUNCTION_WORDS = frozenset(
     """
@@ -50,7 +50,7 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
     if callable(tagger):
         return (list(tagger(text)) for text in texts)
     if tagger == "stopwords":
-        return (_untagged(text) for text in texts)
+        return (_word_tokens(text) for text in texts)
     pipeline = spacy_tagger(tagger)
     docs = pipeline.pipe(map(encodable, texts), batch_size=64)
     return (
@@ -63,7 +63,7 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
 def spacy_tagger(model: str) -> Any:
     """Tagger and sentence splitter of a spaCy model; hyphenated words are single tokens, as in pke."""
     advice = ", or use tagger='stopwords', which needs no model"
-    pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED, advice)
+    pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED_COMPONENTS, advice)
     if not {"tagger", "morphologizer"} & set(pipeline.pipe_names):
         raise ParameterError(f"spaCy's model '{model}' has no part-of-speech tagger; use one with a tagger or a morphologizer")
     if "senter" in pipeline.component_names:
@@ -72,12 +72,13 @@ def spacy_tagger(model: str) -> Any:
     elif "sentencizer" not in pipeline.pipe_names:
         pipeline.add_pipe("sentencizer", first=True)
     tokenizer: Any = pipeline.tokenizer
-    before = tokenizer.token_match
-    tokenizer.token_match = lambda word: HYPHENATED.fullmatch(word) or (before(word) if before else None)
+    default_match = tokenizer.token_match
+    tokenizer.token_match = lambda word: HYPHENATED.fullmatch(word) or (default_match(word) if default_match else None)
     return pipeline
 
 
-def _untagged(text: str) -> list[Token]:
+def _word_tokens(text: str) -> list[Token]:
+    """Tokens of a text, words with the part of speech "X" and other signs with "PUNCT"."""
     tokens: list[Token] = []
     sentence = 0
     for word in WORDS.findall(text):
@@ -91,8 +92,8 @@ Phrases = list[tuple[str, float]]
 LINKAGES = ("average", "complete", "single")
 GAPS = ("pke", "paper")
 REPRESENTATIVES = ("first", "frequent")
-LARGEST = 10_000  # maximum number of candidates of a text: their distances take 8 bytes per pair
-BLOCK = 512  # occurrences whose distances to all others are in memory at once
+MAX_CANDIDATES = 10_000  # maximum number of candidates of a text; their distances take 8 bytes per pair
+BLOCK = 512  # occurrences whose distances to all occurrences are in memory at once
 PUNCTUATION = frozenset(string.punctuation)
 
 
@@ -184,13 +185,15 @@ class TopicRank(Part, name="topicrank"):
         occurrences: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
         for start, words in self._runs(tokens, stop):
             occurrences.setdefault(self._stems(words), []).append((start, words))
-        candidates = [
-            Candidate(stems, first[1], (first[0], *(start for start, _ in others)))
-            for stems, (first, *others) in sorted(occurrences.items())
-            if self._is_phrase(first[1], stop)
-        ]
-        if (count := len(candidates)) > LARGEST:
-            raise InputError(f"a text with {count:,} candidates for keyphrases is too long; split it (at most {LARGEST:,})")
+        candidates = []
+        for stems, runs in sorted(occurrences.items()):
+            words = runs[0][1]
+            if self._is_phrase(words, stop):
+                candidates.append(Candidate(stems, words, tuple(start for start, _ in runs)))
+        if (count := len(candidates)) > MAX_CANDIDATES:
+            raise InputError(
+                f"a text with {count:,} candidates for keyphrases is too long; split it (at most {MAX_CANDIDATES:,})"
+            )
         return candidates
 
     def topics(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
@@ -218,31 +221,31 @@ class TopicRank(Part, name="topicrank"):
 
     def graph(self, topics: Sequence[Sequence[Candidate]]) -> NDArray[np.float64]:
         """Step 3: edge weights, (topics, topics), symmetric, 0 on the diagonal."""
-        spans = [[(o, len(c.stems)) for c in topic for o in c.offsets] for topic in topics]
+        spans = [[(start, len(candidate.stems)) for candidate in topic for start in candidate.offsets] for topic in topics]
         starts = np.array([start for topic in spans for start, _ in topic], dtype=np.float64)
         lengths = np.array([length for topic in spans for _, length in topic], dtype=np.float64)
         bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in spans])])[:-1].astype(np.int64)
-        of = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
+        topic_numbers = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
         weights = np.zeros((len(topics), len(topics)))
-        for a in range(0, len(starts), BLOCK):
-            block = slice(a, a + BLOCK)
+        for first in range(0, len(starts), BLOCK):
+            block = slice(first, first + BLOCK)
             gaps = np.abs(starts[block, None] - starts)
             if self.gap == "pke":
                 gaps -= np.where(starts[block, None] < starts, lengths[block, None], lengths) - 1
             np.maximum(gaps, 1, out=gaps)  # the gap of an occurrence to itself lies on the unused diagonal
-            np.add.at(weights, of[block], np.add.reduceat(1 / gaps, bounds, axis=1))
+            np.add.at(weights, topic_numbers[block], np.add.reduceat(1 / gaps, bounds, axis=1))
         np.fill_diagonal(weights, 0)
         return weights
 
     def walk(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Step 4: scores of the topics (PageRank; Mihalcea and Tarau 2004 for weighted edges)."""
-        number = len(weights)
+        n = len(weights)
         sums = weights.sum(axis=1, keepdims=True)
-        moves = np.divide(weights, sums, out=np.full_like(weights, 1 / number), where=sums > 0)
-        scores = np.full(number, 1 / number)
+        moves = np.divide(weights, sums, out=np.full_like(weights, 1 / n), where=sums > 0)
+        scores = np.full(n, 1 / n)
         for _ in range(1000):
-            before, scores = scores, (1 - self.damping) / number + self.damping * (scores @ moves)
-            if np.abs(scores - before).sum() < number * self.tolerance:
+            previous, scores = scores, (1 - self.damping) / n + self.damping * (scores @ moves)
+            if np.abs(scores - previous).sum() < n * self.tolerance:
                 break
         return scores
 
@@ -257,11 +260,13 @@ class TopicRank(Part, name="topicrank"):
         super().check_needs()
 
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
+        """Step 5: the candidate that represents a topic."""
         if self.represent == "frequent":
-            return min(topic, key=lambda c: (-len(c.offsets), c.offsets[0]))
-        return min(topic, key=lambda c: c.offsets[0])
+            return min(topic, key=lambda candidate: (-len(candidate.offsets), candidate.offsets[0]))
+        return min(topic, key=lambda candidate: candidate.offsets[0])
 
     def _runs(self, tokens: Sequence[Token], stop: frozenset[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Yield the longest runs of candidate words in a sentence: position of the first token, words in lower case."""
         run: list[str] = []
         sentence = None
         for i, (word, pos, number) in enumerate(tokens):
@@ -277,6 +282,7 @@ class TopicRank(Part, name="topicrank"):
             yield len(tokens) - len(run), tuple(run)
 
     def _is_phrase(self, words: tuple[str, ...], stop: frozenset[str]) -> bool:
+        """Whether the words of a run form a candidate."""
         return (
             len(words) <= self.max_words
             and len("".join(words)) >= 3
@@ -285,6 +291,7 @@ class TopicRank(Part, name="topicrank"):
         )
 
     def _stems(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        """Stems of words in lower case."""
         if self.stemmer is None:
             return words
         import Stemmer
@@ -292,6 +299,7 @@ class TopicRank(Part, name="topicrank"):
         return tuple(Stemmer.Stemmer(self.stemmer).stemWords(list(words)))
 
     def _stopwords(self) -> frozenset[str]:
+        """Stop words that candidates must not contain."""
         if self.stopwords is not None:
             return frozenset(word.lower() for word in self.stopwords)
         if callable(self.tagger) or self.tagger == "stopwords":

@@ -40,16 +40,16 @@ def map_unordered(
 ) -> Generator[tuple[int, R]]:
     """Run a function on each part and yield results as they complete; leaving the loop cancels the rest.
 
-    A task whose process or machine dies is restarted, so the function must write to a draft and rename it. The first error
-    ends all. At most two tasks per CPU are in flight.
+    A task whose process or machine dies is restarted, so the function must write files as drafts and rename them. The first
+    error cancels all tasks. At most two tasks per CPU are in flight.
 
     Args:
         cluster: Cluster to use.
         function: Deterministic function of a module (nodes import it), or a `functools.partial` of one.
-        parts: Arguments; they and the results are transferred and should be small.
-        task: Name of the work, for progress and messages: "building".
+        parts: Arguments. Arguments and results are transferred and should be small.
+        task: Name of the work, for progress and messages, such as "building".
         cpus: CPUs per task.
-        memory: Bytes per task, for Ray's placement; 0 if little.
+        memory: Bytes per task, for Ray's scheduler; 0 if negligible.
         progress: Called with the number of finished parts.
 
     Yields:
@@ -73,7 +73,7 @@ def stream(
     limit: int,
     task: str,
     progress: ProgressCallback,
-    again: Callable[[int, Exception], bool] = lambda number, error: False,
+    should_restart: Callable[[int, Exception], bool] = lambda number, error: False,
 ) -> Generator[tuple[int, Any]]:
     """Yield results of `count` calls as they complete; leaving the loop cancels the rest.
 
@@ -84,77 +84,79 @@ def stream(
         limit: Maximum number of calls in flight.
         task: Name of the work.
         progress: Called with the number of finished calls.
-        again: Whether to restart a numbered call whose actor was lost.
+        should_restart: Called with the number of a call whose actor was lost, and the error; whether to repeat the call.
     """
     ray = cluster.ray
-    waiting, flying = deque(range(count)), dict[Any, int]()
-    start, done = time.perf_counter(), 0
+    waiting, in_flight = deque(range(count)), dict[Any, int]()
+    start, finished = time.perf_counter(), 0
     try:
-        while waiting or flying:
+        while waiting or in_flight:
             with translated(task):
-                while waiting and len(flying) < limit:
+                while waiting and len(in_flight) < limit:
                     number = waiting.popleft()
-                    flying[submit(number)] = number
-                ready, _ = ray.wait(list(flying))
-                number = flying.pop(ready[0])
+                    in_flight[submit(number)] = number
+                ready, _ = ray.wait(list(in_flight))
+                number = in_flight.pop(ready[0])
                 try:
                     result = ray.get(ready[0])
                 except ray.exceptions.RayActorError as error:
-                    if not again(number, error):
+                    if not should_restart(number, error):
                         raise
                     waiting.appendleft(number)
                     continue
-            done += 1
-            progress(Progress(task, done, count, time.perf_counter() - start, unit="parts"))
+            finished += 1
+            progress(Progress(task, finished, count, time.perf_counter() - start, unit="parts"))
             yield number, result
     finally:
-        for reference in flying:
+        for reference in in_flight:
             with contextlib.suppress(Exception):
                 ray.cancel(reference)
-        with contextlib.suppress(Exception):  # so that no file is half written
-            ray.wait(list(flying), num_returns=len(flying), timeout=STOP)
+        with contextlib.suppress(Exception):  # until files are written completely
+            ray.wait(list(in_flight), num_returns=len(in_flight), timeout=STOP)
 
 
 def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:
     """Yield results in order of their numbers."""
-    early: dict[int, R] = {}
-    following = 0
+    results_by_number: dict[int, R] = {}
+    next_number = 0
     for number, result in results:
-        early[number] = result
-        while following in early:
-            yield early.pop(following)
-            following += 1
+        results_by_number[number] = result
+        while next_number in results_by_number:
+            yield results_by_number.pop(next_number)
+            next_number += 1
 
 
 def _call(common: tuple[Resources, Callable[[P], R]], part: P) -> R:
+    """Call a function on a part in a task, with the settings of the driver."""
     settings, function = common
     keep(settings)
     return function(part)
 
 
-THREADS = 4  # CPUs of an actor without a GPU, at most those of its machine
-ABSENCE = 5.0  # seconds until an actor that did not answer is called again
-BASE = 1 << 30  # bytes of a process beside its models: libraries and a batch
-INLINE = 1 << 16  # bytes of an argument up to which its copy in each call is faster than one in Ray's store
-DEPTH = 2  # calls queued at an actor, so that it is never idle
+THREADS = 4  # CPUs of an actor without a GPU, if its machine has as many
+RETRY_DELAY = 5.0  # seconds until an actor that did not answer is called again
+BASE = 1 << 30  # bytes of a process besides its models, for libraries and a batch
+INLINE = 1 << 16  # maximum bytes of an argument that is copied into each call; larger ones go into Ray's store
+DEPTH = 2  # calls queued at each actor, so that none is idle
 
 H = TypeVar("H")
 
 
 class Actors(Generic[H]):
-    """Actors that each hold the result of one function; they end with the block.
+    """Actors that each hold the result of one function as their state; they end with the block.
 
-    A dead actor is restarted, on another machine if necessary, rebuilds its state and repeats its call.
+    An actor that dies is restarted, on another machine if necessary; it rebuilds its state and repeats its call.
 
     Args:
         cluster: Cluster to use.
-        makes: One function per actor, of a module or a `functools.partial` of one, that makes its state there on first use.
+        makes: One function per actor, which makes the actor's state on first use: a function of a module, or a
+            `functools.partial` of one.
         task: Name of the work, for messages.
         cpus: CPUs per actor; 0 to share them.
         gpus: GPUs per actor.
-        memory: Bytes per actor, for Ray's placement; 0 if little.
-        ledger: Budget and kept answers of language models; None without any.
-        calls: Calls that an actor answers at a time, each in a thread.
+        memory: Bytes per actor, for Ray's scheduler; 0 if negligible.
+        ledger: Budget and stored answers of language models; None without language models.
+        calls: Number of calls that an actor answers at a time, each in a thread.
     """
 
     def __init__(
@@ -184,21 +186,21 @@ class Actors(Generic[H]):
 
     @classmethod
     def alike(
-        cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0, ledger: Ledger | None = None
+        cls, cluster: Cluster, make: Callable[[], H], task: str, max_actors: int, memory: int = 0, ledger: Ledger | None = None
     ) -> Actors[H]:
-        """Create at most `most` actors with the same state: one per GPU or, without GPUs, one per four CPUs.
+        """Create at most `max_actors` actors with the same state: one per GPU or, without GPUs, one per four CPUs.
 
         `memory`, in bytes per actor, limits the number of actors per machine; at least one is started.
         """
         resource = "GPU" if cluster.gpus else "CPU"
         nodes = [node for node in cluster.nodes.values() if node.get(resource, 0) >= 1]
-        uses = 1 if cluster.gpus else min([THREADS, *(int(node[resource]) for node in nodes)])
+        units = 1 if cluster.gpus else min([THREADS, *(int(node[resource]) for node in nodes)])
         memory = int(min(memory, max((node.get("memory", memory) for node in nodes), default=memory)))
-        slots = [node[resource] // uses for node in nodes]
+        slots = [node[resource] // units for node in nodes]
         if memory:
-            slots = [min(place, node.get("memory", memory) // memory) for place, node in zip(slots, nodes, strict=True)]
-        makes = [make] * max(1, min(most, int(sum(slots))))
-        share = {"gpus": uses} if cluster.gpus else {"cpus": uses}
+            slots = [min(count, node.get("memory", memory) // memory) for count, node in zip(slots, nodes, strict=True)]
+        makes = [make] * max(1, min(max_actors, int(sum(slots))))
+        share = {"gpus": units} if cluster.gpus else {"cpus": units}
         return cls(cluster, makes, task, **share, memory=memory, ledger=ledger)
 
     def __len__(self) -> int:
@@ -211,7 +213,7 @@ class Actors(Generic[H]):
         self.close()
 
     def close(self) -> None:
-        """End the actors: none if this process has left the cluster, where `kill` would start another Ray."""
+        """End the actors. Does nothing once this process has left the cluster: `kill` would start another Ray."""
         for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
@@ -237,38 +239,40 @@ class Actors(Generic[H]):
         Raises:
             FontesError: The function raised it, or the cluster is lost.
         """
-        busy, absent = [0] * len(self), [0.0] * len(self)  # calls of each actor, and the time until which it gets none
-        of: dict[int, int] = {}
-        waiting = {actor.ready.remote(): number for number, actor in enumerate(self._actors)}
-        placed: list[int] = []
+        busy = [0] * len(self)  # calls in flight of each actor
+        unavailable_until = [0.0] * len(self)  # time until which each actor gets no calls
+        actor_of: dict[int, int] = {}
+        starting = {actor.ready.remote(): number for number, actor in enumerate(self._actors)}
+        ready_actors: list[int] = []
 
         def submit(number: int) -> Any:
-            hope = any(absent[actor] < math.inf for actor in placed)
-            if waiting:  # an actor may wait for a place while others use the cluster, and gets no calls until then
-                count, seconds = (len(waiting), 0) if hope else (1, None)
-                placed.extend(
-                    waiting.pop(new) for new in self._cluster.ray.wait(list(waiting), num_returns=count, timeout=seconds)[0]
+            any_alive = any(unavailable_until[actor] < math.inf for actor in ready_actors)
+            if starting:  # an actor may wait for free CPUs, and gets no calls until it runs
+                count, seconds = (len(starting), 0) if any_alive else (1, None)
+                ready_actors.extend(
+                    starting.pop(reference)
+                    for reference in self._cluster.ray.wait(list(starting), num_returns=count, timeout=seconds)[0]
                 )
             now = time.monotonic()
-            of[number] = best = min(placed, key=lambda actor: (max(absent[actor], now), busy[actor]))
-            if absent[best] > now:  # all are restarting
+            actor_of[number] = best = min(ready_actors, key=lambda actor: (max(unavailable_until[actor], now), busy[actor]))
+            if unavailable_until[best] > now:  # all are restarting
                 time.sleep(1)
             busy[best] += 1
             return self._actors[best].call.options(max_task_retries=0).remote(function, parts[number])
 
-        def again(number: int, error: Exception) -> bool:
-            """Move the part to another actor: after losing a machine, the old one may have no place."""
+        def should_restart(number: int, error: Exception) -> bool:
+            """Move the part to another actor: after the loss of a machine, the old actor may find no free CPUs."""
             died = isinstance(error, self._cluster.ray.exceptions.ActorDiedError)
             if died and self._ledger is not None:
-                self._ledger.leave(of[number])
-            busy[of[number]] -= 1
-            absent[of[number]] = math.inf if died else time.monotonic() + ABSENCE
-            return min(absent) < math.inf
+                self._ledger.leave(actor_of[number])
+            busy[actor_of[number]] -= 1
+            unavailable_until[actor_of[number]] = math.inf if died else time.monotonic() + RETRY_DELAY
+            return min(unavailable_until) < math.inf
 
-        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress, again)
+        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress, should_restart)
         with contextlib.closing(results):
             for number, result in results:
-                busy[of[number]] -= 1
+                busy[actor_of[number]] -= 1
                 yield number, result
 
     def answers(self, function: Callable[[H, P], R], part: P) -> list[R | FontesError]:
@@ -309,12 +313,12 @@ def map_with(
 
 
 def memory_of(part: object) -> int:
-    """Estimate the bytes of a part's models in memory, without indexes, from file sizes; 0 without models.
+    """Estimate the memory of a part's models, without indexes, in bytes, from file sizes; 0 without models.
 
-    Stored weights may have half their size in memory.
+    Weights may take twice their stored size in memory.
     """
     parts = walk(part) if isinstance(part, Part) else ()
-    folders = {folder for one in parts if isinstance(folder := getattr(one, "folder", None), Path)}
+    folders = {folder for subpart in parts if isinstance(folder := getattr(subpart, "folder", None), Path)}
     return BASE + 2 * sum(file.stat().st_size for folder in folders for file in folder.rglob("*")) if folders else 0
 
 
@@ -324,19 +328,20 @@ class _Holder:
     def __init__(self, make: Callable[[], Any], settings: Resources, number: int, ledger: Ledger | None) -> None:
         self._make, self._ready = make, False
         self._settings = settings if ledger is None else ledger.used_by(number, settings)
-        self._holds: Any = None
-        self._making = threading.Lock()
+        self._state: Any = None
+        self._lock = threading.Lock()
 
     def ready(self) -> None:
         """Return once the process runs."""
 
     def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
+        """Call a function with the state, which the first call makes, and a part."""
         keep(self._settings)
-        with self._making:
+        with self._lock:
             if not self._ready:
-                self._holds, self._ready = self._make(), True
-        return function(self._holds, part)
+                self._state, self._ready = self._make(), True
+        return function(self._state, part)
 
     def answer(self, packed: bytes) -> bytes:
-        """Call a function, both packed: one string of bytes takes Ray less time than several arrays."""
+        """Call a function; function, part and result are pickled: one bytes object takes Ray less time than several arrays."""
         return pickle.dumps(self.call(*pickle.loads(packed)), protocol=5)

@@ -1,4 +1,4 @@
-"""Language models on a cluster: one budget of tokens, and the kept answers of the process that shares the work."""
+"""Language models on a cluster: one budget of tokens, and the stored answers of the driver."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from ..llm import AnswerFile, Kept
 
 TASK = "asking language models"
-WAITING = "waiting"  # the actor's threads of calls that wait for tokens
+WAITING = "waiting"  # group of the actor's threads for calls that wait for tokens
 THREADS = {"concurrency_groups": {WAITING: 64}, "max_concurrency": 4}
-STOP = 10.0  # seconds to ask what was used
+STOP = 10.0  # seconds to ask for the number of used tokens
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The actor that counts tokens and keeps answers, as the processes of a cluster use it.
+    """Handle of the actor that counts tokens and stores answers, for the processes of a cluster.
 
     Args:
         actor: Handle of a `LedgerActor`.
-        node: Id of the machine on which it keeps answers.
+        node: Id of the node on which it stores answers.
         limit: Maximum number of tokens; None: no limit.
     """
 
@@ -39,7 +39,7 @@ class Ledger:
     limit: int | None
 
     def used_by(self, holder: int, settings: Resources) -> Resources:
-        """Return the settings of a process that begins to work: its budget and its answers are those of the ledger."""
+        """Return settings of a process that starts to work, with the budget and the answers of the ledger."""
         import ray
 
         life = os.urandom(8).hex()
@@ -50,14 +50,14 @@ class Ledger:
         return replace(settings, budget=budget, answers=None if is_local else RemoteAnswers(self.actor))
 
     def leave(self, holder: int) -> None:
-        """Count what a lost process had reserved as used."""
+        """Count the tokens that a lost process had reserved as used."""
         self.actor.join.remote(holder, "")
 
 
 @contextmanager
 def ledger_of(cluster: Cluster, part: object) -> Iterator[Ledger | None]:
-    """Start the ledger of the language models in a part, in the block; None without any. Tokens are of the budget of `work`."""
-    if not any(getattr(one, "keeps_answers", False) for one in (walk(part) if isinstance(part, Part) else ())):
+    """Run the ledger for the language models of a part during the block, with the budget of `work`; None without models."""
+    if not any(getattr(subpart, "keeps_answers", False) for subpart in (walk(part) if isinstance(part, Part) else ())):
         yield None
         return
     from ..storage.caches import cache_folder
@@ -83,35 +83,35 @@ def ledger_of(cluster: Cluster, part: object) -> Iterator[Ledger | None]:
 
 
 class LedgerActor:
-    """Counts the tokens of all processes, and keeps their answers on the machine of the one that shares the work.
+    """Counts the tokens of all processes, and stores their answers on the driver's machine.
 
     Args:
         folder: The cache folder.
         limit: Maximum number of tokens; None: no limit.
-        spent: Tokens that were spent before.
+        spent: Tokens that were used before.
     """
 
     def __init__(self, folder: Path, limit: int | None, spent: int) -> None:
-        self._folder, self._before = folder, spent
+        self._folder, self._spent_before = folder, spent
         self._budget = None if limit is None else TokenBudget(limit, spent)
         self._lock = threading.Lock()
         self._reserved: dict[int, tuple[str, int]] = {}
 
     def join(self, holder: int, life: str) -> None:
-        """Begin the life of a process; what an earlier one of this number had reserved counts as used."""
+        """Begin the life of a process; tokens reserved by an earlier process with this number count as used."""
         with self._lock:
-            _, left = self._reserved.pop(holder, ("", 0))
+            _, lost = self._reserved.pop(holder, ("", 0))
             self._reserved[holder] = (life, 0)
         if self._budget is not None:
-            self._budget.settle(left, left)
+            self._budget.settle(lost, lost)
 
     def reserve(self, holder: int, life: str, tokens: int) -> bool:
         """Reserve tokens, as `TokenBudget.reserve`."""
         if self._budget is None or not self._budget.reserve(tokens):
             return False
         with self._lock:
-            known, reserved = self._reserved.get(holder, ("", 0))
-            if known == life:
+            current_life, reserved = self._reserved.get(holder, ("", 0))
+            if current_life == life:
                 self._reserved[holder] = (life, reserved + tokens)
                 return True
         self._budget.settle(tokens, 0)  # the process was lost while it waited
@@ -120,28 +120,28 @@ class LedgerActor:
     def settle(self, holder: int, life: str, reserved: int, used: int) -> None:
         """Replace a reservation by the tokens that were used."""
         with self._lock:
-            known, before = self._reserved.get(holder, ("", 0))
-            if known != life:
+            current_life, outstanding = self._reserved.get(holder, ("", 0))
+            if current_life != life:
                 return
-            self._reserved[holder] = (life, before - reserved)
+            self._reserved[holder] = (life, outstanding - reserved)
         if self._budget is not None:
             self._budget.settle(reserved, used)
 
     def spent(self) -> int:
-        """Tokens that were used, those before included."""
+        """Number of used tokens, including the tokens used before."""
         return 0 if self._budget is None else self._budget.spent
 
     def used(self) -> int:
-        """Tokens used here, and those of calls whose processes ended before the answer."""
+        """Number of tokens used on the cluster, including tokens reserved by calls that got no answer."""
         with self._lock:
-            return self.spent() - self._before + sum(tokens for _, tokens in self._reserved.values())
+            return self.spent() - self._spent_before + sum(tokens for _, tokens in self._reserved.values())
 
     def read(self, sums: list[str]) -> dict[str, Kept]:
-        """Return kept answers by their sums."""
+        """Return stored answers by their sums."""
         return self._file.read(sums)
 
     def write(self, answers: list[Kept]) -> None:
-        """Keep answers."""
+        """Store answers."""
         self._file.write(answers)
 
     @property
@@ -152,7 +152,7 @@ class LedgerActor:
 
 
 class RemoteBudget(TokenBudget):
-    """The budget of a process of the cluster.
+    """The budget of a process of the cluster, which asks the ledger.
 
     Args:
         actor: Handle of the ledger's actor.
@@ -165,21 +165,18 @@ class RemoteBudget(TokenBudget):
         self._actor, self._holder = actor, holder
 
     def reserve(self, tokens: int) -> bool:
-        return bool(self._called("reserve", *self._holder, tokens, group=WAITING))
+        return bool(_call_actor(self._actor, "reserve", *self._holder, tokens, group=WAITING))
 
     def settle(self, reserved: int, used: int) -> None:
-        self._called("settle", *self._holder, reserved, used)
+        _call_actor(self._actor, "settle", *self._holder, reserved, used)
 
     def left(self) -> int:
-        return self.limit - int(self._called("spent"))
-
-    def _called(self, name: str, *arguments: Any, group: str | None = None) -> Any:
-        return _result(self._actor, name, *arguments, group=group)
+        return self.limit - int(_call_actor(self._actor, "spent"))
 
 
 @dataclass(frozen=True)
 class RemoteAnswers:
-    """Kept answers of a machine of the cluster, and of the one that shares the work.
+    """Stored answers of a machine of the cluster, and of the driver's machine.
 
     Args:
         actor: Handle of the ledger's actor.
@@ -188,28 +185,29 @@ class RemoteAnswers:
     actor: Any
 
     def read(self, sums: Iterable[str]) -> dict[str, Kept]:
-        """Return the answers under these sums, without missing ones; new ones from there are kept here."""
+        """Return the stored answers with these sums; answers from the driver's machine are also stored on this one."""
         from ..llm import AnswerFile
 
         file, keys = AnswerFile(), list(dict.fromkeys(sums))
-        known = file.read(keys)
-        missing = [key for key in keys if key not in known]
+        answers = file.read(keys)
+        missing = [key for key in keys if key not in answers]
         if missing:
-            others: dict[str, Kept] = _result(self.actor, "read", missing)
-            file.write(others.values())
-            known |= others
-        return known
+            remote: dict[str, Kept] = _call_actor(self.actor, "read", missing)
+            file.write(remote.values())
+            answers |= remote
+        return answers
 
     def write(self, answers: Iterable[Kept]) -> None:
-        """Keep answers on both machines."""
+        """Store answers on both machines."""
         from ..llm import AnswerFile
 
         arrived = list(answers)
         AnswerFile().write(arrived)
-        _result(self.actor, "write", arrived)
+        _call_actor(self.actor, "write", arrived)
 
 
-def _result(actor: Any, name: str, *arguments: Any, group: str | None = None) -> Any:
+def _call_actor(actor: Any, name: str, *arguments: Any, group: str | None = None) -> Any:
+    """Call a method of an actor, in one of its groups of threads, and return its result."""
     import ray
 
     method = getattr(actor, name)

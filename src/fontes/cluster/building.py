@@ -1,4 +1,4 @@
-"""Driver of a distributed build: parts, their merge tree, and the final atomic step."""
+"""Driver of a distributed build: parts, their merge tree, and the atomic commit."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from .joining import Cluster, joined_here
 from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
-IN_PARTS = "building-in_parts"  # suffix as in `staging`, so that another build, or `clean`, removes the folder
+IN_PARTS = "building-in_parts"  # suffix like those of `staging`: another build or `clean` removes the folder
 PART = 1 << 28  # maximum bytes of input per task
-MIN_PART = 1 << 20  # minimum
-FAN = 16  # segments of one merge
-BASE = 1 << 29  # bytes of memory of a task beside its postings
+MIN_PART = 1 << 20  # minimum bytes of input per task, if there is more than one
+FAN = 16  # maximum segments of one merge
+BASE = 1 << 29  # bytes of memory of a task besides its postings
 POSTINGS = 1 << 26  # minimum bytes of memory for postings
 
 
@@ -47,7 +47,7 @@ class Build:
 
     cluster: Cluster
     folder: Path
-    form: IndexSettings
+    settings: IndexSettings
     memory: int
     progress: ProgressCallback
 
@@ -65,17 +65,17 @@ def build_on_cluster(
 ) -> None:
     """Build an index in a directory with Ray tasks; see `Index.build`."""
     corpus = _corpus(docs)
-    with _working(path, overwrite, drop_vectors) as folder:
+    with _build_folder(path, overwrite, drop_vectors) as folder:
         with joined_here(TASK) as cluster:
-            memory = _bounded(cluster)
+            memory = _task_memory(cluster)
             build = Build(cluster, folder, form, memory, progress)
             with work(threads=resources().threads or 1, memory=max(POSTINGS, memory - BASE)):
                 parts = _parts(build, corpus, Schema.of(columns))
-                segments = _segments(build, parts)
+                segments = _build_segments(build, parts)
                 if not sum(segment.documents for segment in segments):
                     raise corpus.empty()
                 schema = parts[0].schema if columns is not None else joined_schema(segment.names for segment in segments)
-                roots = _merged(build, segments, [part.corpus.path for part in parts], schema, shards or 1)
+                roots = _merge_segments(build, segments, [part.corpus.path for part in parts], schema, shards or 1)
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
         manifest = {**facts, "columns": schema.to_json(), **({} if shards is None else {"shards": shards})}
         folders = [(segment_at(folder, root.name), root.counts) if root else (folder, {"documents": 0}) for root in roots]
@@ -94,14 +94,14 @@ def _corpus(docs: Any) -> Corpus:
 
 
 @contextmanager
-def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
-    """Lock the build folder beside `path`, which survives a kill or the loss of the cluster."""
+def _build_folder(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
+    """Lock the build folder next to `path` during the block; it survives a kill or the loss of the cluster."""
     check_place(path, overwrite, drop_vectors)
-    place = place_of(path)
-    place = place.with_name(f"{place.name}.{IN_PARTS}")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    index_folder = place_of(path)
+    build_folder = index_folder.with_name(f"{index_folder.name}.{IN_PARTS}")
+    build_folder.parent.mkdir(parents=True, exist_ok=True)
     busy = FontesError(f"{path} is being built by another process; wait until that is done")
-    with drafting(place, busy) as folder:
+    with drafting(build_folder, busy) as folder:
         _clear(folder, finished=False)
         try:
             yield folder
@@ -117,49 +117,56 @@ def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
 
 
 def _clear(folder: Path, finished: bool = True) -> None:
-    """Empty a build folder, keeping finished segments unless `finished`."""
+    """Empty a build folder; without `finished`, keep finished segments."""
     with uninterrupted():
         for entry in folder.iterdir():
             if finished or entry.name.startswith(".") or not (entry / META).is_file():
                 shutil.rmtree(entry, ignore_errors=True)
 
 
-def _bounded(cluster: Cluster) -> int:
-    """Memory of a task in bytes, limited to its share of the node's memory."""
+def _task_memory(cluster: Cluster) -> int:
+    """Memory of a task in bytes, at most its share of a node's memory."""
     shares = [node["memory"] / max(1, node["CPU"]) for node in cluster.nodes.values() if node.get("CPU") and node.get("memory")]
     return int(min([resources().memory + BASE, *shares]))
 
 
 def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[DocumentPart]:
-    """Split the documents into equally many parts per CPU of each machine, where the input allows."""
+    """Split the documents into parts of equal size: a multiple of the number of tasks that run at a time, if large enough."""
     cpus = max(1, build.cluster.cpus // thread_count())
     count = cpus * -(-corpus.size // (PART * cpus))
     corpora = corpus.cut(max(MIN_PART, -(-corpus.size // max(1, count))))
-    common = [VERSION, version("fontes"), build.form.facts, schema.to_json(), sorted(map(repr, vars(corpus.fields).items()))]
+    common = [
+        VERSION,
+        version("fontes"),
+        build.settings.facts,
+        schema.to_json(),
+        sorted(map(repr, vars(corpus.fields).items())),
+    ]
     parts = []
     for number, share in enumerate(corpora):
         name = "part-" + hash_json([*common, number, [[piece.stamp, form.name] for piece, form in share.pieces]])[:24]
-        parts.append(DocumentPart(share, build.folder, name, build.form, schema))
+        parts.append(DocumentPart(share, build.folder, name, build.settings, schema))
     return parts
 
 
-def _segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finished]:
+def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finished]:
+    """Build the segment of each part; raise InputError for an id that occurs twice in a part."""
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
     segments: dict[int, Finished] = {}
-    for number, one in map_unordered(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
-        segments[number] = one
-        if one.repeated is not None:
-            doc_id, first, second = one.repeated
+    for number, segment in map_unordered(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
+        segments[number] = segment
+        if segment.repeated is not None:
+            doc_id, first, second = segment.repeated
             name = parts[number].corpus.path
-            raise _repeated(doc_id, (first, name), (second, name))
-        read = sum(parts[each].corpus.size for each in segments) / total
-        before = sum(each.documents for each in segments.values() if each.before)
-        done = sum(each.documents for each in segments.values())
-        build.progress(Progress("indexing", done, None, time.perf_counter() - start, part=read, before=before))
+            raise _duplicate_error(doc_id, (first, name), (second, name))
+        read = sum(parts[finished].corpus.size for finished in segments) / total
+        reused = sum(finished.documents for finished in segments.values() if finished.before)
+        documents = sum(finished.documents for finished in segments.values())
+        build.progress(Progress("indexing", documents, None, time.perf_counter() - start, part=read, before=reused))
     return [segments[number] for number in range(len(parts))]
 
 
-def _merged(
+def _merge_segments(
     build: Build, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
 ) -> list[Finished | None]:
     """Merge segments into one per shard, as a tree; None for a shard without documents."""
@@ -168,7 +175,7 @@ def _merged(
     rows = [_children(segments, bounds, schema, first, last) for first, last in pairwise(edges)]
     finished = {segment.name: segment for segment in segments}
     while any(len(row) > 1 or not all(child.is_whole for child in row) for row in rows):
-        rows = _level(build, rows, edges, schema, finished, partial(_located, bounds, names))
+        rows = _merge_level(build, rows, edges, schema, finished, partial(_locate, bounds, names))
     roots = [finished[row[0].name] if row else None for row in rows]
     if shards > 1:
         check = partial(make_check, build.folder)
@@ -176,46 +183,48 @@ def _merged(
             build.cluster, check, [[root.name for root in roots if root]], TASK, memory=build.memory
         ):
             if repeated is not None:
-                raise _repeated(repeated[0], *(_located(bounds, names, place) for place in repeated[1:]))
+                doc_id, *positions = repeated
+                raise _duplicate_error(doc_id, *(_locate(bounds, names, position) for position in positions))
     return roots
 
 
-def _level(
+def _merge_level(
     build: Build,
     rows: Sequence[Sequence[Child]],
     edges: Sequence[int],
     schema: Schema,
     finished: dict[str, Finished],
-    located: Callable[[int], tuple[int, object]],
+    locate: Callable[[int], tuple[int, object]],
 ) -> list[list[Child]]:
     """Merge one level of the tree: up to FAN segments of a shard become one."""
-    groups = [[row[first : first + FAN] for first in range(0, len(row), FAN)] for row in rows]
+    groups = [[row[start : start + FAN] for start in range(0, len(row), FAN)] for row in rows]
     merging = {
         (shard, number): group
-        for shard, of_shard in enumerate(groups)
-        for number, group in enumerate(of_shard)
+        for shard, shard_groups in enumerate(groups)
+        for number, group in enumerate(shard_groups)
         if len(group) > 1 or not group[0].is_whole
     }
-    largest = max((int(node.get("CPU", 0)) for node in build.cluster.nodes.values()), default=1)
-    threads = max(1, min(largest, build.cluster.cpus // len(merging)))
+    node_cpus = max((int(node.get("CPU", 0)) for node in build.cluster.nodes.values()), default=1)
+    threads = max(1, min(node_cpus, build.cluster.cpus // len(merging)))
     jobs = [Merge(tuple(group), build.folder, _name(group, schema), schema) for group in merging.values()]
-    start, done, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
-    following = [[group[0] for group in of_shard] for of_shard in groups]
+    start, documents, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
+    next_rows = [[group[0] for group in shard_groups] for shard_groups in groups]
     with work(threads=threads):
-        for job, one in map_unordered(build.cluster, make_merge, jobs, TASK, cpus=threads, memory=build.memory):
+        for job, merged in map_unordered(build.cluster, make_merge, jobs, TASK, cpus=threads, memory=build.memory):
             shard, number = list(merging)[job]
-            if one.repeated is not None:
-                before = edges[shard] + sum(child.taken for group in groups[shard][:number] for child in group)
-                raise _repeated(one.repeated[0], *(located(before + place) for place in one.repeated[1:]))
-            finished[one.name] = one
-            following[shard][number] = Child(one.name, 0, one.documents, one.documents)
-            done += one.documents
-            build.progress(Progress("merging", done, total, time.perf_counter() - start))
-    return following
+            if merged.repeated is not None:
+                first = edges[shard] + sum(child.taken for group in groups[shard][:number] for child in group)
+                doc_id, *positions = merged.repeated
+                raise _duplicate_error(doc_id, *(locate(first + position) for position in positions))
+            finished[merged.name] = merged
+            next_rows[shard][number] = Child(merged.name, 0, merged.documents, merged.documents)
+            documents += merged.documents
+            build.progress(Progress("merging", documents, total, time.perf_counter() - start))
+    return next_rows
 
 
 def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
-    """Parts that overlap the documents from `first` to `last`, with the range taken of each."""
+    """Segments with documents from `first` to `last`, and the range that is taken from each."""
     children = []
     for segment, (start, end) in zip(segments, pairwise(bounds), strict=True):
         if max(start, first) < min(end, last):
@@ -225,24 +234,26 @@ def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schem
 
 
 def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
-    """Whether column types found in a part differ from those of the whole."""
+    """Whether column types found in a part differ from the types of the whole index."""
     if schema.declared:
         return False
-    others = any(kind and schema.types.get(name) != stored_kind(kind) for name, kind in names)
-    return others or (len(names) >= MAX_COLUMNS and not set(schema.types) <= {name for name, _ in names})
+    differ = any(kind and schema.types.get(name) != stored_kind(kind) for name, kind in names)
+    return differ or (len(names) >= MAX_COLUMNS and not set(schema.types) <= {name for name, _ in names})
 
 
 def _name(children: Sequence[Child], schema: Schema) -> str:
+    """Name of a merged segment, which its inputs determine."""
     described = [[child.name, child.first, child.last, child.anew] for child in children]
     return "merge-" + hash_json([VERSION, described, schema.to_json()])[:24]
 
 
-def _located(bounds: Sequence[int], names: Sequence[object], document: int) -> tuple[int, object]:
+def _locate(bounds: Sequence[int], names: Sequence[object], document: int) -> tuple[int, object]:
     """Return a document's number in its part (from 0) and the part's name."""
     part = bisect_right(bounds, document) - 1
     return document - bounds[part], names[part]
 
 
-def _repeated(doc_id: str, first: tuple[int, object], second: tuple[int, object]) -> InputError:
+def _duplicate_error(doc_id: str, first: tuple[int, object], second: tuple[int, object]) -> InputError:
+    """Error about an id that occurs twice, each time at a document's number, from 0, in a part with a name."""
     occurrences = [f"document {number + 1:,} of {name}" for number, name in (first, second)]
     return InputError(f"document id '{doc_id}' occurs twice, as {occurrences[0]} and as {occurrences[1]}; ids must be unique")

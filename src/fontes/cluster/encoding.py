@@ -1,4 +1,4 @@
-"""Encoding by actors of a cluster: blocks are written beside the journal and joined in order."""
+"""Encoding by actors of a cluster: blocks are written next to the journal and joined in order."""
 
 from __future__ import annotations
 
@@ -29,36 +29,38 @@ Encodings = dict[str, Encoding[Any]]
 
 
 class RemoteEncoder:
-    """Encoding actors, started when the first block is needed; `stack` ends them."""
+    """Encoding actors, which are started when the first block is needed and end with `stack`."""
 
     def __init__(self, encoder: Any, stack: contextlib.ExitStack) -> None:
         self._encoder, self._stack = encoder, stack
         self._actors: Actors[Encodings] | None = None
 
     def blocks(self, make: Make, segment: Segment) -> Blocks:
-        """Ordered block source of a segment's encoding, for `journal.encode`; `make` is pickled."""
+        """Function that yields the blocks of a segment's encoding in order, for `journal.encode`; `make` is pickled."""
         folder, texts = segment.folder.resolve(), segment.has_texts
-        return partial(self._blocks, partial(_opened, make, self._encoder, self._encoder.fingerprint, folder, texts))
+        return partial(self._blocks, partial(_open_encoding, make, self._encoder, self._encoder.fingerprint, folder, texts))
 
     def _blocks(
-        self, opened: Callable[[], Encoding[Any]], draft: Path, encoding: Encoding[Any], spans: Sequence[Span]
+        self, open_encoding: Callable[[], Encoding[Any]], draft: Path, encoding: Encoding[Any], spans: Sequence[Span]
     ) -> Iterator[Block]:
+        """Yield the blocks of all spans in order; blocks that an earlier run left are not encoded again."""
         draft, settings = draft.resolve(), encoding.settings | dict.fromkeys(encoding.NAMES)
         paths = [draft / f"{PARTS}{hash_json(settings)[:16]}-{first}-{last}" for first, last in spans]
         for leftover in set(draft.glob(f"*{PARTS}*")) - set(paths):
             leftover.unlink(missing_ok=True)
-        lacking = [number for number, path in enumerate(paths) if not _is_sound(path)]
-        work = [(*spans[number], paths[number]) for number in lacking]
-        with contextlib.closing(self._encode(partial(_encode_part, hash_json([str(draft), settings]), opened), work)) as done:
+        missing = [number for number, path in enumerate(paths) if not _is_complete(path)]
+        work = [(*spans[number], paths[number]) for number in missing]
+        encode_part = partial(_encode_part, hash_json([str(draft), settings]), open_encoding)
+        with contextlib.closing(self._encode(encode_part, work)) as completed:
             for number, path in enumerate(paths):
-                if number in lacking[:1]:
-                    next(done)
-                    del lacking[0]
+                if number in missing[:1]:
+                    next(completed)
+                    del missing[0]
                 yield _read(path)
                 path.unlink(missing_ok=True)
 
     def _encode(self, function: Callable[[Encodings, Work], None], work: Sequence[Work]) -> Generator[None]:
-        """Yield as each next part completes."""
+        """Encode the parts; yield once per part, in order, when it is complete."""
         if not work:
             return
         if self._actors is None:
@@ -71,13 +73,13 @@ class RemoteEncoder:
 
 @contextlib.contextmanager
 def remote_encoder(encoder: Any) -> Iterator[RemoteEncoder]:
-    """Provide the cluster's encoding actors during the block."""
+    """Encoding actors of the cluster of `work`, which end with the block."""
     with contextlib.ExitStack() as stack:
         yield RemoteEncoder(encoder, stack)
 
 
-def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:
-    """Open a segment's encoding in an actor; raise FontesError if segment or model differ there."""
+def _open_encoding(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:
+    """Open a segment's encoding in an actor; raise FontesError if the segment is missing or the model differs there."""
     if not folder.is_dir():
         problem = "an index for a cluster must be in a folder that all nodes see"
         raise FontesError(f"{folder} is missing on {gethostname()}; {problem}")
@@ -86,18 +88,18 @@ def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: boo
     return make(Segment(folder, texts=texts))
 
 
-def _encode_part(key: str, opened: Callable[[], Encoding[Any]], encodings: Encodings, work: Work) -> None:
-    """Encode some documents and write the result atomically."""
+def _encode_part(key: str, open_encoding: Callable[[], Encoding[Any]], encodings: Encodings, work: Work) -> None:
+    """Encode the documents of a part and write the block atomically."""
     first, last, path = work
     if key not in encodings:
-        encodings[key] = opened()
+        encodings[key] = open_encoding()
     file = io.BytesIO()
     np.savez(file, *encodings[key].block(first, last, silent))
     write(path, [file.getvalue()])
 
 
-def _is_sound(path: Path) -> bool:
-    """Whether an earlier driver left this part complete."""
+def _is_complete(path: Path) -> bool:
+    """Whether an earlier run left this part complete."""
     try:
         return len(_read(path)) > 0
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):

@@ -19,12 +19,12 @@ from ..core.errors import FontesError, MissingExtraError, ParameterError
 from ..core.work import resources
 from ..storage.hashes import hash_json, hash_text
 
-ANSWER = 5.0  # seconds for an address to answer
-START = 120.0  # seconds for a node to start a worker and report its versions
-_equal: set[tuple[str, str]] = set()  # nodes, and versions with which they were compared successfully
+ANSWER_TIMEOUT = 5.0  # seconds for an address to answer
+START_TIMEOUT = 120.0  # seconds for a node to start a worker and report its versions
+_checked_nodes: set[tuple[str, str]] = set()  # ids of nodes, and the hash of the versions that they share with this process
 
-NAMED = ("auto", "local")  # addresses other than machines
-# Set to 0 by default: usage statistics, a replaced `print` in this process, a lower priority of Ray's processes.
+NAMED = ("auto", "local")  # addresses that do not name a machine
+# Environment variables set to 0 by default: usage statistics, a replaced `print`, a lower priority of Ray's processes.
 OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT", "RAY_worker_niceness")
 SENTENCES = {
     "OutOfMemoryError": "a machine of the cluster ran out of memory and ended a process; use smaller parts, or more memory",
@@ -59,12 +59,12 @@ class Cluster:
 
 @contextmanager
 def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
-    """Join a Ray cluster during the block, and stop it afterwards if it was started here.
+    """Join a Ray cluster during the block; a Ray that was started for it is stopped afterwards.
 
     A process that has already joined Ray keeps its cluster.
 
     Args:
-        ray: True for a local Ray or the one at RAY_ADDRESS; or an address: "auto", "host:6379", "ray://host:10001".
+        ray: An address: "auto", "host:6379", "ray://host:10001"; or True for the address in RAY_ADDRESS, or else a local Ray.
         purpose: Name of the work, for messages.
 
     Raises:
@@ -77,8 +77,8 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
         import ray as library
     except ImportError:
         raise MissingExtraError.of("Ray", "ray", purpose) from None
-    begins = not library.is_initialized()
-    if begins:
+    starts_ray = not library.is_initialized()
+    if starts_ray:
         _start(library, ray)
     try:
         with translated(purpose):
@@ -86,7 +86,7 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
             cluster = Cluster(library, {_name(node): node["Resources"] for node in _alive(library)})
         yield cluster
     finally:
-        if begins:
+        if starts_ray:
             library.shutdown()
 
 
@@ -96,6 +96,7 @@ def joined_here(purpose: str) -> AbstractContextManager[Cluster]:
 
 
 def _start(library: Any, ray: bool | str) -> None:
+    """Join the cluster at an address, or start a local one."""
     address = ray if isinstance(ray, str) else os.environ.get("RAY_ADDRESS", "local")
     _check_address(address)
     options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
@@ -113,14 +114,14 @@ def _start(library: Any, ray: bool | str) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raise if nothing answers: Ray itself would keep trying."""
+    """Raise FontesError if nothing answers at an address: Ray itself would keep trying."""
     if address in NAMED:
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         raise ParameterError(f"'{address}' is not an address of a Ray cluster; write auto, HOST:6379 or ray://HOST:10001")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWER).close()
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_TIMEOUT).close()
     except (OSError, OverflowError) as error:
         raise FontesError(f"no Ray cluster answers at {address} ({error}); is it running, and is the port right?") from None
 
@@ -149,7 +150,7 @@ def _version(name: str) -> str:
 
 @cache
 def _source() -> str:
-    """Hash of Fontes' source, since checkouts may share a version."""
+    """Hash of Fontes' source: different checkouts may have the same version."""
     folder = Path(__file__).resolve().parent.parent
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py"))
     return hash_json([[name, hash_text((folder / name).read_text(encoding="utf-8"))] for name in files])[:12]
@@ -162,31 +163,35 @@ def _compare_versions(library: Any, local: Mapping[str, str] | None = None) -> N
     local = local or versions()
     digest = hash_json(local)
     ask = library.remote(num_cpus=0, max_retries=3)(versions)
-    new = [node for node in _alive(library) if (node["NodeID"], digest) not in _equal]
-    nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): node for node in new}
-    ready = library.wait(list(nodes), num_returns=len(nodes), timeout=START)[0] if nodes else []
+    unchecked = [node for node in _alive(library) if (node["NodeID"], digest) not in _checked_nodes]
+    nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): node for node in unchecked}
+    ready = library.wait(list(nodes), num_returns=len(nodes), timeout=START_TIMEOUT)[0] if nodes else []
     for reference, node in nodes.items():
         name = _name(node)
         if reference not in ready:
-            raise FontesError(f"the node {name} has not started a process in {START:.0f} s; check its log, or remove it")
+            raise FontesError(
+                f"the node {name} has not started a process in {START_TIMEOUT:.0f} s; check its log, or remove it"
+            )
         try:
-            others = library.get(reference)
+            remote = library.get(reference)
         except library.exceptions.RayTaskError as error:
             problem = str(error.cause).splitlines()[0] if error.cause else "its Fontes differs"
             raise FontesError(f"the node {name} cannot report its versions: {problem}; install the same there") from error
         except library.exceptions.RayError:
             if name in map(_name, _alive(library)):
                 raise
-            continue  # lost meanwhile, and gets no tasks
-        for what, mine in local.items():
-            if (its := others.get(what, "not installed")) != mine:
-                raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")
-        _equal.add((node["NodeID"], digest))
+            continue  # the node was lost meanwhile, and gets no tasks
+        for library_name, local_version in local.items():
+            if (remote_version := remote.get(library_name, "not installed")) != local_version:
+                raise FontesError(
+                    f"the node {name} has {library_name} {remote_version}, this process {local_version}; install the same there"
+                )
+        _checked_nodes.add((node["NodeID"], digest))
 
 
 @contextmanager
 def translated(task: str) -> Iterator[None]:
-    """Unwrap the errors of a task, and turn Ray's own into a FontesError that begins with the task's name."""
+    """Unwrap the errors of a task, and turn Ray's errors into FontesErrors that begin with the name of the task."""
     from ray.exceptions import RayError, RayTaskError
 
     try:

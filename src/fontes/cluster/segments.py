@@ -25,6 +25,8 @@ from ..index.tables import first_repeated, join_tables
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
 from ..storage.system import sync_folder
 
+Contents = tuple[dict[str, int], list[tuple[str, str]]]  # counts of a segment, and its metadata names with types
+
 KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the build again")
 
 
@@ -36,8 +38,8 @@ class Finished:
         name: Folder name.
         counts: Numbers of documents, terms, postings and tokens.
         names: Metadata names in a part, with their types; see `ColumnWriter`.
-        repeated: A duplicate id and the positions of both documents; None if there is none.
-        before: Whether it existed already.
+        repeated: A duplicate id and the positions of both documents; None without duplicates.
+        before: Whether an earlier build made it.
     """
 
     name: str
@@ -48,25 +50,26 @@ class Finished:
 
     @property
     def documents(self) -> int:
+        """Number of documents."""
         return self.counts["documents"]
 
 
 @dataclass(frozen=True)
 class DocumentPart:
-    """A part of the documents and the segment to make of it, `name` in the folder of finished segments."""
+    """A part of the documents, and the name of its segment in the folder of finished segments."""
 
     corpus: Corpus
     folder: Path
     name: str
-    form: IndexSettings
+    settings: IndexSettings
     schema: Schema
 
 
 @dataclass(frozen=True)
 class Child:
-    """A finished segment in a merge; documents `first` to `last` are taken.
+    """A finished segment in a merge, of which documents `first` to `last` are taken.
 
-    With `anew` its columns are read again from the documents, since their types differ in the whole.
+    With `anew` its columns are read again from the documents, since the whole index has other types.
     """
 
     name: str
@@ -82,6 +85,7 @@ class Child:
 
     @property
     def is_whole(self) -> bool:
+        """Whether the segment is taken unchanged."""
         return self.taken == self.documents and not self.anew
 
 
@@ -98,91 +102,92 @@ class Merge:
 def make_part(part: DocumentPart) -> Finished:
     """Make the segment of a part."""
 
-    def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    def write(folder: Path) -> Contents:
         columns = ColumnWriter(folder, part.schema)
-        counts = build_segment(part.corpus, folder, part.form, progress=silent, columns=columns, repeated=True)
+        counts = build_segment(part.corpus, folder, part.settings, progress=silent, columns=columns, repeated=True)
         return counts, columns.names
 
-    return _made(part.folder, part.name, write)
+    return _make(part.folder, part.name, write)
 
 
 def make_merge(merge: Merge) -> Finished:
     """Merge several segments."""
 
-    def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    def write(folder: Path) -> Contents:
         leaves = [_leaf(merge.folder, child) for child in merge.children]
         for number, child in enumerate(merge.children):
             if child.anew:
-                other = folder.parent / f"columns-{number}"
-                other.mkdir()
+                columns_folder = folder.parent / f"columns-{number}"
+                columns_folder.mkdir()
                 segment = leaves[number].segment
-                segment.opened[COLUMNS.name] = converted_columns(segment, other, merge.schema)
+                segment.opened[COLUMNS.name] = converted_columns(segment, columns_folder, merge.schema)
         return merge_segments(leaves, folder, progress=silent), []
 
-    return _made(merge.folder, merge.name, write)
+    return _make(merge.folder, merge.name, write)
 
 
 def make_check(folder: Path, names: Sequence[str]) -> tuple[str, int, int] | None:
     """Find an id shared by finished segments, with its positions among all their documents."""
-    return _repeated(join_tables([Segment(folder / name).ids for name in names], [None] * len(names)))
+    return _find_duplicate(join_tables([Segment(folder / name).ids for name in names], [None] * len(names)))
 
 
 def segment_at(folder: Path, name: str) -> Path:
-    """Open a finished segment, before it belongs to an index."""
+    """Path of a finished segment that is to belong to an index, without its metadata file."""
     (folder / name / META).unlink()
     return folder / name
 
 
-def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Finished:
-    """Return the named segment, writing it unless it exists."""
-    place = folder / name
-    if (before := _finished(place)) is not None:
-        return before
+def _make(folder: Path, name: str, write: Callable[[Path], Contents]) -> Finished:
+    """Return the named segment; write it unless it exists."""
+    path = folder / name
+    if (existing := _read_finished(path)) is not None:
+        return existing
     draft = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder))
     try:
         segment = draft / "segment"
         segment.mkdir()
         counts, names = write(segment)
-        repeated = _repeated(Segment(segment).ids)
+        repeated = _find_duplicate(Segment(segment).ids)
         seal(segment, KIND, {"counts": counts, "names": names, "repeated": repeated})
         segment.chmod(0o755)
-        with suppress(OSError):  # another process may have made the same
-            segment.rename(place)
+        with suppress(OSError):  # another process may have written it meanwhile
+            segment.rename(path)
         sync_folder(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return Finished(name, counts, names, repeated)
 
 
-def _finished(place: Path) -> Finished | None:
-    """Return an intact segment; remove a damaged one."""
-    if not place.exists():
+def _read_finished(path: Path) -> Finished | None:
+    """Return the segment at a path if it is intact; remove a damaged one."""
+    if not path.exists():
         return None
     try:
-        artifact = Artifact(place, KIND)
+        artifact = Artifact(path, KIND)
         artifact.check()
         repeated = artifact.meta["repeated"]
         names = [(name, kind) for name, kind in artifact.meta["names"]]
-        return Finished(place.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
+        return Finished(path.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
     except IndexFormatError:
-        shutil.rmtree(place)
+        shutil.rmtree(path)
         return None
 
 
 def _leaf(folder: Path, child: Child) -> Leaf:
+    """The documents of a segment that a merge takes."""
     segment = Segment(folder / child.name)
-    if child.last - child.first == segment.documents:
+    if child.taken == segment.documents:
         return Leaf(segment)
-    others = np.ones(segment.documents, dtype=np.bool_)
-    others[child.first : child.last] = False
-    return Leaf(segment, 0, Deletions.of(segment.lists, others))
+    deleted = np.ones(segment.documents, dtype=np.bool_)
+    deleted[child.first : child.last] = False
+    return Leaf(segment, 0, Deletions.of(segment.lists, deleted))
 
 
-def _repeated(ids: Strings) -> tuple[str, int, int] | None:
+def _find_duplicate(ids: Strings) -> tuple[str, int, int] | None:
     """Find a duplicate id and both positions."""
     order = ids.order
-    place = first_repeated(ids.blob, ids.offsets.astype(np.int64), order)
-    if place < 0:
+    i = first_repeated(ids.blob, ids.offsets.astype(np.int64), order)
+    if i < 0:
         return None
-    first, second = sorted((int(order[place]), int(order[place + 1])))
+    first, second = sorted((int(order[i]), int(order[i + 1])))
     return ids[first], first, second

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,19 +35,15 @@ from ..text import Analyzer
 from .actors import Actors, map_with
 from .joining import joined_here
 
-if TYPE_CHECKING:
-    from ..core.stage import Stage
-
-
-STATES = 2  # states of an index that an actor keeps open
-CALLS = 4  # batches that an actor searches at a time
+STATES = 2  # maximum states of an index that an actor keeps open
+CALLS = 4  # calls that an actor answers at a time
 
 
 class ShardActors:
     """Actors that search the shards of an index; they end with this object.
 
-    With `partial`, results omit shards that cannot be searched. Raises FontesError if there is no cluster, or one of its
-    machines cannot open the index, whose storage must have the same path everywhere.
+    With `partial`, results omit shards that cannot be searched. Raises FontesError if there is no cluster, or if a machine
+    cannot open the index, which must have the same path on all machines.
     """
 
     def __init__(self, reader: State, partial: bool) -> None:
@@ -55,23 +51,23 @@ class ShardActors:
         with ExitStack() as stack:
             cluster = stack.enter_context(joined_here("search"))
             self._groups = _groups(reader, max(1, cluster.cpus))
-            least = min([int(node.get("CPU", 1)) or 1 for node in cluster.nodes.values()], default=1)
-            cpus = max(1, min(least, cluster.cpus // len(self._groups)))
+            min_cpus = min([int(node.get("CPU", 1)) or 1 for node in cluster.nodes.values()], default=1)
+            cpus = max(1, min(min_cpus, cluster.cpus // len(self._groups)))
             path, analyzer = reader.path.absolute(), reader.analyzer
             makes = [functools.partial(Shards, path, analyzer, group, partial) for group in self._groups]
             with work(threads=resources().threads or cpus):
                 self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0, calls=CALLS))
-            self._answers(_opened, reader.identity)
+            self._answers(_open_part, reader.identity)
             weakref.finalize(self, stack.pop_all().close)
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
-        """Search all shards by a method of `stage` that returns a run; return the best documents per topic.
+        """Search all shards with a method of `stage` that returns a run; return the best documents per topic.
 
         The method's arguments begin with the topics. Raises FontesError if a required shard cannot be searched.
         """
         reader, (topics, *_) = stage.index, arguments
         call = _Call(reader.identity, stage.with_(index=None), method, tuple(arguments))
-        answers = self._answers(_searched, call)
+        answers = self._answers(_search_shards, call)
         missing = list(reader.missing)
         numbers, codes, scores = [], [], []
         for group, answer in zip(self._groups, answers, strict=True):
@@ -80,10 +76,10 @@ class ShardActors:
                     {"shard": shard, "documents": _documents(reader, [shard]), "problem": str(answer)} for shard in group
                 ]
                 continue
-            counts, docs, of_docs = answer
+            counts, docs, doc_scores = answer
             numbers.append(np.repeat(np.arange(len(counts)), counts))
-            codes.append(_in_whole(reader, group, docs))
-            scores.append(of_docs)
+            codes.append(_to_index_ordinals(reader, group, docs))
+            scores.append(doc_scores)
         if not scores:
             raise IndexFormatError(f"no shard of {reader.path} can be searched: {missing[0]['problem']}")
         provenance = {**reader.provenance, **({"missing": missing} if missing else {})}
@@ -92,26 +88,26 @@ class ShardActors:
         return run.top(getattr(stage, stage.depth_field))
 
     def _answers(self, function: Any, part: Any) -> list[Any]:
-        """Call a function on each actor's shards; with `partial`, errors take the place of results."""
+        """Call a function on each actor's shards; with `partial`, FontesErrors about lost shards are among the results."""
         answers: list[Any] = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
-            if isinstance(answer, FontesError):
-                # Errors of Ray are the cause of a FontesError.
-                lost = isinstance(answer, IndexFormatError) or answer.__cause__ is not None
-                if not (lost and self._partial):
-                    if answer.__cause__ is not None:
-                        shards = ", ".join(map(str, group))
-                        raise FontesError(f"shard {shards} cannot be searched: {answer}") from answer
-                    raise answer
+            if not isinstance(answer, FontesError):
+                continue
+            from_ray = answer.__cause__ is not None  # errors of Ray are the cause of a FontesError
+            if self._partial and (from_ray or isinstance(answer, IndexFormatError)):
+                continue
+            if not from_ray:
+                raise answer
+            raise FontesError(f"shard {', '.join(map(str, group))} cannot be searched: {answer}") from answer
         return answers
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()  # actors belong to this process; another one searches without them
+        return type(None), ()  # actors belong to this process; other processes search without them
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A search by a method of `stage`, which is sent without its index; `identity` is that of the searched state."""
+    """A search with a method of `stage`, which is sent without its index; `identity` identifies the searched state."""
 
     identity: str
     stage: Stage[Any, Run]
@@ -124,76 +120,79 @@ class Shards:
 
     def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool) -> None:
         self._group = group
-        self._whole = State.newest(path, lambda manifest: analyzer, partial=partial)
+        self._state = State.newest(path, lambda manifest: analyzer, partial=partial)
         self._parts: dict[str, PartOfIndex] = {}
         self._opening = threading.Lock()
 
     def part(self, identity: str) -> PartOfIndex:
-        """Return the shards in the state with this identity; raise FontesError if that is no longer the newest."""
+        """Return the shards in the state with this identity; raise FontesError if it is no longer the newest."""
         with self._opening:
             if identity not in self._parts:
-                if self._whole.identity != identity:
-                    self._whole = self._whole.refreshed()
-                if self._whole.identity != identity:
+                if self._state.identity != identity:
+                    self._state = self._state.refreshed()
+                if self._state.identity != identity:
                     raise FontesError(
-                        f"{self._whole.path} has changed since it was opened; index.refresh() reads its newest state"
+                        f"{self._state.path} has changed since it was opened; index.refresh() reads its newest state"
                     )
-                self._parts[identity] = PartOfIndex(self._whole, self._group)
+                self._parts[identity] = PartOfIndex(self._state, self._group)
                 while len(self._parts) > STATES:
                     del self._parts[next(iter(self._parts))]
             return self._parts[identity]
 
 
-def _opened(shards: Shards, identity: str) -> None:
+def _open_part(shards: Shards, identity: str) -> None:
+    """Open the state with this identity in an actor."""
     shards.part(identity)
 
 
-def _searched(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Result counts per topic, with concatenated local ordinals and scores."""
+def _search_shards(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Number of results per topic, int64, and concatenated ordinals within the shards, int32, and scores, float32."""
     stage: Any = call.stage.with_(index=shards.part(call.identity), threads=None)
     run: Run = getattr(stage, call.method)(*call.arguments)
     return np.diff(run.bounds), run.codes, run.scores
 
 
-def _groups(reader: State, most: int) -> list[list[int]]:
+def _groups(reader: State, max_groups: int) -> list[list[int]]:
     """Distribute shards over actors, balancing document counts."""
     shards = sorted({shard_of(entry) for entry in reader.manifest["segments"]}) or [0]
     sizes = {shard: _documents(reader, [shard]) for shard in shards}
-    groups: list[list[int]] = [[] for _ in range(min(most, len(shards)))]
+    groups: list[list[int]] = [[] for _ in range(min(max_groups, len(shards)))]
     for shard in sorted(shards, key=lambda shard: -sizes[shard]):
-        min(groups, key=lambda group: sum(sizes[one] for one in group)).append(shard)
+        min(groups, key=lambda group: sum(sizes[member] for member in group)).append(shard)
     return [sorted(group) for group in groups if group]
 
 
 def _documents(reader: State, group: Sequence[int]) -> int:
+    """Number of documents in a group of shards."""
     return sum(leaf.documents for leaf in _leaves(reader, group))
 
 
 def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
+    """Leaves of the index in a group of shards."""
     names = {entry["name"] for entry in reader.manifest["segments"] if shard_of(entry) in group}
     return [leaf for leaf in reader.leaves if leaf.segment.folder.name in names]
 
 
-def _in_whole(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Map ordinals in some shards to ordinals in the whole."""
+def _to_index_ordinals(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Map ordinals within a group of shards to ordinals in the whole index."""
     leaves = _leaves(reader, group)
     firsts = np.cumsum([0, *(leaf.documents for leaf in leaves)])[:-1]
     shifts = np.array([leaf.first for leaf in leaves], dtype=np.int64) - firsts
-    whole = docs + shifts[np.searchsorted(firsts, docs, side="right") - 1] if len(leaves) else docs
-    return whole.astype(np.int32)
+    ordinals = docs + shifts[np.searchsorted(firsts, docs, side="right") - 1] if len(leaves) else docs
+    return ordinals.astype(np.int32)
 
 
 class PartOfIndex(State):
-    """Documents of some shards, scored with the statistics of the whole state.
+    """Documents of some shards, scored with the statistics of the whole index.
 
-    Term numbers are global; postings contain only its own documents.
+    Terms have the numbers of the whole index; postings contain only documents of these shards.
     """
 
     def __init__(self, whole: State, shards: Collection[int]) -> None:
         segments = [entry for entry in whole.manifest["segments"] if shard_of(entry) in shards]
         super().__init__(whole.path, complete(_facts(whole.manifest), segments), whole.analyzer, whole)
         self.whole = whole
-        self.fingerprint = hash_json([whole.fingerprint, self.manifest["fingerprint"]])  # of the statistics, too
+        self.fingerprint = hash_json([whole.fingerprint, self.manifest["fingerprint"]])  # covers the statistics too
         self.actors = None
 
     @cached_property
@@ -202,34 +201,34 @@ class PartOfIndex(State):
 
     @cached_property
     def field_statistics(self) -> FieldStatistics:
-        """Field statistics of its own documents, for the terms of the whole."""
+        """Field statistics of these shards' documents, for the terms of the whole index."""
         return NumberedFields(super().field_statistics, self._lists.numbers)
 
     @cached_property
     def positions(self) -> Positions:
-        """Positions in its own documents, for the terms of the whole."""
+        """Positions in these shards' documents, for the terms of the whole index."""
         return NumberedPositions(super().positions, self._lists.numbers)
 
     @property
     def tokens(self) -> int:
-        """Number of tokens in the whole."""
+        """Number of tokens in the whole index."""
         return self.whole.tokens
 
     @property
     def is_sound(self) -> bool:
-        """Whether the files of the whole match its fingerprint."""
+        """Whether the files of the whole index match its fingerprint."""
         return self.whole.is_sound
 
 
 class PartLists:
-    """Postings of some documents under global term numbers.
+    """Postings of some documents, under the term numbers of the whole index.
 
     Attributes:
-        lengths: Terms per document, unsigned.
-        terms: Terms of the whole, ascending.
-        df: Local document frequency per term, possibly 0.
-        cf: Local collection frequency per term.
-        numbers: Number of each term among the documents' own, int32; -1 for none.
+        lengths: Number of terms per document, unsigned.
+        terms: Terms of the whole index, ascending.
+        df: Document frequency of each term in these documents, int64; may be 0.
+        cf: Collection frequency of each term in these documents, int64.
+        numbers: Number of each term among the terms of these documents, int32; -1 if they lack it.
     """
 
     def __init__(self, part: Any, whole: Searchable) -> None:
@@ -250,10 +249,11 @@ class PartLists:
 
 
 def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Values of a manifest that do not depend on its segments."""
     return {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
 
 
-EACH = 8  # parts of the topics per processor or GPU, to balance their load
+PIECES_PER_WORKER = 8  # pieces of the topics per CPU or GPU, to balance the load
 
 Fingerprints = list[tuple[str, str]]
 
@@ -278,41 +278,42 @@ def apply(
     label = stage.name or type(stage).__name__
     with work(ray=ray), joined_here(label) as cluster:
         topics = value if isinstance(value, Topics) else value.topics
-        size = max(1, len(topics) // (EACH * max(1, cluster.gpus or cluster.cpus)))
-        pieces = [_piece(value, first, min(first + size, len(topics))) for first in range(0, len(topics), size)]
+        size = max(1, len(topics) // (PIECES_PER_WORKER * max(1, cluster.gpus or cluster.cpus)))
+        pieces = [_piece(value, start, min(start + size, len(topics))) for start in range(0, len(topics), size)]
         if not pieces:
             return stage(value, progress=progress)
-        runs = map_with(partial(_held, stage, fingerprints(stage)), _applied, pieces, label, stage, progress)
-    return _whole(runs, stage, value)
+        runs = map_with(partial(_verified_stage, stage, fingerprints(stage)), _apply_to_piece, pieces, label, stage, progress)
+    return _concatenate(runs, stage, value)
 
 
 def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
-    """Return fingerprints and names of the indexes and models that a stage depends on."""
+    """Return names and fingerprints of the indexes and models that a stage depends on."""
     indexes = [(f"the index {name}", index.fingerprint) for name, index in indexes_of(stage).items()]
     models = [(repr(part), value) for part in walk(stage) if isinstance(value := getattr(part, "fingerprint", None), str)]
     return [*indexes, *models]
 
 
-def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
+def _verified_stage(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:
     """Return the stage in an actor, if its indexes and models match the driver's."""
-    for (name, fingerprint), (_, expected_print) in zip(fingerprints(stage), expected, strict=True):
-        if fingerprint != expected_print:
+    for (name, fingerprint), (_, driver_fingerprint) in zip(fingerprints(stage), expected, strict=True):
+        if fingerprint != driver_fingerprint:
             raise FontesError(f"{name} differs on {gethostname()}; install the same one there")
     return stage
 
 
-def _applied(stage: Stage[Any, Run], piece: Topics | Run) -> tuple[Run, str | None]:
-    """Run of some topics, reduced to its own ids, and its index's fingerprint."""
+def _apply_to_piece(stage: Stage[Any, Run], piece: Topics | Run) -> tuple[Run, str | None]:
+    """Run of a piece of the input, with only the ids that it ranks, and its index's fingerprint."""
     run = stage(piece)
     return _compact(run, 0, len(run.topics)).with_(documents=None), getattr(run.documents, "fingerprint", None)
 
 
 def _piece(value: Topics | Run, first: int, last: int) -> Topics | Run:
-    """Slice of the topics, or of a run's topics."""
+    """The topics from `first` to `last`, or the part of a run with these topics."""
     return Topics(list(value.values())[first:last]) if isinstance(value, Topics) else _compact(value, first, last)
 
 
 def _compact(run: Run, first: int, last: int) -> Run:
+    """The part of a run with the topics from `first` to `last`, with only the ids that it ranks."""
     rows = slice(int(run.bounds[first]), int(run.bounds[last]))
     used, codes = np.unique(run.codes[rows], return_inverse=True)
     topics = Topics(list(run.topics.values())[first:last])
@@ -321,11 +322,12 @@ def _compact(run: Run, first: int, last: int) -> Run:
     return Run(topics, run.ids.reordered(used), bounds, codes.astype(np.int32), run.scores[rows], **attributes)
 
 
-def _whole(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value: Topics | Run) -> Run:
-    known: dict[str, int] = {}
+def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value: Topics | Run) -> Run:
+    """Concatenate the runs of consecutive pieces; the documents come from the index with the first run's fingerprint."""
+    numbers_by_id: dict[str, int] = {}
     codes = []
     for run, _ in runs:
-        numbers = [known.setdefault(doc_id, len(known)) for doc_id in run.ids.tolist()]
+        numbers = [numbers_by_id.setdefault(doc_id, len(numbers_by_id)) for doc_id in run.ids.tolist()]
         codes.append(np.array(numbers, dtype=np.int32)[run.codes])
     sources = {index.fingerprint: index for index in indexes_of(stage).values()}
     if isinstance(value, Run) and value.documents is not None:
@@ -333,7 +335,7 @@ def _whole(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value
     sizes = np.concatenate([np.diff(run.bounds) for run, _ in runs])
     return Run(
         Topics([topic for run, _ in runs for topic in run.topics.values()]),
-        Strings.of(list(known)),
+        Strings.of(list(numbers_by_id)),
         np.concatenate([[0], np.cumsum(sizes)]),
         np.concatenate(codes),
         np.concatenate([run.scores for run, _ in runs]),
@@ -343,10 +345,10 @@ def _whole(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run], value
 
 
 def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Provenance of the first piece, with rerankers' pair counts summed."""
-    whole = dict(parts[0])
-    if isinstance(facts := whole.get("reranked"), Mapping):
-        sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in facts}
-        whole["reranked"] = {**facts, **sums}
+    """Provenance of the first piece, with the pair counts of rerankers summed, and answers joined."""
+    provenance = dict(parts[0])
+    if isinstance(reranked := provenance.get("reranked"), Mapping):
+        sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in reranked}
+        provenance["reranked"] = {**reranked, **sums}
     answers = [part[NAME] for part in parts if NAME in part]
-    return {**whole, NAME: joined(answers)} if answers else whole
+    return {**provenance, NAME: joined(answers)} if answers else provenance

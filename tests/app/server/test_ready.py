@@ -85,7 +85,7 @@ def test_work_that_took_too_long_ends_where_its_stage_tells_how_far_it_is(tmp_pa
         state = running.service.indexes["springs"].state
         state.pipelines["bm25"] = Endless()
         state.models["bm25"] = queue == "_models"
-        state._made.clear()
+        state._ready.clear()
         responses = [running.client.get("/search?q=water") for _ in range(3)]
         assert [response.status_code for response in responses] == [503] * 3
         free = getattr(running.service, queue)

@@ -1,1 +1,1 @@
-"""Search as tools of a language model: the tools and their protocol, the log of calls, and what is learnt from it."""
+"""Search as tools of a language model: the tools, their protocol, the log of calls, and test collections made from the log."""

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 BYTES = 4  # bytes per token
-MORE_TOKENS = 24  # reserved for the sentence on how to get the rest
+MORE_TOKENS = 24  # tokens reserved for the sentence on how to get more items
 END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n+")
 
 
@@ -65,7 +65,7 @@ def tokens_of_values(values: Any) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """Return the beginning of a text within a budget: whole sentences if they fill half of it, else whole words."""
+    """Return the beginning of a text within a budget: whole sentences if they fill half of it, or else whole words."""
     piece = text.encode("utf-8", "surrogatepass")[: max(tokens, 1) * BYTES].decode("utf-8", "ignore")
     if len(piece) >= len(text):
         return text
@@ -79,20 +79,20 @@ def cut(text: str, tokens: int) -> str:
 def fit(
     answer: dict[str, Any], name: str, items: Iterable[dict[str, Any]], tokens: int, more: Callable[[int], str | None]
 ) -> dict[str, Any]:
-    """Return an answer with as many items (best first, at least one) under the key `name` as its budget allows.
+    """Return an answer with as many items (best first, at least one) under the key `name` as its budget of tokens allows.
 
-    `more` returns the sentence on how to get the rest, for the number of items in the answer; None if there is no rest.
+    `more` gets the number of items in the answer and returns a sentence on how to get more of them; None if there are no more.
     """
     chosen: list[dict[str, Any]] = []
-    left = tokens - tokens_of_values({**answer, name: []}) - MORE_TOKENS
+    remaining = tokens - tokens_of_values({**answer, name: []}) - MORE_TOKENS
     for item in items:
         cost = tokens_of(as_json(item) + ",")
-        if cost > left:
+        if cost > remaining:
             if not chosen:
-                chosen.append(shortened(item, left))
+                chosen.append(shortened(item, remaining))
             break
         chosen.append(item)
-        left -= cost
+        remaining -= cost
     result = {**answer, name: chosen}
     if sentence := more(len(chosen)):
         result["more"] = sentence
@@ -100,7 +100,7 @@ def fit(
 
 
 def shortened(item: dict[str, Any], tokens: int) -> dict[str, Any]:
-    """Return an item whose longest values are halved until it fits; its id stays whole."""
+    """Return a copy of an item whose longest values are halved until it fits; its id is never shortened."""
     item = dict(item)
     while tokens_of_values(item) > tokens:
         sizes = {

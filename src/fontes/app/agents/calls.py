@@ -1,4 +1,4 @@
-"""Calls of the tools: arguments are checked, searches go through the service, and answers keep to their budget."""
+"""Calls of the tools: checked arguments, searches through the service, and answers within their budget."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from ..server.answers import RefusedError, busy, problem_of
 from ..server.searching import BINS, SearchRequest, topics_read
 from ..server.served import ServedState
 from ..server.service import Service
-from .budget import Answer, as_json, cut, fit, shortened, tokens_of
+from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
 from .likeness import groups_of, reason
 from .tools import MIN_TOKENS, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
-SENTENCES = 3  # sentences of a document
-VALUES = 12  # values of a column
+SENTENCES = 3  # evidence sentences of a document
+VALUES = 12  # maximum values of a column in an answer
 OVERHEAD = 40  # tokens of an explanation besides the tree
-COLUMNS = 50  # columns of a card
-COUNTED = 100  # hits of a vector pipeline counted for facets
+COLUMNS = 50  # maximum columns of a card
+COUNTED = 100  # hits that are counted for facets, if the pipeline cannot count all matches
 SHORT = 80  # maximum characters of metadata values shown with a hit
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Values of an answer, its documents in order, the name of its pipeline, and the state of the index."""
+    """Values of an answer, ids of its documents in order, name of its pipeline, and the state of the index."""
 
     values: dict[str, Any]
     documents: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Reply:
 
 
 class Tools:
-    """The tools over the indexes of a service; with `wait`, calls wait until the service has loaded everything."""
+    """The tools, over the indexes of a service; with `wait`, calls wait until the service has loaded everything."""
 
     def __init__(self, service: Service, wait: bool = False) -> None:
         self.service = service
@@ -67,14 +67,14 @@ class Tools:
         }
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool. Errors become answers with a remedy; only cancelling raises."""
+        """Call a tool. Errors become answers with a remedy; only cancellation raises."""
         start, checked = time.perf_counter(), None
         try:
             if name not in TOOLS:
                 raise ParameterError(f"there is no tool '{name[:100]}'; there are {', '.join(TOOLS)}")
-            checked = _checked(name, arguments)
+            checked = _validated(name, arguments)
             if self._wait:
-                await self._loaded()
+                await self._wait_until_loaded()
             async with asyncio.timeout(self.service.settings.seconds):
                 reply: Reply = await self._calls[name](checked)
         except TimeoutError:
@@ -102,11 +102,11 @@ class Tools:
             seconds=time.perf_counter() - start,
         )
 
-    async def _loaded(self) -> None:
-        """Wait until everything is loaded, which does not count towards the time of the call."""
-        ends = time.monotonic() + self.service.settings.seconds
+    async def _wait_until_loaded(self) -> None:
+        """Wait until everything is loaded; the time does not count towards the time limit of the call."""
+        deadline = time.monotonic() + self.service.settings.seconds
         while not self.service.ready:
-            if time.monotonic() > ends:
+            if time.monotonic() > deadline:
                 raise busy(
                     "the server is still loading, which the first start after an installation does for a minute; call again"
                 )
@@ -115,7 +115,7 @@ class Tools:
     def card(self, name: str) -> dict[str, Any]:
         """Return the card of an index: documents, columns, pipelines and size."""
         served = self.service.served(name)
-        state, known = served.state, served.to_dict()
+        state, described = served.state, served.to_dict()
         index = state.index
         values = index.facets(*state.facets[0]) if state.facets[0] else {}
         example_ids = (
@@ -128,22 +128,22 @@ class Tools:
             "bytes": index.info()["bytes"],
             "state": state.generation,
             "fingerprint": index.fingerprint,
-            "fields": known["fields"],
+            "fields": described["fields"],
             "columns": {
                 column: {
                     "type": kind,
                     **({"values": [str(value)[:SHORT] for value in list(values[column])[:5]]} if column in values else {}),
                 }
-                for column, kind in list(known["columns"].items())[:COLUMNS]
+                for column, kind in list(described["columns"].items())[:COLUMNS]
             },
-            "pipelines": known["pipelines"],
+            "pipelines": described["pipelines"],
             "examples": [{"id": doc.id, "title": doc.title[:SHORT] or doc.text[:SHORT]} for doc in index.docs(example_ids)],
             "limits": {"query": self.service.settings.query, "k": self.service.settings.k},
         }
 
     async def _search(self, call: Search) -> Reply:
         self.service.check_query(call.query)
-        answer, state = await self._ranked(call, Topic("1", call.query), call.offset + call.k, call.syntax)
+        answer, state = await self._rank(call, Topic("1", call.query), call.offset + call.k, call.syntax)
         return await self.service.work(self._hits, call, call.query, answer, state, "")
 
     async def _similar(self, call: Similar) -> Reply:
@@ -153,57 +153,61 @@ class Tools:
         text = text_of(doc)[: self.service.settings.query]
         if not text.strip():
             raise ParameterError(f"document '{call.id}' has no text to compare with; search with words instead")
-        answer, state = await self._ranked(call, Topic("1", text), call.k + 1, "plain")
+        answer, state = await self._rank(call, Topic("1", text), call.k + 1, "plain")
         return await self.service.work(self._hits, call, text, answer, state, call.id)
 
-    async def _ranked(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
-        most = self.service.settings.k
-        if isinstance(call, Search) and call.offset >= most:
+    async def _rank(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
+        """The service's answer to a search, and the state that was searched."""
+        max_hits = self.service.settings.k
+        if isinstance(call, Search) and call.offset >= max_hits:
             raise RefusedError(
-                422, f"offset is {call.offset:,}; this server gives the first {most:,} hits: search with other words"
+                422, f"offset is {call.offset:,}; this server gives the first {max_hits:,} hits: search with other words"
             )
         options = self.service.options(
-            call.index, call.pipeline, min(k, most), syntax=syntax, where=call.where or None, text=True
+            call.index, call.pipeline, min(k, max_hits), syntax=syntax, where=call.where or None, text=True
         )
         state = options.served.state
         return json.loads(await self.service.search(options, SearchRequest((topic,)))), state
 
-    def _hits(self, call: Search | Similar, query: str, answer: dict[str, Any], state: ServedState, without: str) -> Reply:
-        hits = [hit for hit in answer["hits"] if hit["id"] != without]
+    def _hits(self, call: Search | Similar, query: str, answer: dict[str, Any], state: ServedState, excluded_id: str) -> Reply:
+        """The hits of an answer, without the document `excluded_id`, with near-duplicates listed at their first hit."""
+        hits = [hit for hit in answer["hits"] if hit["id"] != excluded_id]
         offset = call.offset if isinstance(call, Search) else 0
         leaders = groups_of([f"{hit.get('title', '')} {hit.get('text', '')}" for hit in hits])
         also: dict[int, list[str]] = {}
-        for place, leader in enumerate(leaders):
-            if leader != place:
-                also.setdefault(leader, []).append(hits[place]["id"])
-        places = [place for place, leader in enumerate(leaders) if leader == place and offset <= place < offset + call.k]
+        for i, leader in enumerate(leaders):
+            if leader != i:
+                also.setdefault(leader, []).append(hits[i]["id"])
+        leading = [i for i, leader in enumerate(leaders) if leader == i and offset <= i < offset + call.k]
         columns = state.index.columns
 
         def items() -> Iterator[dict[str, Any]]:
-            for place in places:
-                hit = hits[place]
+            for i in leading:
+                hit = hits[i]
                 metadata = {
                     column: value
                     for column, value in hit.get("metadata", {}).items()
                     if column in columns and value not in (None, "", []) and len(str(value)) <= SHORT
                 }
-                snippet = " … ".join(one["text"] for one in hit.get("rationales") or ()) or hit.get("snippet", {}).get("text")
+                sentences = [rationale["text"] for rationale in hit.get("rationales") or ()]
                 item = {
-                    "rank": place + 1,
+                    "rank": i + 1,
                     "id": hit["id"],
                     "title": hit.get("title"),
-                    "why": reason(state.index, query, hit) if not without else f"score {hit['score']:.4g}",
-                    "snippet": snippet,
+                    "why": reason(state.index, query, hit) if not excluded_id else f"score {hit['score']:.4g}",
+                    "snippet": " … ".join(sentences) or hit.get("snippet", {}).get("text"),
                     "metadata": metadata,
-                    "also": also.get(place),
+                    "also": also.get(i),
                 }
                 yield {key: value for key, value in item.items() if value}
 
         def more(shown: int) -> str | None:
             if not isinstance(call, Search):
-                return None if shown == len(places) else "raise tokens"
-            after = places[shown] if shown < len(places) else offset + call.k
-            return f"offset={after}" if shown < len(places) or len(hits) >= offset + call.k else None
+                return None if shown == len(leading) else "raise tokens"
+            if shown < len(leading):
+                return f"offset={leading[shown]}"
+            end = offset + call.k
+            return f"offset={end}" if len(hits) >= end else None
 
         head: dict[str, Any] = {"index": answer["index"], "pipeline": answer["pipeline"], "state": state.generation}
         if "understood" in answer:
@@ -211,10 +215,10 @@ class Tools:
         if not hits:
             head["hint"] = self._hint(state.index, query, call.where)
         values = fit(head, "hits", items(), call.tokens, more)
-        ids = [name for hit in values["hits"] for name in (hit["id"], *hit.get("also", ()))]
-        return Reply(values, tuple(ids), answer["pipeline"], state)
+        return Reply(values, tuple(_ids(values["hits"])), answer["pipeline"], state)
 
     def _hint(self, index: Index, query: str, where: str | None) -> str:
+        """Advice for a search without hits."""
         correction = index.suggest(query).correction
         hints = [f"try '{correction}'"] if correction else []
         hints += ["without `where`, or check its values with facets"] if where else []
@@ -225,7 +229,7 @@ class Tools:
         state = served.state
         self._check_document(state, call.id, served.name)
 
-        def part() -> Reply:
+        def read_part() -> Reply:
             doc: Doc = state.index.doc(call.id)
             if call.start and call.start >= len(doc.text):
                 raise ParameterError(f"start is {call.start:,}, and document '{call.id}' has {len(doc.text):,} characters")
@@ -234,9 +238,9 @@ class Tools:
             if metadata and not call.start:
                 values["metadata"] = metadata
             values = shortened(values, call.tokens // 2)
-            left = call.tokens - tokens_of(as_json(values)) - 24
-            text = cut(doc.text[call.start :], max(left, 1))
-            while tokens_of(as_json(text)) > max(left, 8):  # with what JSON escapes
+            remaining = call.tokens - tokens_of(as_json(values)) - MORE_TOKENS
+            text = cut(doc.text[call.start :], max(remaining, 1))
+            while tokens_of(as_json(text)) > max(remaining, 8):  # with the escapes of JSON
                 text = cut(text, tokens_of(text) * 7 // 8)
             end = call.start + len(text)
             values |= {"characters": [call.start, end, len(doc.text)], "text": text}
@@ -244,7 +248,7 @@ class Tools:
                 values["more"] = f"start={end}"
             return Reply(values, (doc.id,), state=state)
 
-        return await self.service.work(part)
+        return await self.service.work(read_part)
 
     async def _facets(self, call: Facets) -> Reply:
         served = self.service.served(call.index)
@@ -254,25 +258,32 @@ class Tools:
         ordered = tuple(column for column in columns if state.index.columns.get(column) in ORDERED)
         plain = tuple(column for column in columns if column not in ordered)
         if call.query is None:
-            counts = await self.service.work(_counted, state, call.where, plain, ordered)
+            counts = await self.service.work(_count_values, state, call.where, plain, ordered)
         else:
             self.service.check_query(call.query)
-            counted = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all that match
-            more_options = {"facets": plain, "histograms": ordered, "snippets": False}
-            options = self.service.options(call.index, None, counted, where=call.where or None, **more_options)
+            max_hits = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all documents that match
+            options = self.service.options(
+                call.index,
+                None,
+                max_hits,
+                where=call.where or None,
+                facets=plain,
+                histograms=ordered,
+                snippets=False,
+            )
             answer = json.loads(await self.service.search(options, SearchRequest((Topic("1", call.query),))))
             counts = {column: {row["value"]: row["count"] for row in rows} for column, rows in answer.get("facets", {}).items()}
             for column, bins in answer.get("histograms", {}).items():
-                counts[column] = {_range(one["from"], one["to"]): one["count"] for one in bins if one["count"]}
+                counts[column] = {_range(row["from"], row["to"]): row["count"] for row in bins if row["count"]}
         items = [
             {
                 "column": column,
                 "type": state.index.columns[column],
-                "values": {str(value)[:SHORT]: count for value, count in list(values.items())[:most]},
-                **({"others": len(values) - most} if len(values) > most else {}),
+                "values": {str(value)[:SHORT]: count for value, count in list(values.items())[:limit]},
+                **({"others": len(values) - limit} if len(values) > limit else {}),
             }
             for column, values in sorted(counts.items(), key=lambda item: columns.index(item[0]))
-            for most in [BINS if column in ordered else VALUES]
+            for limit in [BINS if column in ordered else VALUES]
         ]
 
         def more(shown: int) -> str | None:
@@ -285,51 +296,55 @@ class Tools:
         self.service.check_query(call.event)
         options = self.service.options(call.index, call.pipeline, min(20, self.service.settings.k))
 
-        def tree(report: ProgressCallback) -> Reply:
+        def find_causes(report: ProgressCallback) -> Reply:
             stage = self.service.stage(options)
             chain = causes(stage, call.event, call.depth, k=options.k, weak=call.weak, leads=1, progress=report)
-            items = []
+            items: list[dict[str, Any]] = []
             waiting = [(cause, call.event) for cause in reversed(chain.causes)]
             while waiting:
                 cause, effect = waiting.pop()
                 source = cause.sources[0]
-                stated = "a lead: no document states it" if cause.lead else f"stated ({source.cue})"
-                items.append(
-                    {"cause": cause.text, "of": effect, "why": stated, "id": source.doc_id, "title": source.title}
-                    | {"date": source.date, "sentence": source.sentence, "also": [one.doc_id for one in cause.sources[1:]]}
-                )
-                waiting += [(below, cause.text) for below in reversed(cause.causes)]
-            items = [{key: value for key, value in item.items() if value} for item in items]
+                item = {
+                    "cause": cause.text,
+                    "of": effect,
+                    "why": "a lead: no document states it" if cause.lead else f"stated ({source.cue})",
+                    "id": source.doc_id,
+                    "title": source.title,
+                    "date": source.date,
+                    "sentence": source.sentence,
+                    "also": [other.doc_id for other in cause.sources[1:]],
+                }
+                items.append({key: value for key, value in item.items() if value})
+                waiting += [(earlier, cause.text) for earlier in reversed(cause.causes)]
             head: dict[str, Any] = {"pipeline": options.pipeline}
             if not items:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
             values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)
-            ids = [name for item in values["causes"] for name in (item["id"], *item.get("also", ()))]
-            return Reply(values, tuple(dict.fromkeys(ids)), options.pipeline, options.served.state)
+            return Reply(values, tuple(dict.fromkeys(_ids(values["causes"]))), options.pipeline, options.served.state)
 
-        return await self._worked(tree, self.service.has_model(options.served, options.pipeline))
+        return await self._work_cancellably(find_causes, self.service.has_model(options.served, options.pipeline))
 
     async def _explain(self, call: Explain) -> Reply:
         self.service.check_query(call.query)
         options = self.service.options(call.index, call.pipeline, self.service.settings.k)
         self._check_document(options.served.state, call.id, options.served.name)
 
-        def account() -> Reply:
+        def explain() -> Reply:
             (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", call.query)])[0]
             lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
-            left, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
-            shown = 0
+            remaining, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
+            lines_shown = 0
             for line in lines:
-                if tokens_of(as_json(f"{text}{line}\n")) > left and shown:
+                if tokens_of(as_json(f"{text}{line}\n")) > remaining and lines_shown:
                     break
                 text += f"{line}\n"
-                shown += 1
+                lines_shown += 1
             values: dict[str, Any] = {"id": call.id, "pipeline": options.pipeline, "score": text.rstrip("\n")}
-            if shown < len(lines):
-                values["more"] = f"{len(lines) - shown} further lines: raise tokens"
+            if lines_shown < len(lines):
+                values["more"] = f"{len(lines) - lines_shown} further lines: raise tokens"
             return Reply(values, (call.id,), options.pipeline, options.served.state)
 
-        return await self.service.work(account, model=self.service.has_model(options.served, options.pipeline))
+        return await self.service.work(explain, model=self.service.has_model(options.served, options.pipeline))
 
     async def _evidence(self, call: Evidence) -> Reply:
         self.service.check_query(call.claim)
@@ -339,7 +354,7 @@ class Tools:
         if call.id is not None:
             self._check_document(options.served.state, call.id, options.served.name)
 
-        def sentences(report: ProgressCallback) -> Reply:
+        def find_sentences(report: ProgressCallback) -> Reply:
             topic, index = Topic("1", call.claim), options.served.state.index
             if call.id is None:
                 run = self.service.stage(options)(Topics([topic]), progress=report)
@@ -376,10 +391,10 @@ class Tools:
             ids = dict.fromkeys(item["id"] for item in values["sentences"])
             return Reply(values, tuple(ids), options.pipeline, options.served.state)
 
-        return await self._worked(sentences, self.service.has_model(options.served, options.pipeline))
+        return await self._work_cancellably(find_sentences, self.service.has_model(options.served, options.pipeline))
 
-    async def _worked(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
-        """Result of a function in a thread, which ends at its next progress report if the call is cancelled."""
+    async def _work_cancellably(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
+        """Run a function in a thread; if the call is cancelled, the function ends at its next progress report."""
         ended = threading.Event()
 
         def report(progress: Progress) -> None:
@@ -396,11 +411,12 @@ class Tools:
             raise RefusedError(404, f"there is no document '{doc_id[:200]}' in {name} now; take ids from a new search")
 
 
-def _counted(
+def _count_values(
     state: ServedState, where: str | None, plain: tuple[str, ...], ordered: tuple[str, ...]
 ) -> dict[str, dict[Any, int]]:
-    passed = filter_of(state.index.state, where or None)
-    docs = None if passed is None else passed.docs
+    """Counts of values of `plain` columns and of ranges of `ordered` columns, among the documents that pass the filter."""
+    passing = filter_of(state.index.state, where or None)
+    docs = None if passing is None else passing.docs
     bins = state.index.facets(*ordered, docs=docs, bins=BINS)
     histograms = {
         column: {_range(low, high): count for (low, high), count in ranges.items() if count} for column, ranges in bins.items()
@@ -408,22 +424,29 @@ def _counted(
     return state.index.facets(*plain, docs=docs) | histograms
 
 
+def _ids(items: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the ids of hits or causes, each followed by its near-duplicates or further sources."""
+    for item in items:
+        yield item["id"]
+        yield from item.get("also", ())
+
+
 def _range(low: Any, high: Any) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _checked(name: str, arguments: Mapping[str, Any]) -> Arguments:
-    """Validate the arguments of a tool; raise ParameterError for the first wrong one."""
+def _validated(name: str, arguments: Mapping[str, Any]) -> Arguments:
+    """Validate the arguments of a tool; raise ParameterError for the first invalid one."""
     tool = TOOLS[name]
     try:
         return tool.model_validate(dict(arguments))
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "arguments"
+        location = ".".join(map(str, first["loc"])) or "arguments"
         if first["type"] == "extra_forbidden":
-            problem = f"{name} has no argument '{place[:100]}'; {nearest(place, [*tool.model_fields])}"
+            problem = f"{name} has no argument '{location[:100]}'; {nearest(location, [*tool.model_fields])}"
         elif first["type"] == "missing":
-            problem = f"{name} needs the argument '{place}'"
+            problem = f"{name} needs the argument '{location}'"
         else:
-            problem = f"{name}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+            problem = f"{name}: {location}: {first['msg'][:1].lower()}{first['msg'][1:]}"
         raise ParameterError(problem) from None

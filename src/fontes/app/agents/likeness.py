@@ -10,22 +10,22 @@ from typing import Any
 from ...index import Index
 
 WORD = re.compile(r"\w+")
-SHINGLE = 3  # words
+SHINGLE = 3  # words of a shingle
 COMPARED = 2_000  # characters of a text that are compared
-NEAR = 0.7  # Jaccard similarity of near-duplicates
-WORDS = 12  # words of a reason
+NEAR = 0.7  # minimum Jaccard similarity of near-duplicates
+WORDS = 12  # maximum words listed in a reason
 
 
 def groups_of(texts: Sequence[str]) -> list[int]:
-    """Return for each text the place of the first text of which it is a near-duplicate, or its own.
+    """Return for each text the index of the first text of which it is a near-duplicate, or its own index.
 
     Texts are near-duplicates if the Jaccard similarity of their sets of three-word shingles is at least 0.7 (Broder 1997).
     """
     shingles = [_shingles(text[:COMPARED]) for text in texts]
     leaders: list[int] = []
-    for place, shingle_set in enumerate(shingles):
-        leader = place
-        for earlier in range(place):
+    for i, shingle_set in enumerate(shingles):
+        leader = i
+        for earlier in range(i):
             other = shingles[earlier]
             if leaders[earlier] != earlier or min(len(shingle_set), len(other)) < NEAR * max(len(shingle_set), len(other)):
                 continue
@@ -39,20 +39,21 @@ def groups_of(texts: Sequence[str]) -> list[int]:
 
 @lru_cache(512)
 def _shingles(text: str) -> frozenset[int]:
+    """Hashes of the shingles of a text; one for a text shorter than a shingle."""
     words = WORD.findall(text.casefold())
-    places = range(max(1, len(words) - SHINGLE + 1)) if words else ()
-    return frozenset(hash(tuple(words[at : at + SHINGLE])) for at in places)
+    starts = range(max(1, len(words) - SHINGLE + 1)) if words else ()
+    return frozenset(hash(tuple(words[start : start + SHINGLE])) for start in starts)
 
 
 def reason(index: Index, query: str, hit: Mapping[str, Any]) -> str:
-    """Return the words of a query that a hit (with title and text) has and lacks, without stop words."""
+    """Return a phrase with the words of a query that a hit has and lacks, without stop words; its score if it has no text."""
     words = list(dict.fromkeys(word.casefold() for word in WORD.findall(query)))[: 4 * WORDS]
-    of_word = {word: set(terms) for word, terms in zip(words, index.analyzer.many(words), strict=True) if terms}
+    terms_of = {word: set(terms) for word, terms in zip(words, index.analyzer.many(words), strict=True) if terms}
     if "text" not in hit:
         return f"score {hit['score']:.4g}"
     terms = set(index.analyzer(f"{hit.get('title', '')} {hit['text']}"))
-    has = [word for word, word_terms in of_word.items() if word_terms & terms]
-    lacks = [word for word, word_terms in of_word.items() if not word_terms & terms]
+    has = [word for word, word_terms in terms_of.items() if word_terms & terms]
+    lacks = [word for word, word_terms in terms_of.items() if not word_terms & terms]
     if not has:
         return "no word of the query: ranked by its model"
     return f"has {', '.join(has[:WORDS])}" + (f"; lacks {', '.join(lacks[:WORDS])}" if lacks else "")

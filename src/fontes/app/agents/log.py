@@ -28,16 +28,16 @@ class LoggedCall:
     """A call.
 
     Args:
-        time: When it ended, in UTC.
-        session: Name of its session.
+        time: Time at which the call ended, in UTC.
+        session: Name of the session.
         client: Name and version of the client.
         tool: Name of the tool.
-        arguments: Arguments as they came.
+        arguments: Arguments, long ones shortened.
         documents: Ids of the documents in the answer, in order.
         index: Name of the index.
-        fingerprint: Of the state of the index that answered.
+        fingerprint: Fingerprint of the state of the index that answered.
         pipeline: Name of the pipeline.
-        expression: Its text.
+        expression: Expression of the pipeline.
         tokens: Estimated tokens of the answer.
         ms: Duration in milliseconds.
         error: The sentence of a failed call, "cancelled", or "".
@@ -58,7 +58,7 @@ class LoggedCall:
     error: str
 
 
-_CALL = TypeAdapter(LoggedCall)
+_CALL_ADAPTER = TypeAdapter(LoggedCall)
 
 
 class CallLog:
@@ -73,10 +73,10 @@ class CallLog:
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         except OSError as error:
             raise InputError(f"{folder}: the log cannot be made there ({error.strerror or error})") from None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def write(self, session: str, client: str, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
-        """Append a call; None is the answer of a cancelled one."""
+        """Append a call; `answer` is None for a cancelled call."""
         logged = answer or Answer("cancelled", True)
         call = LoggedCall(
             time=datetime.now(UTC),
@@ -97,7 +97,7 @@ class CallLog:
             error=logged.text if logged.is_error else "",
         )
         line = json.dumps({**asdict(call), "time": call.time.isoformat(timespec="milliseconds")}) + "\n"
-        with self._turn:
+        with self._lock:
             os.write(self._file, line.encode())
 
     def close(self) -> None:
@@ -116,21 +116,21 @@ class Session:
     calls: tuple[LoggedCall, ...]
 
 
-def read_log(place: Path) -> list[Session]:
+def read_log(path: Path) -> list[Session]:
     """Return the sessions of a log (a folder, or one of its files) in the order of their first calls.
 
     An unfinished last line is left out. Raises InputError if there is no log, or a line is not a call.
     """
-    files = sorted(place.glob("calls-*.jsonl")) if place.is_dir() else [place]
+    files = sorted(path.glob("calls-*.jsonl")) if path.is_dir() else [path]
     if not files or not all(file.is_file() for file in files):
-        raise InputError(f"{place}: there is no log of calls; fontes mcp INDEX --log {place} writes one")
+        raise InputError(f"{path}: there is no log of calls; fontes mcp INDEX --log {path} writes one")
     by_name: dict[str, list[LoggedCall]] = {}
-    for call in sorted((call for file in files for call in _calls(file)), key=lambda call: call.time):
+    for call in sorted((call for file in files for call in _read_calls(file)), key=lambda call: call.time):
         by_name.setdefault(call.session, []).append(call)
     sessions: list[Session] = []
     ids: set[str] = set()
     for name, calls in by_name.items():
-        for number, part in enumerate(_parts(calls), 1):
+        for number, part in enumerate(_split_at_pauses(calls), 1):
             base = NAME.sub("_", name).strip("_") or "session"
             unique = base if number == 1 else f"{base}_{number}"
             while unique in ids:
@@ -138,20 +138,22 @@ def read_log(place: Path) -> list[Session]:
             ids.add(unique)
             sessions.append(Session(unique, tuple(part)))
     if not sessions:
-        raise InputError(f"{place}: the log has no call yet")
+        raise InputError(f"{path}: the log has no call yet")
     return sorted(sessions, key=lambda session: session.calls[0].time)
 
 
-def _parts(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
+def _split_at_pauses(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
+    """Split the calls of a session name, in order of time, at pauses longer than `PAUSE`."""
     start = 0
-    for place in range(1, len(calls)):
-        if calls[place].time - calls[place - 1].time > PAUSE:
-            yield calls[start:place]
-            start = place
+    for i in range(1, len(calls)):
+        if calls[i].time - calls[i - 1].time > PAUSE:
+            yield calls[start:i]
+            start = i
     yield calls[start:]
 
 
-def _calls(file: Path) -> Iterator[LoggedCall]:
+def _read_calls(file: Path) -> Iterator[LoggedCall]:
+    """Yield the calls of a log file."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -159,7 +161,7 @@ def _calls(file: Path) -> Iterator[LoggedCall]:
     lines = content.split(b"\n")[:-1]  # an unfinished last line is left out
     for number, line in enumerate(lines, 1):
         try:
-            yield _CALL.validate_json(line)
+            yield _CALL_ADAPTER.validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
             problem = ": ".join([*map(str, first["loc"]), first["msg"]])

@@ -1,4 +1,4 @@
-"""The Model Context Protocol: tools, cards of the indexes as resources, a prompt; over stdio and streamable HTTP."""
+"""The Model Context Protocol over stdio and streamable HTTP: tools, index cards as resources, and a prompt."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from .tools import INSTRUCTIONS, PROMPT, described_tools
 
 PATH = "/mcp"
 SCHEME = "fontes://"
-GRACE = 5  # extra seconds for answering a call that timed out
-SESSION = "fontes/session"  # session name for the log, in _meta of a request
+GRACE = 5  # additional seconds to answer a call that timed out
+SESSION = "fontes/session"  # key in _meta of a request: name of the session in the log
 READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 Context = ServerRequestContext[Any, Any]
 
 
 class Protocol:
-    """Handlers of the protocol; `session` names the session of a connection that has no name of its own."""
+    """Handlers of the protocol; `session` is the name of a session for which neither request nor connection has a name."""
 
     def __init__(self, tools: Tools, log: CallLog | None = None, session: str = "") -> None:
         self._tools = tools
@@ -67,7 +67,7 @@ class Protocol:
         )
 
     def end(self, code: int) -> NoReturn:
-        """End the process at once, since the thread that reads standard input cannot be stopped."""
+        """Exit the process at once: the thread that reads standard input cannot be stopped."""
         if self._log is not None:
             self._log.close()
         os._exit(code)
@@ -87,27 +87,27 @@ class Protocol:
             answer = await self._tools.call(params.name, arguments)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                self._logged(context, params.name, arguments, None)
+                self._log_call(context, params.name, arguments, None)
             raise
         try:
-            self._logged(context, params.name, arguments, answer)
+            self._log_call(context, params.name, arguments, answer)
         except OSError as error:
             answer = Answer(f"no answer, since its log cannot be written ({error.strerror or error}): tell the owner", True)
         return types.CallToolResult(content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error)
 
-    def _logged(self, context: Context, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
+    def _log_call(self, context: Context, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
         if self._log is not None:
             self._log.write(self._session_of(context), _client(context), tool, arguments, answer)
 
     def _session_of(self, context: Context) -> str:
-        """Name of a call's session: its own, that of the connection, or the client with its address."""
+        """Name of a call's session: from the request, from the connection, or the client's address and name."""
         session = (context.meta or {}).get(SESSION)
         if isinstance(session, str) and session.strip():
             return session.strip()[:100]
         if context.request is None:
             return self._session
-        if known := context.request.headers.get("mcp-session-id"):
-            return str(known)
+        if session_id := context.request.headers.get("mcp-session-id"):
+            return str(session_id)
         return f"{getattr(context.request.client, 'host', '')} {_client(context)}".strip()
 
     async def _list_resources(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
@@ -129,9 +129,9 @@ class Protocol:
 
     async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        name, _, rest = unquote(uri.removeprefix(SCHEME)).rpartition("/")
-        if not uri.startswith(SCHEME) or rest != "card" or name not in self._tools.service.indexes:
-            cards = ", ".join(f"{SCHEME}{quote(known)}/card" for known in self._tools.service.indexes)
+        name, _, kind = unquote(uri.removeprefix(SCHEME)).rpartition("/")
+        if not uri.startswith(SCHEME) or kind != "card" or name not in self._tools.service.indexes:
+            cards = ", ".join(f"{SCHEME}{quote(index)}/card" for index in self._tools.service.indexes)
             raise MCPError(types.INVALID_PARAMS, f"there is no resource '{uri[:200]}'; there are {cards}")
         card = await self._tools.service.work(self._tools.card, name)
         text = json.dumps(card, ensure_ascii=False, default=str)
@@ -168,7 +168,7 @@ def _client(context: Context) -> str:
 
 
 async def serve_stdio(protocol: Protocol, tools: Tools) -> None:
-    """Serve one client over standard input and output, until its end, SIGINT or SIGTERM."""
+    """Serve one client over standard input and output, until the input ends, SIGINT or SIGTERM."""
     server, loop = protocol.server(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, protocol.end, 128 + number)
@@ -184,7 +184,7 @@ async def serve_stdio(protocol: Protocol, tools: Tools) -> None:
 
 
 def http_application(protocol: Protocol, tools: Tools) -> ASGIApp:
-    """ASGI application: the protocol at /mcp, /health, /ready and /metrics, behind the guard of `fontes serve`."""
+    """ASGI application behind the guard of `fontes serve`: the protocol at /mcp, and /health, /ready and /metrics."""
     service = tools.service
     manager = StreamableHTTPSessionManager(protocol.server(), max_request_body_size=service.settings.body)
     app = plain_application(service, (health.router,), _running(manager), None)
@@ -202,7 +202,7 @@ async def _running(manager: StreamableHTTPSessionManager) -> AsyncIterator[None]
 
 
 def check_key(settings: ServerSettings) -> None:
-    """Raise ParameterError unless the server has a key, or this machine alone can reach it."""
+    """Raise ParameterError unless the server has a key, or only this machine can reach it."""
     if settings.key:
         return
     try:

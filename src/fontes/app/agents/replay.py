@@ -1,4 +1,4 @@
-"""Replay of a log: its queries are searched again by other pipelines and tools, and the answers compared."""
+"""Replay of a log: other pipelines and tools search its queries again, and their answers are compared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Replay:
         report: Comparison of the answers' documents, by topic.
         tokens: Mean tokens of an answer, by system.
         topics: Number of queries in the log.
-        judged: Number of these with judgments, which were replayed.
+        judged: Number of these queries with a relevant document; only they are replayed.
     """
 
     report: Report
@@ -55,8 +55,8 @@ def replay(
 ) -> Replay:
     """Search the queries of a log again and compare the answers.
 
-    A system is a tool with a pipeline. Its run has the documents of each answer as shown to the model: within the budget of
-    tokens, near-duplicates behind their hit. Filters, k and budget are those of the log.
+    A system is a tool with a pipeline. Its run has the documents of each answer, as shown to the model: within the budget of
+    tokens, near-duplicates behind their hit. Filters, k and budget are taken from the log.
 
     Args:
         sessions: The sessions.
@@ -68,40 +68,42 @@ def replay(
         tokens: Budget of each answer; None: as logged.
         progress: Called after each topic.
     """
-    if bad := next((tool for tool in tools if tool not in TOPICS), None):
-        raise ParameterError(f"--tool {bad}: only {' and '.join(TOPICS)} have queries to replay")
-    names = {
+    if invalid := next((tool for tool in tools if tool not in TOPICS), None):
+        raise ParameterError(f"--tool {invalid}: only {' and '.join(TOPICS)} have queries to replay")
+    system_names = {
         (tool, name): name if len(tools) == 1 else tool if len(pipelines) == 1 else f"{tool} {name}"
         for tool in tools
         for name in pipelines
     }
-    if len(names) < 2:
+    if len(system_names) < 2:
         raise ParameterError(
             "name two pipelines or two tools to compare: --pipeline A=EXPR --pipeline B=EXPR, or --tool evidence"
         )
-    logged = topics_of_log(sessions)
-    judged = [
-        logged_topic for logged_topic in logged if any(grade > 0 for grade in qrels.get(logged_topic.topic.id, {}).values())
+    logged_topics = topics_of_log(sessions)
+    judged_topics = [
+        logged_topic
+        for logged_topic in logged_topics
+        if any(grade > 0 for grade in qrels.get(logged_topic.topic.id, {}).values())
     ]
-    if not judged:
+    if not judged_topics:
         raise InputError(
             "none of the log's queries has a relevant document: nothing was read after a search, and --qrels names none"
         )
     service = Service([index], ServerSettings(seconds=600.0), pipelines)
     try:
-        answers = asyncio.run(_answers(Tools(service), judged, list(names), tokens, progress))
+        answers = asyncio.run(_answers(Tools(service), judged_topics, list(system_names), tokens, progress))
     finally:
         service.close()
-    topics = Topics(logged_topic.topic for logged_topic in judged)
+    topics = Topics(logged_topic.topic for logged_topic in judged_topics)
     runs = {
         name: Run.of(
             {topic: dict(zip(ids, range(len(ids), 0, -1), strict=True)) for topic, (ids, _) in answers[key].items()}, topics
         )
-        for key, name in names.items()
+        for key, name in system_names.items()
     }
-    means = {name: sum(size for _, size in answers[key].values()) / len(judged) for key, name in names.items()}
+    means = {name: sum(size for _, size in answers[key].values()) / len(judged_topics) for key, name in system_names.items()}
     report = compare(runs, topics, qrels, list(measures), baseline=next(iter(runs)), cache=False)
-    return Replay(report, means, len(logged), len(judged))
+    return Replay(report, means, len(logged_topics), len(judged_topics))
 
 
 Answers = dict[tuple[str, str], dict[str, tuple[list[str], int]]]
@@ -114,17 +116,19 @@ async def _answers(
     tokens: int | None,
     progress: ProgressCallback,
 ) -> Answers:
+    """Documents and number of tokens of each answer, by system (tool and pipeline) and topic."""
     answers: Answers = {system: {} for system in systems}
     for number, logged in enumerate(topics, 1):
         for tool, pipeline in systems:
-            shared = {
-                name: value for name in ("where", "k", "tokens") if (value := logged.calls[0].arguments.get(name)) is not None
+            logged_arguments = logged.calls[0].arguments
+            arguments: dict[str, Any] = {
+                name: value for name in ("where", "k", "tokens") if (value := logged_arguments.get(name)) is not None
             }
-            arguments: dict[str, Any] = {**shared, QUERY[tool]: logged.topic.text, "pipeline": pipeline}
+            arguments |= {QUERY[tool]: logged.topic.text, "pipeline": pipeline}
             if tokens is not None:
                 arguments["tokens"] = tokens
-            if tool == "search" and logged.calls[0].arguments.get("syntax"):
-                arguments["syntax"] = logged.calls[0].arguments["syntax"]
+            if tool == "search" and logged_arguments.get("syntax"):
+                arguments["syntax"] = logged_arguments["syntax"]
             answer = await tools.call(tool, arguments)
             if answer.is_error:
                 raise InputError(f"topic '{logged.topic.id}' cannot be replayed: {answer.text}")

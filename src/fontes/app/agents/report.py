@@ -1,4 +1,4 @@
-"""Report of a log: calls, tokens, repeats, searches without results, and evidence by call, with intervals over sessions."""
+"""Report of a log: calls, tokens, repeats, searches without hits, and evidence by call, with intervals over sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...comparison.statistics import bootstrap
 from .log import LoggedCall, Session
 from .sessions import QUERY, TOPICS, by_session, first_shown, query_of, read_ids
 
-CALLS = (1, 2, 3, 5, 10, 20)  # after which evidence is counted
+CALLS = (1, 2, 3, 5, 10, 20)  # numbers of calls after which evidence is counted
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,13 @@ class AgentReport:
         """The report as JSON values; NaN is None."""
 
         def values(means: Sequence[Mean]) -> list[dict[str, Any]]:
-            return [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(m).items()} for m in means]
+            return [
+                {
+                    name: None if isinstance(value, float) and math.isnan(value) else value
+                    for name, value in asdict(mean).items()
+                }
+                for mean in means
+            ]
 
         return {**asdict(self), "means": values(self.means), "evidence": values(self.evidence)}
 
@@ -77,11 +83,17 @@ def report_of(
     judged: str,
     confidence: float = 0.95,
 ) -> AgentReport:
-    """Return the report of a log, whose evidence is that of `qrels` (topics: sessions, or topics of the log), called `judged`.
+    """Return the report of a log.
 
-    A mean is over sessions, each of which counts once, and its interval is a bootstrap over sessions. A repeat is a call with
-    the tool and arguments of an earlier one of its session. Evidence is shown by call n if one of the first n returned it;
-    a call that names the document itself does not count.
+    Means are over sessions, each of which counts once; their intervals are bootstrapped over sessions. A repeat is a call with
+    the tool and arguments of an earlier call of its session. Evidence is shown by call n if one of the first n calls returned
+    it; a call that names the document does not count.
+
+    Args:
+        sessions: The sessions; at least one.
+        qrels: Evidence; its topics are ids of sessions, or of topics of the log.
+        judged: Source of the evidence, for the report: "read", "cited" or "judged".
+        confidence: Confidence of the intervals.
     """
     figures: dict[str, list[float]] = {}
     for session in sessions:
@@ -112,6 +124,7 @@ def report_of(
 
 
 def _figures(session: Session) -> dict[str, float]:
+    """Values of a session by name; NaN where a value is undefined."""
     calls = session.calls
     searches = [call for call in calls if call.tool in TOPICS and query_of(call) and not call.error]
     return {
@@ -127,23 +140,27 @@ def _figures(session: Session) -> dict[str, float]:
 
 
 def _repeats(calls: Sequence[LoggedCall]) -> int:
-    """Number of calls with the tool, the query and the other arguments of an earlier one; case and budget do not count."""
+    """Number of calls that repeat tool, query and other arguments of an earlier call; case and budget do not count."""
     keys = set()
     for call in calls:
-        others = {name: value for name, value in call.arguments.items() if name not in ("tokens", QUERY.get(call.tool))}
-        keys.add((call.tool, query_of(call).casefold(), repr(sorted(others.items()))))
+        other_arguments = {
+            name: value for name, value in call.arguments.items() if name not in ("tokens", QUERY.get(call.tool))
+        }
+        keys.add((call.tool, query_of(call).casefold(), repr(sorted(other_arguments.items()))))
     return len(calls) - len(keys)
 
 
 def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
-    known = np.array([value for value in values if not math.isnan(value)], dtype=np.float64)
-    if not len(known):
+    """Mean of the values that are defined, with its interval."""
+    defined = np.array([value for value in values if not math.isnan(value)], dtype=np.float64)
+    if not len(defined):
         return Mean(name, math.nan, math.nan, math.nan, 0)
-    low, high = bootstrap(known[:, None], confidence)
-    return Mean(name, float(known.mean()), float(low[0]), float(high[0]), len(known))
+    low, high = bootstrap(defined[:, None], confidence)
+    return Mean(name, float(defined.mean()), float(low[0]), float(high[0]), len(defined))
 
 
 def _line(mean: Mean) -> str:
+    """A line of the report: name, mean and interval."""
     if not mean.sessions:
         return f"{mean.name:<32}{'-':>9}"
     unit = " s" if mean.name.startswith("seconds") else ""

@@ -1,4 +1,4 @@
-"""Sessions of a log as a test collection: topics, weak judgments, and a run of what was shown."""
+"""Sessions of a log as a test collection: topics, weak judgments, and a run of the shown documents."""
 
 from __future__ import annotations
 
@@ -20,23 +20,29 @@ from .log import LoggedCall, Session
 
 QUERY = {"search": "query", "evidence": "claim", "facets": "query", "why": "event", "explain": "query"}
 TOPICS = ("search", "evidence")  # tools whose calls become topics
-READ, CITED = 1, 2  # grades
+READ, CITED = 1, 2  # grades of documents that were read, and cited
 TURNS = 50  # maximum turns of a topic
 SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
 class LoggedTopic:
-    """A topic, whose turns are the last queries of the session up to it, and the places of its calls in the session."""
+    """A topic of a log.
+
+    Args:
+        topic: The topic; its turns are the last queries of the session, up to its own.
+        session: The session.
+        positions: Positions of the topic's calls in the session, from 0.
+    """
 
     topic: Topic
     session: Session
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
     @property
     def calls(self) -> list[LoggedCall]:
-        """The calls, the first of which made the topic."""
-        return [self.session.calls[place] for place in self.places]
+        """The calls with this query, in order of time."""
+        return [self.session.calls[position] for position in self.positions]
 
 
 def query_of(call: LoggedCall) -> str:
@@ -48,14 +54,14 @@ def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
     """Return a topic for each distinct query of a session, with the id SESSION.NUMBER and the last queries as its turns."""
     topics = []
     for session in sessions:
-        places: dict[str, list[int]] = {}
-        for place, call in enumerate(session.calls):
+        positions_of: dict[str, list[int]] = {}
+        for position, call in enumerate(session.calls):
             if call.tool in TOPICS and (text := query_of(call)):
-                places.setdefault(text, []).append(place)
-        turns = [Turn(text) for text in places]
-        for number, (text, numbers) in enumerate(places.items(), 1):
+                positions_of.setdefault(text, []).append(position)
+        turns = [Turn(text) for text in positions_of]
+        for number, (text, positions) in enumerate(positions_of.items(), 1):
             topic = Topic(f"{session.id}.{number}", text, turns=tuple(turns[max(0, number - TURNS) : number]))
-            topics.append(LoggedTopic(topic, session, tuple(numbers)))
+            topics.append(LoggedTopic(topic, session, tuple(positions)))
     return topics
 
 
@@ -66,22 +72,25 @@ def read_ids(call: LoggedCall) -> tuple[str, ...]:
 
 
 def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = None) -> Qrels:
-    """Return judgments of the topics: grade 1 for a document that the session read, 2 for one that its answer cites.
+    """Return judgments of the topics: grade 1 for a document that the session read, 2 for a document that its answer cites.
 
-    A document is judged for the queries that returned it before it was read, or if it is cited; others stay unjudged. `answers`
-    are texts by session id, in which cited ids occur.
+    A read document is judged for the queries that returned it before it was read, a cited document for all queries that
+    returned it; other documents stay unjudged. `answers` are texts by session id, in which cited ids occur.
     """
     rows: dict[tuple[str, str], int] = {}
-    topics = topics_of_log(sessions)
     cited = {session.id: cited_ids(session, (answers or {}).get(session.id, "")) for session in sessions}
-    last_read = {s.id: {read_id: place for place, call in enumerate(s.calls) for read_id in read_ids(call)} for s in sessions}
-    for logged in topics:
-        session = logged.session.id
-        for place, call in zip(logged.places, logged.calls, strict=True):
+    last_read = {
+        session.id: {doc_id: position for position, call in enumerate(session.calls) for doc_id in read_ids(call)}
+        for session in sessions
+    }
+    for logged in topics_of_log(sessions):
+        session_id = logged.session.id
+        for position, call in zip(logged.positions, logged.calls, strict=True):
             for doc_id in call.documents if "id" not in call.arguments else ():
-                grade = CITED if doc_id in cited[session] else READ if last_read[session].get(doc_id, -1) > place else 0
-                if grade:
-                    rows[logged.topic.id, doc_id] = max(grade, rows.get((logged.topic.id, doc_id), 0))
+                if doc_id in cited[session_id]:
+                    rows[logged.topic.id, doc_id] = CITED
+                elif last_read[session_id].get(doc_id, -1) > position:
+                    rows[logged.topic.id, doc_id] = READ
     return Qrels((topic, "0", doc_id, grade) for (topic, doc_id), grade in rows.items())
 
 
@@ -102,8 +111,8 @@ def shown_run(sessions: Sequence[Session]) -> Run:
 
 
 def read_answers(path: Path, sessions: Sequence[Session]) -> dict[str, str]:
-    """Read answers from JSON lines with "session" and "text"; raise InputError for other lines and unknown sessions."""
-    known = {session.id for session in sessions}
+    """Read answers from JSON lines with "session" and "text"; raises InputError for other lines and unknown sessions."""
+    session_ids = {session.id for session in sessions}
     answers: dict[str, str] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -117,14 +126,14 @@ def read_answers(path: Path, sessions: Sequence[Session]) -> dict[str, str]:
             session, text = values["session"], values["text"]
         except (ValueError, KeyError, TypeError):
             raise InputError.at(path, number, 'not an answer; write {"session": "…", "text": "…"}') from None
-        if session not in known:
-            raise InputError.at(path, number, f"session '{session}' is not in the log; there are {_some(known)}")
+        if session not in session_ids:
+            raise InputError.at(path, number, f"session '{session}' is not in the log; there are {_listed(session_ids)}")
         answers[session] = f"{answers.get(session, '')}\n{text}"
     return answers
 
 
 def export(sessions: Sequence[Session], folder: Path, answers: Mapping[str, str] | None = None) -> tuple[Topics, Qrels]:
-    """Write topics, weak judgments and the run of shown documents to a folder in BEIR's layout; InputError without topics."""
+    """Write topics, weak judgments and the run of shown documents to a folder in BEIR's layout; InputError without a query."""
     topics = Topics(logged.topic for logged in topics_of_log(sessions))
     if not topics:
         raise InputError("no call of the log has a query, so there are no topics")
@@ -140,13 +149,14 @@ def export(sessions: Sequence[Session], folder: Path, answers: Mapping[str, str]
     return topics, qrels
 
 
-def _some(names: set[str]) -> str:
+def _listed(names: set[str]) -> str:
+    """The first five names, and how many more there are."""
     ordered = sorted(names)
     return ", ".join(ordered[:5]) + (f" and {len(ordered) - 5} more" if len(ordered) > 5 else "")
 
 
 def by_session(sessions: Sequence[Session], qrels: Mapping[str, Mapping[str, int]]) -> dict[str, set[str]]:
-    """Return the relevant documents of each session: those of its topics, and of the topic with its own id."""
+    """Return the relevant documents of each session: of its topics, and of a topic that has the id of the session."""
     relevant: dict[str, set[str]] = {session.id: set() for session in sessions}
     owners = {logged.topic.id: logged.session.id for logged in topics_of_log(sessions)} | {name: name for name in relevant}
     for topic, grades in qrels.items():
@@ -156,7 +166,7 @@ def by_session(sessions: Sequence[Session], qrels: Mapping[str, Mapping[str, int
 
 
 def first_shown(session: Session) -> dict[str, int]:
-    """Return the number of the call, from 1, that first returned each document, unless the call named it."""
+    """Return the number, from 1, of the call that first returned each document; calls that name the document do not count."""
     first: dict[str, int] = {}
     for number, call in enumerate(session.calls, 1):
         for doc_id in call.documents:

@@ -10,10 +10,10 @@ FILES = Path(__file__).parent / "skill_files"
 
 
 def write_skill(folder: Path) -> list[str]:
-    """Write the files of the skill into a folder, over those of an earlier version; return their names.
+    """Write the files of the skill into a folder, in place of an earlier version; return their names.
 
     Raises:
-        InputError: A file cannot be written, or the folder has a SKILL.md of something else.
+        InputError: A file cannot be written, or the folder has the SKILL.md of another skill.
     """
     skill = folder / "SKILL.md"
     try:

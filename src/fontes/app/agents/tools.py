@@ -1,4 +1,4 @@
-"""The tools of a language model: names, descriptions and arguments, as few tokens as they can be said in."""
+"""The tools of a language model: names, descriptions and arguments, in as few tokens as possible."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-TOKENS = 2_000  # of an answer, unless the caller says otherwise
+TOKENS = 2_000  # default budget of an answer
 MIN_TOKENS, MAX_TOKENS = 200, 50_000
-HITS = 50  # of a call at most
+HITS = 50  # maximum hits of a call
 
 K = Annotated[int, Field(ge=1, le=HITS)]
 Where = Annotated[str | None, Field(description="condition on columns: year >= 2020 and kind == 'a'")]
@@ -94,7 +94,7 @@ TOOLS: dict[str, type[Arguments]] = {
     "explain": Explain,
     "evidence": Evidence,
 }
-DESCRIBED = {"where"}  # parameters that are described once, in the first tool that has them
+DESCRIBED = {"where"}  # parameters that only the first tool describes
 
 
 def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
     for name in (*names, *Arguments.model_fields):
         values = schema["properties"][name]
         kind = next(iter(values.get("anyOf", ())), values)
-        kept = {key: kind[key] for key in ("type", "enum", "items") if key in kind}
+        property_ = {key: kind[key] for key in ("type", "enum", "items") if key in kind}
         if values.get("default") not in (None, []):
-            kept["default"] = values["default"]
+            property_["default"] = values["default"]
         if "description" in values and (described or name not in DESCRIBED):
-            kept["description"] = values["description"]
-        properties[name] = kept
+            property_["description"] = values["description"]
+        properties[name] = property_
     return {"type": "object", "properties": properties, "required": schema.get("required", []), "additionalProperties": False}
 
 

@@ -1,12 +1,13 @@
-"""Pools of documents, and their presentation to judges: progress, next document, other judges' grades."""
+"""Pools of documents to judge, and views of the judgments: progress, next document, agreement, files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -39,29 +40,28 @@ def by_document(judgments: Iterable[Judgment]) -> dict[tuple[str, str], dict[str
 def agreement(store: JudgmentStore) -> list[dict[str, Any]]:
     """Agreement of each pair of judges on the documents that both graded, as JSON values.
 
-    Rows of `table` are grades of the first judge, columns those of the second. `kappa` is Cohen's, over four grades; `linear`
-    and `quadratic` are weighted; `relevant` is of 0 against 1 to 3. An undefined kappa is NaN. `topics` has the numbers of
-    documents and of equal grades, by topic.
+    Rows of `table` are grades of the first judge, columns are grades of the second. `kappa` is Cohen's, over four grades;
+    `linear` and `quadratic` are weighted kappas; `relevant` is the kappa of grade 0 against grades 1 to 3. Undefined kappas
+    are NaN. `topics` has the numbers of documents and of equal grades, by topic.
     """
     grades = by_document(store.judgments())
     pairs = []
-    for pair in combinations(store.judges(), 2):
-        first, second = pair
+    for first, second in combinations(store.judges(), 2):
         table = [[0 for _ in GRADES] for _ in GRADES]
         topics: dict[str, list[int]] = {}
-        for (topic, _), of_document in grades.items():
-            if first in of_document and second in of_document:
-                table[of_document[first]][of_document[second]] += 1
+        for (topic, _), by_judge in grades.items():
+            if first in by_judge and second in by_judge:
+                table[by_judge[first]][by_judge[second]] += 1
                 counts = topics.setdefault(topic, [0, 0])
                 counts[0] += 1
-                counts[1] += of_document[first] == of_document[second]
+                counts[1] += by_judge[first] == by_judge[second]
         documents, same = sum(map(sum, table)), sum(table[grade][grade] for grade in GRADES)
         if documents:
-            none, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
-            relevant = [[none, only_second], [only_first, documents - none - only_first - only_second]]
+            neither, only_first, only_second = table[0][0], sum(row[0] for row in table[1:]), sum(table[0][1:])
+            relevant = [[neither, only_second], [only_first, documents - neither - only_first - only_second]]
             weighted = {name: kappa(table, name) for name in ("linear", "quadratic")}
-            facts = {"judges": list(pair), "documents": documents, "same": same, "kappa": kappa(table, ""), **weighted}
-            pairs.append({**facts, "relevant": kappa(relevant), "table": table, "topics": topics})
+            values = {"judges": [first, second], "documents": documents, "same": same, "kappa": kappa(table, ""), **weighted}
+            pairs.append({**values, "relevant": kappa(relevant), "table": table, "topics": topics})
     return pairs
 
 
@@ -72,29 +72,34 @@ def disagreements(store: JudgmentStore, topics: Iterable[str]) -> list[dict[str,
     for topic in topics:
         for (_, document), grades in by_document(store.judgments(topic=topic)).items():
             if len(set(grades.values())) > 1:
-                grade, judge = settled.get((topic, document), (None, None))
-                of_judges = [
+                grade, settler = settled.get((topic, document), (None, None))
+                rows = [
                     {"judge": name, "grade": judge_grade, "note": notes.get((name, topic, document), "")}
                     for name, judge_grade in sorted(grades.items())
                 ]
-                differing.append({"topic": topic, "document": document, "grades": of_judges, "settled": grade, "by": judge})
+                differing.append({"topic": topic, "document": document, "grades": rows, "settled": grade, "by": settler})
     return sorted(differing, key=lambda difference: difference["settled"] is not None)
 
 
 def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
-    """Groups of evidence on which judges (by topic id) differ, as JSON values, groups that all judges name first."""
+    """Groups of evidence on which the judges of a topic differ, as JSON values, groups that all judges name first.
+
+    Args:
+        store: The judgments.
+        topics: Judges to compare, by topic id.
+    """
     differing = []
     for topic, judges in topics.items():
         relevant: dict[str, dict[str, int]] = {}
         for judgment in store.judgments(topic=topic):
             relevant.setdefault(judgment.judge, {})[judgment.document] = judgment.grade
         groups = {judge: _evidence_groups(store, [judge], topic, relevant.get(judge, {})) for judge in sorted(judges)}
-        every = {group for judge_groups in groups.values() for group in judge_groups}
-        alike = {group for group in every if all(group in judge_groups for judge_groups in groups.values())}
-        if every != alike:
-            naming = {group: [judge for judge, judge_groups in groups.items() if group in judge_groups] for group in every}
-            order = sorted(every, key=lambda group: (group not in alike, sorted(group)))
-            of_judges = [
+        all_groups = {group for judge_groups in groups.values() for group in judge_groups}
+        shared_groups = {group for group in all_groups if all(group in judge_groups for judge_groups in groups.values())}
+        if all_groups != shared_groups:
+            naming = {group: [judge for judge, judge_groups in groups.items() if group in judge_groups] for group in all_groups}
+            order = sorted(all_groups, key=lambda group: (group not in shared_groups, sorted(group)))
+            rows = [
                 {
                     "judge": judge,
                     "groups": [
@@ -105,44 +110,45 @@ def different_evidence(store: JudgmentStore, topics: Mapping[str, Iterable[str]]
                 }
                 for judge in groups
             ]
-            differing.append({"topic": topic, "alike": len(alike), "groups": len(every), "judges": of_judges})
+            differing.append({"topic": topic, "alike": len(shared_groups), "groups": len(all_groups), "judges": rows})
     return differing
 
 
 def judgments_of(store: JudgmentStore, rule: str, without: str | None = None) -> Qrels:
     """Return judgments by a rule.
 
-    The name of a judge: that judge's grades and evidence. "agreed": documents that at least two judges graded alike. "settled":
-    the settled grade, else the grade on which all judges of the document agree, even if only one; open disagreements are left
-    out. The last two include the evidence of all judges, for documents with a grade above 0. The judge
-    `without` does not count.
+    Args:
+        store: The judgments.
+        rule: The name of a judge: that judge's grades and evidence. "agreed": documents that at least two judges graded, all
+            alike. "settled": the settled grade, or else the grade on which all judges of the document agree, even if there is
+            only one; open disagreements are left out. The last two include the evidence of all judges, for documents with a
+            grade above 0.
+        without: Name of a judge who does not count.
     """
     is_judge = rule not in RESERVED
     settled = store.settled() if rule == SETTLED else {}
     grades: dict[str, dict[str, int]] = {topic: {} for topic in store.topics()}
-    others = [name for name in store.judges() if name != without]
-    counted = (judgment for judgment in store.judgments(rule if is_judge else None) if judgment.judge != without)
-    for (topic, document), of_judges in by_document(counted).items():
+    judges = [rule] if is_judge else [name for name in store.judges() if name != without]
+    judgments = (judgment for judgment in store.judgments(rule if is_judge else None) if judgment.judge != without)
+    for (topic, document), by_judge in by_document(judgments).items():
         if (topic, document) in settled:
             grades[topic][document] = settled[topic, document][0]
-        elif len(set(of_judges.values())) == 1 and len(of_judges) >= 1 + (rule == AGREED):
-            grades[topic][document] = next(iter(of_judges.values()))
-    return Qrels(
-        (topic, group, document, grade)
-        for topic, of_topic in grades.items()
-        for group, document, grade in _group_rows(
-            of_topic, _evidence_groups(store, [rule] if is_judge else others, topic, of_topic)
-        )
-    )
+        elif len(set(by_judge.values())) == 1 and len(by_judge) >= 1 + (rule == AGREED):
+            grades[topic][document] = next(iter(by_judge.values()))
+    rows: list[tuple[str, str, str, int]] = []
+    for topic, topic_grades in grades.items():
+        groups = _evidence_groups(store, judges, topic, topic_grades)
+        rows += [(topic, *row) for row in _group_rows(topic_grades, groups)]
+    return Qrels(rows)
 
 
 def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
-    """Return judgments by people, and the labels of a machine.
+    """Return the judgments of people, and the labels of a machine.
 
     Args:
-        path: File of judgments of `fontes judge`, for the settled grades of the topics whose pools people judged to the end; or
-            any file of judgments.
-        machine: Name of a judge in the former, or a file of judgments.
+        path: File of judgments of `fontes judge`, for the settled grades of topics whose whole pools people judged; or a file
+            of judgments in any format.
+        machine: Name of a judge in the file of `fontes judge`, or a file of judgments.
 
     Raises:
         InputError: A file cannot be read.
@@ -153,9 +159,11 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
         return qrels_of(str(path)), qrels_of(machine)
     with JudgmentStore(path, reading=True) as store:
         machine_judge = machine if machine in store.judges() else None
-        done = {(judgment.topic, judgment.document) for judgment in store.judgments() if judgment.judge != machine_judge}
-        whole = {topic for topic in store.topics() if all((topic, document) in done for document in store.pool(topic))}
-        people = Qrels(row for row in judgments_of(store, SETTLED, machine_judge).rows() if row[0] in whole)
+        judged = {(judgment.topic, judgment.document) for judgment in store.judgments() if judgment.judge != machine_judge}
+        finished_topics = {
+            topic for topic in store.topics() if all((topic, document) in judged for document in store.pool(topic))
+        }
+        people = Qrels(row for row in judgments_of(store, SETTLED, machine_judge).rows() if row[0] in finished_topics)
         return people, qrels_of(machine) if machine_judge is None else judgments_of(store, machine_judge)
 
 
@@ -166,7 +174,7 @@ def file_names(store: JudgmentStore) -> list[str]:
 
 
 def file_content(store: JudgmentStore, name: str) -> Iterable[bytes]:
-    """Content of a file, in pieces; ParameterError for another name, InputError for ids that the format cannot have."""
+    """Content of an export file, in pieces; ParameterError for another name, InputError for ids that the format cannot have."""
     if name not in file_names(store):
         raise ParameterError(f"there is no '{name[:100]}' to export; there are {', '.join(file_names(store))}")
     if name == QUERIES:
@@ -191,7 +199,7 @@ def export(store: JudgmentStore, folder: Path) -> list[str]:
         except InputError as error:
             left_out.append(f"{path} is left out: {error}")
             continue
-        if len(pieces) <= name.endswith(".tsv"):  # its header alone
+        if len(pieces) <= name.endswith(".tsv"):  # only the header
             left_out.append(f"{path} is left out: there is nothing to write into it")
             path.unlink(missing_ok=True)
             continue
@@ -200,8 +208,9 @@ def export(store: JudgmentStore, folder: Path) -> list[str]:
 
 
 def _evidence_groups(store: JudgmentStore, judges: Iterable[str], topic: str, grades: dict[str, int]) -> list[frozenset[str]]:
-    named = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
-    return [group for group in named if all(grades.get(document, 0) > 0 for document in group)]
+    """The distinct groups of evidence of some judges for a topic, all of whose documents have a grade above 0."""
+    groups = dict.fromkeys(frozenset(group) for judge in judges for group in store.evidence(judge, topic))
+    return [group for group in groups if all(grades.get(document, 0) > 0 for document in group)]
 
 
 def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterable[tuple[str, str, int]]:
@@ -213,33 +222,34 @@ def _group_rows(grades: dict[str, int], groups: list[frozenset[str]]) -> Iterabl
 
 
 def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
+    """Yield all judgments as JSON lines, with notes and settled grades."""
     notes, settled = store.notes(), store.settled()
     for judgment in store.judgments():
         key = judgment.judge, judgment.topic, judgment.document
-        line = {**judgment._asdict(), "note": notes.get(key, ""), "settled": settled.get(key[1:], (None,))[0]}
-        yield (json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+        values = {**judgment._asdict(), "note": notes.get(key, ""), "settled": settled.get(key[1:], (None,))[0]}
+        yield (json.dumps(values, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 
-BATCH = 32  # topics searched, and pools stored, together
+BATCH = 32  # topics that are searched, and whose pools are stored, together
 
 
 def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: ProgressCallback = silent) -> None:
     """Add the `depth` best documents of each pipeline to the pool of each topic."""
     fingerprint = state.index.fingerprint
     for name, pipeline in state.pipelines.items():
-        lacking = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
-        stage, start = pipeline % depth, time.perf_counter()
-        for first in range(0, len(lacking), BATCH):
-            topics = lacking[first : first + BATCH]
+        unpooled = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
+        stage, started = pipeline % depth, time.perf_counter()
+        for start in range(0, len(unpooled), BATCH):
+            topics = unpooled[start : start + BATCH]
             rankings = rankings_of(stage, topics, depth)
             ids = {topic.id: list(islice(ranking.ids, depth)) for topic, ranking in zip(topics, rankings, strict=True)}
             store.add_pools(ids, fingerprint, repr(pipeline), depth)
-            done = first + len(topics)
-            report(Progress(f"pooling with {name}", done, len(lacking), time.perf_counter() - start, "topics"))
+            pooled = start + len(topics)
+            report(Progress(f"pooling with {name}", pooled, len(unpooled), time.perf_counter() - started, "topics"))
 
 
 def pool_run(store: JudgmentStore, run: Run, name: str, depth: int) -> None:
-    """Add the `depth` best documents of a run to the pool of each topic; raise InputError if it has none of the topics."""
+    """Add the `depth` best documents of a run to the pool of each topic; raise InputError if the run has none of the topics."""
     ids = {topic: list(islice(run[topic].ids, depth)) for topic in store.topics() if topic in run}
     if not ids:
         expected, other = next(iter(store.topics()), "none"), next(iter(run), "none")
@@ -250,7 +260,7 @@ def pool_run(store: JudgmentStore, run: Run, name: str, depth: int) -> None:
 
 
 def shuffled(judge: str, topic: str, documents: Iterable[str]) -> list[str]:
-    """Order documents by a hash of judge and topic, so that documents added later leave the order of the others."""
+    """Order documents by a hash with judge and topic: documents added later do not change the order of the others."""
 
     def key(document: str) -> bytes:
         return hashlib.sha256("\0".join((judge, topic, document)).encode("utf-8", "surrogatepass")).digest()
@@ -266,16 +276,18 @@ class Judging:
         self.depth = depth
 
     def exports(self, judge: str) -> list[str]:
-        """Names of the files that a judge may export, without other judges' grades."""
-        others = {*self.store.judges()} - {judge}
-        return [name for name in file_names(self.store) if name != ALL_JUDGMENTS and name.rpartition(".")[0] not in others]
+        """Names of the files that a judge may export: all except other judges' grades."""
+        other_judges = {*self.store.judges()} - {judge}
+        return [
+            name for name in file_names(self.store) if name != ALL_JUDGMENTS and name.rpartition(".")[0] not in other_judges
+        ]
 
     def overview(self, judge: str, index: Index) -> list[dict[str, Any]]:
         """Progress of all judges with each topic, as JSON values."""
-        of_topic: dict[str, list[Judgment]] = {}
+        by_topic: dict[str, list[Judgment]] = {}
         for judgment in self.store.judgments():
-            of_topic.setdefault(judgment.topic, []).append(judgment)
-        return [self._progress(topic, of_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
+            by_topic.setdefault(judgment.topic, []).append(judgment)
+        return [self._progress(topic, by_topic.get(topic.id, []), judge, index) for topic in self.store.topics().values()]
 
     def progress(self, judge: str, topic: str, index: Index) -> dict[str, Any]:
         """Progress of a judge with a topic; raises RefusedError for an unknown topic."""
@@ -285,12 +297,10 @@ class Judging:
         return self._progress(topics[topic], self.store.judgments(topic=topic), judge, index)
 
     def _progress(self, topic: Topic, judgments: list[Judgment], judge: str, index: Index) -> dict[str, Any]:
+        """Progress of a judge with a topic, as JSON values, from all judgments for the topic."""
         pool = self.store.pool(topic.id)
         judged = {judgment.document: judgment for judgment in judgments if judgment.judge == judge}
-        others: dict[str, int] = {}
-        for judgment in judgments:
-            if judgment.judge != judge:
-                others[judgment.judge] = others.get(judgment.judge, 0) + 1
+        others = Counter(judgment.judge for judgment in judgments if judgment.judge != judge)
         missing = [document for document in pool if document not in index]
         return {
             "id": topic.id,
@@ -303,21 +313,21 @@ class Judging:
             "missing": len(missing),
             "relevant": sum(entry.grade > 0 for entry in judged.values()),
             "seconds": sum(entry.seconds for entry in judged.values()),
-            "others": others,
+            "others": dict(others),
         }
 
     def following(self, judge: str, topic: str, index: Index, after: str | None = None) -> dict[str, Any]:
-        """Progress with a topic, and the next document to judge, if any: the one after `after`, if given."""
+        """Progress with a topic, and the next document to judge after `after`, in the judge's order; None if there is none."""
         progress = self.progress(judge, topic, index)
         judged = {judgment.document for judgment in self.store.judgments(judge, topic)}
         order = shuffled(judge, topic, self.store.pool(topic))
         start = order.index(after) + 1 if after in order else 0
-        waiting = (doc for doc in order[start:] + order[:start] if doc not in judged and doc in index)
-        document = next(waiting, None)
+        unjudged = (doc for doc in order[start:] + order[:start] if doc not in judged and doc in index)
+        document = next(unjudged, None)
         return {"topic": progress, "document": None if document is None else self.shown(judge, topic, document, index)}
 
     def shown(self, judge: str, topic: str, document: str, index: Index) -> dict[str, Any]:
-        """A document of a pool for its judge, without pipeline, rank and score."""
+        """A document of a pool as a judge sees it, without pipeline, rank and score."""
         if document not in self.store.pool(topic):
             raise RefusedError(404, f"document '{document[:200]}' is not in the pool of topic '{topic[:200]}'")
         if document not in index:
@@ -351,12 +361,13 @@ class Judging:
         progress = self.progress(judge, topic, index)
         return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
 
-    def _finished(self, judge: str, index: Index) -> list[str]:
+    def _finished_topics(self, judge: str, index: Index) -> list[str]:
+        """Ids of the topics whose pools a judge has judged completely."""
         return [entry["id"] for entry in self.overview(judge, index) if entry["judged"] and not entry["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
         """Agreement of all judges, and their differences in the topics that this judge has finished."""
-        finished = {name: self._finished(name, index) for name in self.store.judges()}
+        finished = {name: self._finished_topics(name, index) for name in self.store.judges()}
         topics = finished[judge]
         judges = {topic: [name for name, judge_topics in finished.items() if topic in judge_topics] for topic in topics}
         differing, evidence = disagreements(self.store, topics), different_evidence(self.store, judges)
@@ -365,8 +376,14 @@ class Judging:
             entry["query"] = queries[entry["topic"]].text
         for entry in differing:
             entry["title"] = _title(entry["document"], index)
-        groups = [group["documents"] for entry in evidence for of_judge in entry["judges"] for group in of_judge["groups"]]
-        titles = {document: _title(document, index) for document in sorted({*chain.from_iterable(groups)})}
+        documents = {
+            document
+            for entry in evidence
+            for judge_groups in entry["judges"]
+            for group in judge_groups["groups"]
+            for document in group["documents"]
+        }
+        titles = {document: _title(document, index) for document in sorted(documents)}
         return {
             "agreement": agreement(self.store),
             "disagreements": differing,

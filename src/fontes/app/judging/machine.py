@@ -1,4 +1,4 @@
-"""A language model as one more judge of a pool."""
+"""A language model as an additional judge of a pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...index import Index
 from ...llm.judging import LlmJudge
 from .store import JudgmentStore
 
-MACHINE = "llm "  # begins the names of judges that are models
+MACHINE = "llm "  # prefix of the names of judges that are models
 ALLOWED = re.compile(r"[^\w .@-]")
 MAX_NAME = 40  # characters of a judge's name
 
@@ -36,7 +36,7 @@ def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: Pr
     """
     name = judge_name(judge)
     if name not in store.judges():
-        store.add_judge(name)  # its token is nobody's
+        store.add_judge(name)  # nobody gets its token
     judged = {(judgment.topic, judgment.document) for judgment in store.judgments(name)}
     topics = store.topics()
     pooled = ((topic, doc_id) for topic in topics for doc_id in store.pool(topic))

@@ -1,4 +1,4 @@
-"""Routes of judging. All but the page need a judge's token; none gives scores, ranks or pipelines."""
+"""Routes of judging. All except the page need a judge's token; no response has scores, ranks or pipelines."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ routes = APIRouter(tags=["judging"])
 
 
 def router(judging: Judging) -> APIRouter:
-    """Router for these judgments."""
+    """Router whose requests use these judgments."""
 
     def set_judging(request: Request) -> None:
         request.state.judging = judging
 
-    whole = APIRouter(dependencies=[Depends(set_judging)])
-    whole.include_router(routes)
-    return whole
+    with_judging = APIRouter(dependencies=[Depends(set_judging)])
+    with_judging.include_router(routes)
+    return with_judging
 
 
 def judging_of(request: Request) -> Judging:
-    """Judgments of a request."""
+    """The judgments that a request uses."""
     judging: Judging = request.state.judging
     return judging
 
 
 def judge_of(request: Request) -> str:
-    """Judge whose token a request has; raises RefusedError if there is none."""
+    """Name of the judge whose token a request has; raises RefusedError without a valid token."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     name = judging_of(request).store.judge_of(token.strip()) if scheme.lower() == "bearer" else None
     if name is None:
@@ -125,12 +125,12 @@ async def new_topic(request: Request, judging: Judgments, judge: Judge, index: P
     service.check_query(body.text)
     state = service.served(None).state
 
-    def added() -> dict[str, Any]:
+    def add() -> dict[str, Any]:
         topic = judging.store.new_topic(Topic("", body.text.strip(), body.narrative.strip(), body.description.strip()))
         fill_pools(judging.store, state, judging.depth)
         return judging.progress(judge, topic.id, index)
 
-    return json_response(await service.work(added, model=any(map(uses_model, state.pipelines.values()))), 201)
+    return json_response(await service.work(add, model=any(map(uses_model, state.pipelines.values()))), 201)
 
 
 @routes.get("/judging/next", response_class=Response)
@@ -181,7 +181,7 @@ def mine(judging: Judgments, judge: Judge, index: Present, topic: TopicId) -> Re
 
 @routes.post("/judging/evidence", status_code=204, response_class=Response)
 def evidence(judging: Judgments, judge: Judge, index: Present, body: EvidenceBody) -> Response:
-    """Store the groups of documents that are evidence together, in place of those before."""
+    """Store the groups of documents that are evidence together, in place of earlier groups."""
     judging.progress(judge, body.topic, index)
     judging.store.set_evidence(judge, body.topic, body.groups)
     return Response(status_code=204)
@@ -211,8 +211,8 @@ def exported(
     if name not in judging.exports(judge):
         raise RefusedError(404, f"there is no '{name[:100]}' to export")
     try:
-        whole = b"".join(file_content(judging.store, name))
+        content = b"".join(file_content(judging.store, name))
     except InputError as error:
         raise RefusedError(409, str(error)) from None
     kind = "application/x-ndjson" if name.endswith(".jsonl") else "text/plain; charset=utf-8"
-    return Response(whole, media_type=kind, headers={"Content-Disposition": "attachment"})
+    return Response(content, media_type=kind, headers={"Content-Disposition": "attachment"})

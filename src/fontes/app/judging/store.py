@@ -25,7 +25,7 @@ from ...storage.locks import locked
 NAME = re.compile(r"\w[\w .@-]{0,39}")
 GRADES = range(4)
 RESERVED = AGREED, SETTLED = "agreed", "settled"  # names of exports
-_TOPIC = TypeAdapter(Topic)
+_TOPIC_ADAPTER = TypeAdapter(Topic)
 
 APPLICATION_ID = 0x464E_544A  # "FNTJ", in the header of the file
 VERSION = 1
@@ -64,15 +64,15 @@ CREATE TABLE settled (
 
 
 class Database:
-    """An open file of judgments, for several threads; each change is on disk before its method returns.
+    """An open file of judgments, usable by several threads; each change is on disk before its method returns.
 
-    With `reading` an existing file is opened for reading only, possibly while a server writes. Raises InputError for a damaged
-    file or another kind of file, and FontesError if another server has it open.
+    With `reading` an existing file is opened for reading only, even while a server writes it. Raises InputError for a damaged
+    file or another kind of file, and FontesError if another server has the file open.
     """
 
     def __init__(self, path: str | Path, reading: bool = False) -> None:
         self.path = as_path(path)
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._closing = contextlib.ExitStack()
         try:
             if reading and not self.path.is_file():
@@ -80,8 +80,8 @@ class Database:
             if not reading:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666))
                 self._closing.enter_context(locked(self.path, FontesError(f"{path}: another server has this file open")))
-            with self._failing():
-                self._db = self._connected(reading)
+            with self._translated_errors():
+                self._db = self._connect(reading)
                 self._check(reading)
         except OSError as error:
             self.close()
@@ -98,13 +98,13 @@ class Database:
 
     def close(self) -> None:
         """Close the file."""
-        with self._turn:
+        with self._lock:
             self._closing.close()
 
     @contextlib.contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
         """Transaction: committed to disk at the end of the block, rolled back if the block raises."""
-        with self._turn, self._failing():
+        with self._lock, self._translated_errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -115,10 +115,12 @@ class Database:
                 raise
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._turn, self._failing():
+        """All rows that a query selects."""
+        with self._lock, self._translated_errors():
             return self._db.execute(query, values).fetchall()
 
-    def _connected(self, reading: bool) -> sqlite3.Connection:
+    def _connect(self, reading: bool) -> sqlite3.Connection:
+        """Open the file with foreign keys checked and each commit synchronized to disk."""
         address = self.path.absolute().as_uri() + ("?mode=ro" if reading else "")
         db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
         self._closing.callback(db.close)
@@ -127,6 +129,7 @@ class Database:
         return db
 
     def _check(self, reading: bool) -> None:
+        """Create the tables of a new file; raise InputError for another kind of file, a newer version, or damage."""
         (application,), (version,) = self.rows("PRAGMA application_id") + self.rows("PRAGMA user_version")
         if not application and not version and not reading and not self.rows("SELECT 1 FROM sqlite_master"):
             with self.change() as db:  # before write-ahead logging, so that the header is in the file itself
@@ -146,8 +149,8 @@ class Database:
             self.rows("PRAGMA journal_mode = WAL")
 
     @contextlib.contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Turn SQLite's errors into sentences without the folder, for judges."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise SQLite's errors as FontesError, with a sentence for judges, which does not show the folder."""
         try:
             yield
         except sqlite3.IntegrityError:
@@ -159,9 +162,9 @@ class Database:
                 raise InputError(f"{self.path}: not a file of judgments; name another with --judgments") from None
             raise self._damaged(error) from None
 
-    def _damaged(self, why: object) -> InputError:
-        first = str(why).strip().splitlines()[-1]
-        return InputError(f"{self.path.name}: the file of judgments is damaged ({first}); use an undamaged copy")
+    def _damaged(self, problem: object) -> InputError:
+        reason = str(problem).strip().splitlines()[-1]
+        return InputError(f"{self.path.name}: the file of judgments is damaged ({reason}); use an undamaged copy")
 
 
 class Judgment(NamedTuple):
@@ -189,19 +192,19 @@ class JudgmentStore(Database):
                 f"a judge cannot be called '{name[:60]}': a name has 1 to 40 letters, digits, spaces and .@-_, "
                 f"begins with a letter or digit, and is not {' or '.join(RESERVED)}"
             )
-        if (other := next((known for known in self.judges() if known.lower() == name.lower()), name)) != name:
+        if (other := next((judge for judge in self.judges() if judge.lower() == name.lower()), name)) != name:
             raise ParameterError(f"there is a judge '{other}' already; '{name}' needs another name")
         token = secrets.token_urlsafe(24)
         with self.change() as db:
             db.execute(
                 "INSERT INTO judges VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET token = excluded.token",
-                (name, _hashed(token), _now()),
+                (name, _hash(token), _now()),
             )
         return token
 
     def judge_of(self, token: str) -> str | None:
-        """Judge with this token, if any. Takes constant time."""
-        hashed, name = _hashed(token), None
+        """Name of the judge with this token, if any; tokens are compared in constant time."""
+        hashed, name = _hash(token), None
         for judge, stored in self.rows("SELECT name, token FROM judges"):
             if hmac.compare_digest(stored, hashed):
                 name = judge
@@ -209,28 +212,28 @@ class JudgmentStore(Database):
 
     def topics(self) -> Topics:
         """Topics, in the order in which they were added."""
-        return Topics(_TOPIC.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
+        return Topics(_TOPIC_ADAPTER.validate_json(topic) for (topic,) in self.rows("SELECT topic FROM topics ORDER BY place"))
 
     def add_topics(self, topics: Topics) -> None:
-        """Add the new ones among these topics; if a known topic has another text, raise InputError and add none."""
-        known = self.topics()
+        """Add the topics that are new; if an existing topic has another text, raise InputError and add none."""
+        existing = self.topics()
         for topic in topics.values():
-            if topic.id in known and known[topic.id].text != topic.text:
+            if topic.id in existing and existing[topic.id].text != topic.text:
                 raise InputError(
-                    f"topic '{topic.id}' is '{known[topic.id].text[:200]}' in {self.path.name}, and '{topic.text[:200]}' here: "
-                    "give it another id, or judge into another file (--judgments)"
+                    f"topic '{topic.id}' is '{existing[topic.id].text[:200]}' in {self.path.name}, "
+                    f"and '{topic.text[:200]}' here: give it another id, or judge into another file (--judgments)"
                 )
         with self.change() as db:
             for topic in topics.values():
-                if topic.id not in known:
-                    text = _TOPIC.dump_json(topic).decode()
+                if topic.id not in existing:
+                    text = _TOPIC_ADAPTER.dump_json(topic).decode()
                     db.execute("INSERT INTO topics SELECT ?, 1 + count(*), ? FROM topics", (topic.id, text))
 
     def new_topic(self, topic: Topic) -> Topic:
-        """Add a topic with the least free number as its id; return it with this id."""
-        with self._turn:
-            known, number = self.topics(), 1
-            while str(number) in known:
+        """Add a topic with the smallest free number as its id; return it with this id."""
+        with self._lock:
+            existing, number = self.topics(), 1
+            while str(number) in existing:
                 number += 1
             numbered = Topic(str(number), topic.text, topic.narrative, topic.description)
             self.add_topics(Topics([numbered]))
@@ -239,8 +242,8 @@ class JudgmentStore(Database):
     def unpooled(self, fingerprint: str, pipeline: str, depth: int) -> Topics:
         """Topics whose pools lack the `depth` best documents of a pipeline over the index with this fingerprint."""
         query = "SELECT topic FROM pools WHERE fingerprint = ? AND pipeline = ? AND depth >= ?"
-        done = {topic for (topic,) in self.rows(query, fingerprint, pipeline, depth)}
-        return Topics(topic for topic in self.topics().values() if topic.id not in done)
+        pooled = {topic for (topic,) in self.rows(query, fingerprint, pipeline, depth)}
+        return Topics(topic for topic in self.topics().values() if topic.id not in pooled)
 
     def add_pools(self, documents: Mapping[str, Iterable[str]], fingerprint: str, pipeline: str, depth: int) -> None:
         """Add documents of a pipeline to the pools, by topic; other arguments as for `unpooled`."""
@@ -254,7 +257,7 @@ class JudgmentStore(Database):
         return [document for (document,) in self.rows("SELECT document FROM pool WHERE topic = ? ORDER BY document", topic)]
 
     def judge(self, judge: str, topic: str, document: str, grade: int, seconds: float = 0.0) -> None:
-        """Store a grade, 0 to 3, over any earlier one, which `undo` restores; ParameterError for an unknown document."""
+        """Store a grade, 0 to 3, in place of an earlier one, which `undo` restores; ParameterError for an unknown document."""
         query = "INSERT INTO judgments (judge, topic, document, grade, seconds, time) VALUES (?, ?, ?, ?, ?, ?)"
         self._store(query, (judge, topic, document, grade, seconds, _now()), topic, document)
 
@@ -270,10 +273,10 @@ class JudgmentStore(Database):
 
     def judgments(self, judge: str | None = None, topic: str | None = None) -> list[Judgment]:
         """Current grades of one judge or all, for one topic or all, in the order in which they were given."""
-        only = {name: value for name, value in (("judge", judge), ("topic", topic)) if value is not None}
-        where = " AND ".join(f"{name} = ?" for name in only) or "1"
+        conditions = {name: value for name, value in (("judge", judge), ("topic", topic)) if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in conditions) or "1"
         query = f"SELECT judge, topic, document, grade, time, seconds FROM grades WHERE {where} ORDER BY number"
-        return [Judgment(*row) for row in self.rows(query, *only.values())]
+        return [Judgment(*row) for row in self.rows(query, *conditions.values())]
 
     def note(self, judge: str, topic: str, document: str, note: str) -> None:
         """Store or replace a note; raises ParameterError as `judge` does."""
@@ -286,7 +289,7 @@ class JudgmentStore(Database):
         rows = self.rows(
             "SELECT judge, topic, document, note FROM notes WHERE note != '' AND topic = coalesce(?, topic)", topic
         )
-        return {(judge, of, document): note for judge, of, document, note in rows}
+        return {(judge, topic_id, document): note for judge, topic_id, document, note in rows}
 
     def settle(self, judge: str, topic: str, document: str, grade: int | None) -> None:
         """Store the grade that settles a disagreement; None removes it. Raises ParameterError as `judge` does."""
@@ -324,6 +327,7 @@ class JudgmentStore(Database):
         return list(groups.values())
 
     def _store(self, query: str, values: tuple[Any, ...], topic: str, document: str) -> None:
+        """Execute a statement; raise ParameterError if it violates a constraint of the tables."""
         try:
             with self.change() as db:
                 db.execute(query, values)
@@ -333,7 +337,7 @@ class JudgmentStore(Database):
             raise ParameterError(f"document '{document[:200]}' is not in the pool of topic '{topic[:200]}'") from None
 
 
-def _hashed(token: str) -> bytes:
+def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

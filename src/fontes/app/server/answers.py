@@ -24,6 +24,7 @@ BY_STATUS = {
     404: "there is nothing at this address; /docs lists all addresses",
     405: "method not allowed for this address; /docs lists the methods of each",
 }
+LOCATIONS = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}
 
 
 # Types that parameters and bodies share.
@@ -35,7 +36,7 @@ Question = Annotated[str, Field(description="A question or keywords.")]
 
 
 class Body(BaseModel):
-    """Base of request bodies: unknown keys are refused."""
+    """Base class of request bodies, which refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +64,7 @@ class RefusedError(HTTPException):
 
 
 def busy(detail: str) -> RefusedError:
-    """Refusal under load."""
+    """Refusal because of load, with status 503."""
     return RefusedError(503, detail, {"Retry-After": "1"})
 
 
@@ -73,13 +74,13 @@ def unauthorized(detail: str) -> RefusedError:
 
 
 def invalid(errors: list[Any]) -> RefusedError:
-    """Refusal of a request that pydantic finds invalid, with the first error."""
+    """Refusal of a request that pydantic finds invalid, with a sentence about the first error."""
     return RefusedError(422, _validation_sentence(errors))
 
 
-def invalid_in(place: str, error: ValidationError) -> RefusedError:
-    """Refusal of an invalid "body" or "query"."""
-    return invalid([{**each, "loc": (place, *each["loc"])} for each in error.errors()])
+def invalid_in(location: str, error: ValidationError) -> RefusedError:
+    """Refusal of a request whose "body" or "query" is invalid."""
+    return invalid([{**problem, "loc": (location, *problem["loc"])} for problem in error.errors()])
 
 
 def service_of(request: Request) -> Service:
@@ -134,10 +135,10 @@ def problem_response(error: Exception, names: Mapping[str, str]) -> Response:
 
 
 def _validation_sentence(errors: list[Any]) -> str:
+    """A sentence about the first of pydantic's errors."""
     first: dict[str, Any] = errors[0] if errors else {"loc": (), "msg": "it cannot be read"}
     if first.get("type") == "json_invalid":
         return f"the body is no JSON ({first['ctx']['error']}, character {first['loc'][-1]})"
-    place, *inside = [str(part) for part in first["loc"]] or ["request"]
-    where = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}.get(place, place)
-    named = " '" + ".".join(inside) + "'" if inside else ""
-    return str(FontesError(f"{where}{named}: {first['msg'][:1].lower()}{first['msg'][1:]}"))
+    location, *keys = [str(part) for part in first["loc"]] or ["request"]
+    name = f" '{'.'.join(keys)}'" if keys else ""
+    return str(FontesError(f"{LOCATIONS.get(location, location)}{name}: {first['msg'][:1].lower()}{first['msg'][1:]}"))

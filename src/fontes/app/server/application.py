@@ -1,4 +1,4 @@
-"""The ASGI application: routes of a service, problems, and the guard."""
+"""The ASGI application: the routes of a service, responses to errors, and the guard."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSALS = {"4XX": {"model": Problem, "description": "Why the request was refuse
 
 
 def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
-    """ASGI application of a service, with more routers such as that of judging."""
+    """ASGI application of a service, with additional routers such as the one for judging."""
     routers = (routes.router, health.router, pages.router, routes.changing, conversations.router, *routers)
     app = plain_application(service, routers)
     schema = app.openapi
@@ -35,26 +35,26 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
 def plain_application(
     service: Service,
     routers: Sequence[APIRouter],
-    beside: AbstractAsyncContextManager[object] | None = None,
+    context: AbstractAsyncContextManager[object] | None = None,
     openapi_url: str | None = "/openapi.json",
 ) -> FastAPI:
-    """Application of some routers, without the guard.
+    """Application with these routers, without the guard.
 
     Args:
         service: The service, which runs while the application does.
         routers: The routers.
-        beside: What else is entered and left with the application.
-        openapi_url: Address of its OpenAPI document; None for none.
+        context: Entered when the application starts, and left when it ends.
+        openapi_url: Path of the OpenAPI document; None to serve none.
 
     Raises:
-        ParameterError: The root path is an address of a router.
+        ParameterError: The root path begins like a path of a router.
     """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         running = asyncio.create_task(service.run())
         try:
-            async with beside or contextlib.nullcontext():
+            async with context or contextlib.nullcontext():
                 yield
         finally:
             running.cancel()
@@ -77,8 +77,8 @@ def plain_application(
     for router in routers:
         app.include_router(router)
     used = {route.path.split("/")[1] for router in routers for route in router.routes if isinstance(route, Route)}
-    if (first := f"{service.settings.root_path}/".split("/")[1]) in used - {""}:
-        raise ParameterError(f"--root-path: /{first} is an address of the server itself; choose another prefix")
+    if (prefix := f"{service.settings.root_path}/".split("/")[1]) in used - {""}:
+        raise ParameterError(f"--root-path: /{prefix} is an address of the server itself; choose another prefix")
 
     async def problem(request: Request, error: Exception) -> Response:
         if isinstance(error, RequestValidationError):

@@ -24,7 +24,7 @@ from .answers import Body, IndexName, PipelineName, RefusedError, RewriterName, 
 from .searching import SearchOptions, rewrites
 from .served import ExpressionReader
 
-MAX_TURNS = 200  # of a conversation
+MAX_TURNS = 200  # turns of a conversation
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
 
@@ -54,7 +54,7 @@ class StoredConversation:
     options: SearchOptions
     rewriter: str | None
     turns: tuple[Turn, ...] = ()
-    last: float = field(default_factory=time.monotonic)  # request
+    last: float = field(default_factory=time.monotonic)  # time of the last request
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class StoredConversation:
         """Search for a turn; return the JSON values of its answer.
 
         Raises:
-            RefusedError: Another turn is being searched, there are too many, or there is none to replace.
+            RefusedError: Another turn is being searched, there are too many turns, or there is no turn to replace.
             FontesError: The search failed; the turn is not stored.
         """
         if not self.lock.acquire(blocking=False):
@@ -93,12 +93,12 @@ class StoredConversation:
         state, options = self.options.served.state, self.options
         stage: Stage[Any, Any] = state.pipeline(options.pipeline, options.where, options.k, expressions).stage
         if turn.rewritten is not None:
-            first = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
-            stage = Pipeline((Manual(), *steps(stage)[first:]))  # without a rewriter of its own
+            retriever_position = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
+            stage = Pipeline((Manual(), *steps(stage)[retriever_position:]))  # without the rewriter of the pipeline
         elif self.rewriter is not None:
             stage = state.rewriters[self.rewriter] >> stage
-        before = self.turns[:-1] if turn.replace else self.turns
-        conversation = Conversation(stage, options.k, id="1", turns=before, answer=answer_of(state.index))
+        previous = self.turns[:-1] if turn.replace else self.turns
+        conversation = Conversation(stage, options.k, id="1", turns=previous, answer=answer_of(state.index))
         ranking = conversation.ask(Turn(turn.text, manual=turn.rewritten or ""))
         self.turns = conversation.turns
         values = ranking_as_json(ranking, text=True)
@@ -108,7 +108,7 @@ class StoredConversation:
 
 
 class ConversationStore:
-    """Up to `size` conversations, in the order of last use, each deleted some time after its last request."""
+    """Up to `size` conversations, in the order of last use, each deleted `seconds` after its last request."""
 
     def __init__(self, size: int, seconds: float) -> None:
         self._size = size
@@ -128,7 +128,7 @@ class ConversationStore:
         return conversation
 
     def get(self, conversation_id: str) -> StoredConversation:
-        """Get a conversation and restart its time; raises RefusedError if there is none."""
+        """Get a conversation and restart its time limit; raises RefusedError if it does not exist."""
         self.expire()
         if conversation_id not in self._conversations:
             raise RefusedError(404, "there is no such conversation, or no more; POST /conversations begins one")
@@ -137,7 +137,7 @@ class ConversationStore:
         return self._conversations[conversation_id]
 
     def delete(self, conversation_id: str) -> None:
-        """Delete a conversation; raises as `get`."""
+        """Delete a conversation; raises RefusedError if it does not exist."""
         self.get(conversation_id)
         del self._conversations[conversation_id]
 

@@ -1,4 +1,4 @@
-"""Checks of every request (host, origin, key, limits), and headers and log line of its response."""
+"""Checks of every request (host, origin, key, limits), and the headers and log line of its response."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ from .settings import ServerSettings
 log = logging.getLogger("fontes.server")
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 PORT = re.compile(r":[0-9]+$")
-UNLIMITED = ("/health", "/ready", "/metrics")  # answered under any load
-OPEN = re.compile(r"/|/page/[^/]*|/judge|/docs|/openapi\.json|/health|/ready")  # need no key: they show no documents
-CLIENT_GONE = 499  # logged as the status
+UNLIMITED = ("/health", "/ready", "/metrics")  # paths that are answered under any load
+# Paths that need no key, since they show no documents.
+OPEN = re.compile(r"/|/page/[^/]*|/judge|/docs|/openapi\.json|/health|/ready")
+CLIENT_GONE = 499  # status in the log if the client disconnected before the response
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-CLIENTS = 10_000  # with stored rates
+CLIENTS = 10_000  # maximum clients whose rates are stored
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -83,49 +84,52 @@ class Guard:
         start = time.perf_counter()
         self._working += 1
         try:
-            app = self._checked(exchange)
+            app = self._check(exchange)
             async with asyncio.timeout(self._settings.seconds):
                 await app(exchange.scope, exchange.receive, exchange.send)
         except Exception as error:
-            await self._failed(error, exchange)
+            await self._respond_to_error(error, exchange)
         finally:
             self._working -= 1
-            self._count(exchange, time.perf_counter() - start)
+            self._record(exchange, time.perf_counter() - start)
 
     def _with_root_path(self, scope: Scope) -> Scope:
         """Scope whose path includes the root path, whether a proxy strips it or not."""
         root, path = self._settings.root_path, scope["path"]
         return {**scope, "path": path if f"{path}/".startswith(f"{root}/") else root + path, "root_path": root}
 
-    def _checked(self, exchange: Exchange) -> ASGIApp:
-        """Application that answers a request; raises RefusedError for a refused one."""
+    def _check(self, exchange: Exchange) -> ASGIApp:
+        """Check a request; return the application that answers it. Raises RefusedError if the request is refused."""
         settings, headers, path = self._settings, exchange.headers, exchange.path
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if PORT.sub("", host) not in self._hosts:
-            raise self._refused("host", RefusedError(421, f"this server is not called '{host[:100]}' (--name)"))
+            raise self._count_refusal("host", RefusedError(421, f"this server is not called '{host[:100]}' (--name)"))
         if (origin := headers.get(b"origin")) is not None:
             site = origin.decode("latin-1").lower()
             allowed = self._cors.is_allowed_origin(site)
             if not allowed and site not in (f"http://{host}", f"https://{host}"):
-                raise self._refused("origin", RefusedError(403, "the request comes from a page of another site (--origin)"))
+                raise self._count_refusal(
+                    "origin", RefusedError(403, "the request comes from a page of another site (--origin)")
+                )
             if allowed and exchange.method == "OPTIONS" and b"access-control-request-method" in headers:
                 return self._preflight(exchange)
         if path not in UNLIMITED:
             length = headers.get(b"content-length", b"0")
             if length.isdigit() and int(length[:20]) > settings.body:
-                raise self._refused("body", exchange.too_large())
+                raise self._count_refusal("body", exchange.too_large())
             if self._working > settings.at_once:
-                raise self._refused(
+                raise self._count_refusal(
                     "at_once", busy(f"{settings.at_once:,} requests are being worked on (--at-once); come again")
                 )
             if settings.rate and not self._within_rate(str((exchange.scope.get("client") or ("",))[0])):
                 limit = f"a client has {settings.rate:g} requests a second (--rate)"
-                raise self._refused("rate", RefusedError(429, limit, {"Retry-After": "1"}))
+                raise self._count_refusal("rate", RefusedError(429, limit, {"Retry-After": "1"}))
         if settings.key and not OPEN.fullmatch(path) and not has_secret(headers, settings.key, settings.token):
-            raise self._refused("key", unauthorized("this needs the server's key: Authorization: Bearer KEY"))
+            raise self._count_refusal("key", unauthorized("this needs the server's key: Authorization: Bearer KEY"))
         return RedirectResponse(f"{settings.root_path}/", 308) if path == "" else self._app
 
     def _preflight(self, exchange: Exchange) -> ASGIApp:
+        """Response to a preflight request of CORS."""
         answer = self._cors.preflight_response(Headers(scope=exchange.scope))
         if answer.status_code != 200:
             raise RefusedError(
@@ -133,22 +137,24 @@ class Guard:
             )
         return answer
 
-    def _refused(self, limit: str, error: RefusedError) -> RefusedError:
+    def _count_refusal(self, limit: str, error: RefusedError) -> RefusedError:
+        """The refusal, counted in the metrics under the name of the limit."""
         self._metrics.refused.labels(limit).inc()
         return error
 
     def _within_rate(self, client: str) -> bool:
         """Whether a client is within the rate: a token bucket that holds one second's requests."""
         now, rate = time.monotonic(), self._settings.rate
-        size = max(1.0, rate)
-        left, last = self._rates.pop(client, (size, now))
-        left = min(size, left + (now - last) * rate)
-        self._rates[client] = (left - 1 if left >= 1 else left), now
+        capacity = max(1.0, rate)
+        tokens, updated = self._rates.pop(client, (capacity, now))
+        tokens = min(capacity, tokens + (now - updated) * rate)
+        self._rates[client] = (tokens - 1 if tokens >= 1 else tokens), now
         if len(self._rates) > CLIENTS:
             self._rates.popitem(last=False)
-        return left >= 1
+        return tokens >= 1
 
-    async def _failed(self, error: Exception, exchange: Exchange) -> None:
+    async def _respond_to_error(self, error: Exception, exchange: Exchange) -> None:
+        """Send a problem for an exception, unless the response has begun or the client is gone."""
         if isinstance(error, TimeoutError):
             limit = f"{self._settings.seconds:g} seconds (--seconds)"
             if exchange.complete:
@@ -160,7 +166,8 @@ class Guard:
         if exchange.status == 0 and not exchange.gone:
             await problem_response(error, self._names)(exchange.scope, exchange.receive, exchange.send)
 
-    def _count(self, exchange: Exchange, seconds: float) -> None:
+    def _record(self, exchange: Exchange, seconds: float) -> None:
+        """Count a request in the metrics and log it."""
         scope, status = exchange.scope, exchange.status or CLIENT_GONE
         path = scope.get("path_template") or getattr(scope.get("route"), "path", "other")
         method = exchange.method if exchange.method in METHODS else "other"
@@ -183,17 +190,17 @@ class Guard:
             line["query"] = scope["query_string"].decode("latin-1")
         if error is not None:
             last = traceback.extract_tb(error.__traceback__)[-1:]
-            where = [f" ({frame.filename}:{frame.lineno})" for frame in last]
-            line["error"] = f"{type(error).__name__}: {error}{''.join(where)}"
+            location = [f" ({frame.filename}:{frame.lineno})" for frame in last]
+            line["error"] = f"{type(error).__name__}: {error}{''.join(location)}"
             if flags.debug:
                 line["traceback"] = traceback.format_exception(error)
         log.log(logging.INFO if error is None else logging.ERROR, json.dumps(line))
 
 
 def has_secret(headers: Mapping[bytes, bytes], *secrets_: str) -> bool:
-    """Whether a request has one of these secrets; an empty one never counts. Takes constant time."""
-    shown = headers.get(b"authorization", b"")
-    equal = [hmac.compare_digest(shown, f"Bearer {secret}".encode()) for secret in secrets_ if secret]
+    """Whether a request has one of these secrets, compared in constant time; an empty secret never matches."""
+    header = headers.get(b"authorization", b"")
+    equal = [hmac.compare_digest(header, f"Bearer {secret}".encode()) for secret in secrets_ if secret]
     return any(equal)
 
 
@@ -202,10 +209,10 @@ class Exchange:
 
     Attributes:
         path: Path without the root path.
-        method: Method of the request. HEAD is answered as GET, and `send` drops the body.
-        id: Id of the request, its own if it has one.
-        status: Status of the response; 0 before it.
-        sent: Bytes sent of the response's body.
+        method: Method of the request. HEAD is answered as GET, but `send` drops the body.
+        id: Id of the request: its X-Request-Id, or a random one.
+        status: Status of the response; 0 until it starts.
+        sent: Bytes of the response's body that were sent.
         complete: Whether the whole request has arrived.
         gone: Whether the client has disconnected.
         error: Exception of a failed request.
@@ -254,6 +261,7 @@ class Exchange:
 
 
 def _as_host(host: str) -> str:
+    """The host as in the header Host: IPv6 addresses in brackets, names in lower case."""
     try:
         return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:

@@ -37,7 +37,7 @@ class Metrics:
         }
 
     def watch(self, gauge: str, value: Callable[[], float], label: str | None = None) -> None:
-        """Set the function that gives the value of a gauge."""
+        """Set the function that returns the value of a gauge."""
         watched = self._gauges[gauge]
         (watched if label is None else watched.labels(label)).set_function(value)
 

@@ -1,4 +1,4 @@
-"""Files of the pages, and /docs: the routes with example requests for the server's own documents."""
+"""Files of the pages, and /docs: the routes, with example requests that work on the server's own documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = resources.files(__package__) / "page"
 HTML = "text/html; charset=utf-8"
 TYPES = {"html": HTML, "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 WORD = re.compile(r"\w+")
-QUERY_WORDS = 6  # of an example query
+QUERY_WORDS = 6  # maximum words of an example query
 CONVERSATION = "/conversations/{id}"
 
 
@@ -47,7 +47,7 @@ async def docs(request: Request) -> Response:
 
 
 def page_file(name: str) -> Response:
-    """Response with a file of the pages; raises RefusedError if there is none."""
+    """Response with a file of the pages; raises RefusedError if there is no such file."""
     files = {entry.name: entry for entry in FILES.iterdir() if entry.is_file()}
     media = TYPES.get(name.rpartition(".")[2])
     if name not in files or media is None:
@@ -60,9 +60,9 @@ class ExampleRequest:
     """A request that works on the documents of this server.
 
     Args:
-        query: Parameters by name; `id` goes into a path with {id}.
+        query: Parameters by name; `id` replaces {id} in a path.
         body: JSON values of the body; None for no body.
-        lines: JSON lines of the body, in place of `body`.
+        lines: Values of a body of JSON lines, in place of `body`.
     """
 
     query: dict[str, Any] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
     """Example requests by method, in lower case, and path as in OpenAPI."""
     settings, state = service.settings, service.served(None).state
     index = state.index
-    doc_id = next((listed for listed in index.ids[:100] if listed not in (".", "..")), "1")
+    doc_id = next((candidate for candidate in index.ids[:100] if candidate not in (".", "..")), "1")
     text = ""
     if len(index) and index.has_texts:
         doc = index.doc(doc_id)
@@ -98,10 +98,12 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
     if state.rewriters:
         examples["post", "/rewrite"] = [ExampleRequest(body={"topics": topics})]
     if settings.writable:
-        new = [{"id": f"example-{number}", "title": "A new document", "text": query} for number in (1, 2)]
+        documents = [{"id": f"example-{number}", "title": "A new document", "text": query} for number in (1, 2)]
         examples["post", "/documents"] = [
-            ExampleRequest(body={"documents": new, "duplicates": "replace"}),
-            ExampleRequest({"duplicates": "replace"}, lines=tuple({"_id": doc["id"], "text": doc["text"]} for doc in new)),
+            ExampleRequest(body={"documents": documents, "duplicates": "replace"}),
+            ExampleRequest(
+                {"duplicates": "replace"}, lines=tuple({"_id": doc["id"], "text": doc["text"]} for doc in documents)
+            ),
         ]
         examples["delete", "/documents"] = [ExampleRequest({"id": "example-1", "missing": "skip"})]
         examples["delete", "/documents/{id}"] = [ExampleRequest({"id": "example-2"})]
@@ -122,31 +124,32 @@ def with_examples(schema: dict[str, Any], service: Service) -> dict[str, Any]:
 
 
 def _curl(method: str, path: str, example: ExampleRequest, base: str, service: Service) -> str:
-    """The example as a shell command; `base` is the server's address without a final slash."""
-    query, words, before = dict(example.query), ["curl", "-s"], ""
+    """The example as a shell command; `base` is the server's address, without a slash at its end."""
+    query, words, prefix = dict(example.query), ["curl", "-s"], ""
     if path.startswith("/documents") and method != "get":
         words += ["-H", '"Authorization: Bearer $FONTES_TOKEN"']
     elif service.settings.key:
         words += ["-H", '"Authorization: Bearer $FONTES_KEY"']
     if path.startswith(CONVERSATION):
-        begin = [*words, "-H", f"'Content-Type: {JSON}'", "-d", "'{}'", shlex.quote(f"{base}/conversations")]
-        before = f"ID=$({' '.join(begin)} | cut -d '\"' -f 4)\n"
+        creation = [*words, "-H", f"'Content-Type: {JSON}'", "-d", "'{}'", shlex.quote(f"{base}/conversations")]
+        prefix = f"ID=$({' '.join(creation)} | cut -d '\"' -f 4)\n"
         address = shlex.quote(f"{base}/conversations/") + '"$ID"' + path.removeprefix(CONVERSATION)
     else:
         if "{id}" in path:
             path = path.replace("{id}", quote(query.pop("id"), safe=""))
         address = shlex.quote(f"{base}{path}" + (f"?{urlencode(query)}" if query else ""))
     if example.lines:
-        before = f"printf '%s\\n' {' '.join(shlex.quote(json.dumps(row, ensure_ascii=False)) for row in example.lines)} | "
+        prefix = f"printf '%s\\n' {' '.join(shlex.quote(json.dumps(row, ensure_ascii=False)) for row in example.lines)} | "
         words += ["--data-binary", "@-"]
     elif example.body is not None:
         words += ["-H", f"'Content-Type: {JSON}'", "-d", shlex.quote(json.dumps(example.body, ensure_ascii=False))]
     elif method != "get":
         words += ["-X", method.upper()]
-    return f"{before}{' '.join(words)} {address}"
+    return f"{prefix}{' '.join(words)} {address}"
 
 
 def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
+    """HTML of /docs: each route with its parameters and example commands."""
     examples = example_requests(service)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
@@ -167,8 +170,9 @@ def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
             if rows:
                 parts.append("<table><tr><th>Name<th>In<th>Type<th>Description</tr>")
                 parts += [
-                    f"<tr><td><code>{escape(name)}</code><td>{escape(place)}<td>{escape(_type(schema))}<td>{escape(about)}</tr>"
-                    for name, place, schema, about in rows
+                    f"<tr><td><code>{escape(name)}</code><td>{escape(location)}"
+                    f"<td>{escape(_type(schema))}<td>{escape(description)}</tr>"
+                    for name, location, schema, description in rows
                 ]
                 parts.append("</table>")
             for example in examples.get((method, path), ()):
@@ -177,6 +181,7 @@ def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
+    """Type and default of a parameter, as text."""
     kinds = [_type(option) for option in schema.get("anyOf", ())] or [
         str(schema.get("type") or schema.get("$ref", "").rpartition("/")[2] or "any")
     ]

@@ -1,4 +1,4 @@
-"""Routes: search, explanations, rewrites, documents and indexes; and those that change an index, with its token."""
+"""Routes for search, explanations, rewrites, documents and indexes; and routes that change an index, which need the token."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MatchQuery = Annotated[str | None, Query(description="A query: the answer marks 
 
 
 def with_query(values: Any) -> Any:
-    """The values of a topic, with its structured query checked and made; ValueError if it is none."""
+    """The values of a topic, with `query` parsed to a Group; raises ValueError for an invalid query."""
     if not isinstance(values, dict) or not isinstance(values.get("query"), dict):
         return values
     return {**values, "query": Group.from_dict(values["query"])}
@@ -162,19 +162,19 @@ class SearchesOut(BaseModel):
 
 
 def query_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """OpenAPI query parameters from the fields of a model: parsing by FastAPI would take longer than the search."""
+    """OpenAPI query parameters for the fields of a model, which FastAPI does not parse: that takes longer than the search."""
     schema = model.model_json_schema()
     return {
         "parameters": [
-            {"name": name, "in": "query", "required": name in schema["required"], "schema": of_name}
-            | {"description": of_name.pop("description")}
-            for name, of_name in schema["properties"].items()
+            {"name": name, "in": "query", "required": name in schema["required"], "schema": property_}
+            | {"description": property_.pop("description")}
+            for name, property_ in schema["properties"].items()
         ]
     }
 
 
 def responses(model: Any) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's description of a response that FastAPI does not serialize."""
+    """OpenAPI description of a response that FastAPI does not serialize."""
     return {200: {"model": model}}
 
 
@@ -386,7 +386,7 @@ def inline_schema(model: type[Body]) -> dict[str, Any]:
             if "$ref" in part:
                 return inline(definitions[part["$ref"].rpartition("/")[2]])
             return {key: inline(value) for key, value in part.items()}
-        return [inline(each) for each in part] if isinstance(part, list) else part
+        return [inline(item) for item in part] if isinstance(part, list) else part
 
     resolved: dict[str, Any] = inline(schema)
     return resolved
@@ -412,14 +412,14 @@ async def add(
     service, content = service_of(request), await request.body()
     docs: Sequence[Doc]
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON:
-        body = _parsed(content)
+        body = _parse_body(content)
         docs, index, duplicates = body.documents, body.index or index, body.duplicates
     else:
-        docs = await service.work(_parsed_lines, content)
+        docs = await service.work(_parse_lines, content)
     return json_response(asdict(await service.change(service.served(index), "add", docs, duplicates=duplicates)))
 
 
-def _parsed_lines(content: bytes) -> list[Doc]:
+def _parse_lines(content: bytes) -> list[Doc]:
     source = InputFile("the body", io.BytesIO(content))
     docs = [doc_from(row, Fields(), source.name, number) for number, row in json_rows(source)]
     if not docs:
@@ -427,7 +427,7 @@ def _parsed_lines(content: bytes) -> list[Doc]:
     return docs
 
 
-def _parsed(content: bytes) -> DocumentsBody:
+def _parse_body(content: bytes) -> DocumentsBody:
     try:
         return DocumentsBody.model_validate(json.loads(content))
     except json.JSONDecodeError as error:

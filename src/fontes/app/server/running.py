@@ -25,7 +25,7 @@ from .application import application
 from .guard import HEADERS
 from .service import Service, return_large_arrays
 
-HEAD = 64 << 10  # bytes of a request line with its headers
+HEAD = 64 << 10  # maximum bytes of a request line with its headers
 Started = Callable[[str], None]
 
 
@@ -39,9 +39,9 @@ def serve(
 
     Args:
         service: The service.
-        routers: More routers for its application.
+        routers: Additional routers for the application.
         started: Called with the address once connections are accepted.
-        app: Another application of the service, in place of `application(service, routers)`.
+        app: Application to serve, in place of `application(service, routers)`.
 
     Raises:
         FontesError: The address cannot be used.
@@ -49,12 +49,12 @@ def serve(
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource  # Windows has none
 
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection is an open file
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # each connection is an open file
     return_large_arrays()
     server = server_of(service, routers, started, app)
-    for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, lambda number, frame: None)  # uvicorn raises the signal again at its end
+    for end_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(end_signal, lambda number, frame: None)  # uvicorn raises the signal again at its end
     with _logging(), contextlib.suppress(SystemExit):
         server.run()
     if not server.started:
@@ -63,7 +63,7 @@ def serve(
 
 
 def server_of(service: Service, routers: Sequence[APIRouter], started: Started, app: ASGIApp | None = None) -> uvicorn.Server:
-    """Server for `run`, ended by `should_exit`; arguments as for `serve`."""
+    """Server with a method `run`, which returns after `should_exit` is set; arguments as for `serve`."""
     settings = service.settings
 
     class LimitedConnection(Connection):
@@ -98,19 +98,19 @@ def server_of(service: Service, routers: Sequence[APIRouter], started: Started, 
 class Connection(HttpToolsProtocol):
     """Uvicorn's fast protocol, with limits for request heads and for clients that do not read the response.
 
-    Uvicorn limits the size of a head only in its slower h11 protocol, and its time nowhere. The guard sees only requests with a
-    complete head.
+    Uvicorn limits the size of a head only in its slower h11 protocol, and nowhere the time that a head may take. The guard sees
+    only requests with a complete head.
     """
 
     seconds = 30.0
-    """Time for the head of a request, and for a client that does not read."""
+    """Time limit for the head of a request, and for a client that does not read."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._head = 0  # bytes of an unfinished head, or 0
+        self._head = 0  # bytes of the unfinished head; 0 without one
         self._in_body = False
-        self._completed = False  # whether a head or a body ended in the bytes that are being parsed
+        self._completed = False  # whether a head or a body ended in the current piece
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -122,16 +122,17 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse received bytes in pieces, so that a head beyond the limit is refused."""
         while data and not self.transport.is_closing():
             size = len(data) if self._in_body else HEAD - self._head
             piece, data = data[:size], data[size:]
             if not piece:
                 self.send_400_response(f"the head of the request has more than {HEAD:,} bytes")
                 return
-            before, self._completed = self._head, False
+            previous, self._completed = self._head, False
             super().data_received(piece)
             if not self._in_body and not self._completed:
-                self._head = before + len(piece)
+                self._head = previous + len(piece)
         if self._head:
             self._expect("head")
 
@@ -168,6 +169,7 @@ class Connection(HttpToolsProtocol):
         self._close()
 
     def _close(self) -> None:
+        """Close the connection once the response is sent; abort it if the client does not read."""
         if not self.transport.is_closing():
             self.transport.close()
             self._expect("reader")
@@ -196,18 +198,19 @@ class _LogFormatter(logging.Formatter):
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
+    """Log to standard error in JSON lines during the block."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LogFormatter())
-    log, uvicorns = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")
+    log, uvicorn_log = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")
     log.addHandler(handler)
     log.propagate = False
     log.setLevel(logging.WARNING if flags.quiet else logging.INFO)
-    uvicorns.addHandler(handler)
-    uvicorns.setLevel(logging.CRITICAL)  # the guard logs requests
+    uvicorn_log.addHandler(handler)
+    uvicorn_log.setLevel(logging.CRITICAL)  # the guard logs requests
     try:
         yield
     finally:
-        for logger in (log, uvicorns):
+        for logger in (log, uvicorn_log):
             logger.removeHandler(handler)
             logger.setLevel(logging.NOTSET)
         log.propagate = True

@@ -25,8 +25,8 @@ from .answers import busy, json_bytes
 from .health import Metrics
 from .served import ExpressionReader, Order, ReadyPipeline, ServedIndex
 
-FACET_VALUES = 100  # of a column, the most frequent
-BINS = 20  # of a histogram at most
+FACET_VALUES = 100  # maximum values of a facet, the most frequent ones
+BINS = 20  # maximum bins of a histogram
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ Work = Callable[[SearchOptions, list[SearchRequest]], Sequence[bytes | Exception
 
 
 class BatchQueue:
-    """Queue from which threads take requests with equal options as one batch, on one event loop.
+    """Queue, on one event loop, from which threads take requests with equal options as one batch.
 
-    A request that arrives alone starts at once. While all threads are busy, requests wait; a free thread takes the waiting
-    requests of some options, up to `size`, in rotation.
+    A request starts at once if a thread is free. While all threads are busy, requests wait; the next free thread takes up to
+    `size` waiting requests with equal options. Different options take turns.
 
     Args:
         work: Returns the results of a batch, in order; an exception among them is raised for that request alone.
@@ -86,7 +86,7 @@ class BatchQueue:
         return sum(map(len, self._waiting.values()))
 
     async def result(self, options: SearchOptions, request: SearchRequest) -> bytes:
-        """Result of a request; one that is cancelled while it waits is dropped."""
+        """Result of a request; a request that is cancelled while it waits is dropped."""
         loop = asyncio.get_running_loop()
         future: Future = loop.create_future()
         self._waiting.setdefault(options, deque()).append((request, future))
@@ -94,11 +94,13 @@ class BatchQueue:
         return await future
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start batches in the next round of the loop, if a thread is free and requests wait."""
         if self._free and self._waiting and not self._scheduled:
             self._scheduled = True
             loop.call_soon(self._start, loop)  # after all requests that arrived in the same round of the loop
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start batches until no thread is free or no request waits."""
         self._scheduled = False
         while self._free and self._waiting:
             options, waiting = self._waiting.popitem(last=False)
@@ -111,13 +113,14 @@ class BatchQueue:
                 self._waiting[options] = waiting
             if batch:
                 self._free -= 1
-                running = loop.run_in_executor(self._pool, self._work, options, [request for request, _ in batch])
-                running.add_done_callback(lambda done, batch=batch: self._finish(loop, done, batch))  # type: ignore[misc]
+                search = loop.run_in_executor(self._pool, self._work, options, [request for request, _ in batch])
+                search.add_done_callback(lambda done, batch=batch: self._finish(loop, done, batch))  # type: ignore[misc]
 
-    def _finish(self, loop: asyncio.AbstractEventLoop, done: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
+    def _finish(self, loop: asyncio.AbstractEventLoop, search: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
+        """Hand the results of a batch to its requests, and free its thread."""
         self._free += 1
-        error = RuntimeError("the server ends") if done.cancelled() else done.exception()
-        results = [error] * len(batch) if error else done.result()
+        error = RuntimeError("the server ends") if search.cancelled() else search.exception()
+        results = [error] * len(batch) if error else search.result()
         for (_, future), result in zip(batch, results, strict=True):
             if future.done():
                 continue
@@ -146,10 +149,10 @@ class BatchSearch:
 
     def __call__(self, options: SearchOptions, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
         """JSON of the answer, or the exception, for each request."""
-        state, ends = options.served.state, time.monotonic() + self._seconds
+        state, deadline = options.served.state, time.monotonic() + self._seconds
 
         def report(progress: Progress | None) -> None:
-            if time.monotonic() > ends:  # all clients have been answered that it takes too long
+            if time.monotonic() > deadline:  # all clients have been told that the answer takes too long
                 raise busy("the answer takes too long")
 
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
@@ -160,23 +163,26 @@ class BatchSearch:
                 self._metrics.model_calls.labels(options.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
             results = iter(_results(options, ready, topics, report))
-            of = {"index": options.served.name, "pipeline": options.pipeline}
+            common = {"index": options.served.name, "pipeline": options.pipeline}
             return [
                 json_bytes(
-                    {**of, "results": [next(results) for _ in request.topics]} if request.several else {**of, **next(results)}
+                    {**common, "results": [next(results) for _ in request.topics]}
+                    if request.several
+                    else {**common, **next(results)}
                 )
                 for request in requests
             ]
         except Exception as error:
-            if len(requests) == 1 or time.monotonic() > ends:
+            if len(requests) == 1 or time.monotonic() > deadline:
                 return [error] * len(requests)
-        return [result for request in requests for result in self(options, [request])]  # so that each gets its own error
+        # One by one, so that each request gets its own error.
+        return [result for request in requests for result in self(options, [request])]
 
 
 def rankings_of(
     stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback = silent, offset: int = 0
 ) -> list[Ranking]:
-    """Rankings of topics, whose ids may be equal, in order, without the best `offset` documents."""
+    """Rankings of topics, in order, without the best `offset` documents; ids of topics may be equal."""
     if len(topics) == 1 and isinstance(stage, Lexical):
         return [stage.search(topics[0], k, offset)]
     run = stage(Topics(replace(topic, id=str(number)) for number, topic in enumerate(topics)), progress=report)
@@ -186,6 +192,7 @@ def rankings_of(
 def _results(
     options: SearchOptions, ready: ReadyPipeline, topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
+    """JSON values of the results, one for each topic."""
     stage = ready.stage
     topics, readings = topics_read(options.served.state.index, options.syntax, topics, ready.reads_language)
     rankings = rankings_of(stage, topics, options.k, report, options.offset)
@@ -207,42 +214,44 @@ def _results(
 
 
 def _counts(options: SearchOptions, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
-    """Counts of values and bins among all documents that match, with their total; without such documents, among the hits."""
+    """Counts of values and bins among all matching documents, with their total; among the hits if the stage cannot match."""
     facets: Callable[..., dict[str, dict[Any, int]]]
-    counted: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     try:
         docs = stage.matches(topic)
         facets = partial(options.served.state.index.facets, docs=docs)
-        counted["total"] = {"value": len(docs), "relation": "eq"}
+        result["total"] = {"value": len(docs), "relation": "eq"}
     except PipelineError:
         facets = ranking.facets
     if options.facets:
-        counted["facets"] = {
+        result["facets"] = {
             column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]
             for column, counts in facets(*options.facets).items()
         }
     if options.histograms:
-        counted["histograms"] = {
+        result["histograms"] = {
             column: [{"from": low, "to": high, "count": count} for (low, high), count in bins.items()]
             for column, bins in facets(*options.histograms, bins=BINS).items()
         }
-    return counted
+    return result
 
 
 def topics_read(
-    index: Index, syntax: str, topics: Sequence[Topic], later: bool = False
+    index: Index, syntax: str, topics: Sequence[Topic], reads_language: bool = False
 ) -> tuple[list[Topic], list[dict[str, Any]]]:
-    """Topics in the syntax of a request, and what the answer says of it: "understood", or "operators" of a plain text.
+    """Topics as parsed in the syntax of a request, and values for the answer about each.
+
+    The values are "understood", the parsed query, or "operators", if a plain text has operators of the query language.
 
     Args:
         index: The index that is searched.
         syntax: "plain" or "query", as in the request.
         topics: The topics.
-        later: Whether a stage of the pipeline reads the query language.
+        reads_language: Whether a stage of the pipeline reads the query language.
     """
     if syntax == "plain":
-        having = [not later and has_operators(topic.text, index.state) for topic in topics]
-        return list(topics), [{"operators": True} if one else {} for one in having]
+        have_operators = [not reads_language and has_operators(topic.text, index.state) for topic in topics]
+        return list(topics), [{"operators": True} if has_any else {} for has_any in have_operators]
     language = index.query()
     pairs = [language.read(topic) for topic in topics]
     readings = [
@@ -259,10 +268,11 @@ def matches_in(index: Index, text: str, query: str) -> list[list[int]]:
 
 
 def rewrites(topic: Topic) -> list[dict[str, Any]]:
-    """Forms of a topic, from the typed text to the query: texts, and weights of terms if any."""
-    forms = [topic]
-    while forms[-1].origin is not None:
-        forms.append(forms[-1].origin)
+    """Versions of a topic, from the typed text to the query, each with its text and the weights of its terms, if any."""
+    versions = [topic]
+    while versions[-1].origin is not None:
+        versions.append(versions[-1].origin)
     return [
-        {"text": form.text, **({} if form.weights is None else {"weights": dict(form.weights)})} for form in reversed(forms)
+        {"text": version.text, **({} if version.weights is None else {"weights": dict(version.weights)})}
+        for version in reversed(versions)
     ]

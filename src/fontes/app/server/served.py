@@ -32,13 +32,13 @@ from .examples import example_queries
 if TYPE_CHECKING:
     from ...index.state import State
 
-CACHED_STAGES = 256  # pipelines with filters, or of requests, that a state keeps
-PAUSE = 2  # after a change of state, in units of the time that it took
+CACHED_STAGES = 256  # ready pipelines that a state caches
+PAUSE = 2  # pause after a change of state, in units of its duration
 FREE = frozenset(
     {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
     | {"query", "rm3", "weighted_turns", "boost", "collapse"}
 )
-"""Parts without a model or a file, of bounded work, which every expression may have."""
+"""Parts that every expression may have: they need no model and no file, and their work is bounded."""
 
 Retriever = Stage[Topics, Run]
 Rewriter = Stage[Topics, Topics]
@@ -57,38 +57,39 @@ class ExpressionReader:
 
     def __init__(self, texts: Iterable[str], limit: int) -> None:
         self._limit = limit
-        self._own = {ast.dump(node) for text in texts for node in _nodes(text) if isinstance(node, ast.Call)}
+        self._loaded = {ast.dump(node) for text in texts for node in _ast_nodes(text) if isinstance(node, ast.Call)}
 
     def is_free(self, text: str) -> bool:
         """Whether no part of an expression may run a model."""
-        return all(_called(node) in FREE for node in _nodes(text) if isinstance(node, ast.Call))
+        return all(_called_name(node) in FREE for node in _ast_nodes(text) if isinstance(node, ast.Call))
 
     def stage(self, text: str, index: Index) -> Retriever:
         """Build the stage of an expression.
 
         Raises:
-            RefusedError: It has a part that the server has not loaded.
-            ParameterError: It is invalid.
-            PipelineError: It is no stage from topics to a run.
+            RefusedError: The expression has a part that the server has not loaded, or too large a number.
+            ParameterError: The expression is invalid.
+            PipelineError: The expression is not a stage from topics to a run.
         """
         try:
-            for node in _nodes(text):
+            for node in _ast_nodes(text):
                 if isinstance(node, ast.Constant) and type(node.value) is int and node.value > self._limit:
                     raise RefusedError(422, f"a number in a pipeline may be {self._limit:,} at most here")
-                name = _called(node)
-                if name in stages and name not in FREE and ast.dump(node) not in self._own:
+                name = _called_name(node)
+                if name in stages and name not in FREE and ast.dump(node) not in self._loaded:
                     raise RefusedError(403, f"{name} with these parameters is not among what this server has loaded")
         except RecursionError:
             raise ParameterError("the pipeline is nested too deeply") from None
         return retriever(index, text)
 
 
-def _called(node: ast.AST) -> str:
+def _called_name(node: ast.AST) -> str:
+    """Name of the function that a node calls; "" for other nodes."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
-def _nodes(text: str) -> list[ast.AST]:
-    """Nodes of an expression; none of an invalid one, for which `retriever` raises an error."""
+def _ast_nodes(text: str) -> list[ast.AST]:
+    """Nodes of an expression; none if it is invalid, for which `retriever` raises an error."""
     if len(text) > MAX_TEXT:
         return []
     try:
@@ -99,7 +100,7 @@ def _nodes(text: str) -> list[ast.AST]:
 
 @dataclass(frozen=True)
 class ReadyPipeline:
-    """A pipeline with a request's filter and depth; whether it runs a model, and whether a stage reads the query language."""
+    """A pipeline with a request's filter and depth, whether it runs a model, and whether a stage reads the query language."""
 
     stage: Retriever
     has_model: bool
@@ -117,7 +118,7 @@ class ServedState:
     pipelines: Mapping[str, Retriever]
     rewriters: Mapping[str, Rewriter]
     generation: int = 0
-    _made: Cached[tuple[str, str | None, int, Order | None], ReadyPipeline] = field(
+    _ready: Cached[tuple[str, str | None, int, Order | None], ReadyPipeline] = field(
         default_factory=lambda: Cached(CACHED_STAGES)
     )
 
@@ -146,7 +147,7 @@ class ServedState:
             where: A filter for its retrievers.
             k: Maximum number of documents of a topic.
             expressions: Reads expressions; None if requests may not have any.
-            order: A column that sorts the documents, and whether descending; None: the score.
+            order: A column to sort by, and whether the order is descending; None: the score.
 
         Raises:
             RefusedError: There is no such pipeline.
@@ -165,7 +166,7 @@ class ServedState:
                 ranked = ranked >> self.index.sort(column, descending=descending)
             return ReadyPipeline(filtered(ranked % k, where), uses_model(stage), reads_language(stage))
 
-        return self._made.get((name, where, k, order), make)
+        return self._ready.get((name, where, k, order), make)
 
     def check_pipeline(self, name: str, expressions: ExpressionReader | None) -> None:
         """Raise RefusedError for an unknown name, unless requests may have expressions."""
@@ -181,16 +182,16 @@ class ServedState:
         return name
 
     def over(self, reader: State) -> ServedState:
-        """The pipelines over another state of the index; models stay loaded."""
+        """Return these pipelines over another state of the index; models stay loaded."""
         parts: dict[int, tuple[Part, Part]] = {}
 
-        def moved(part: Part) -> Part:
+        def with_reader(part: Part) -> Part:
             return part.with_(index=reader) if part.params().get("index") is self.index.state else part
 
-        def all_of(stages: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: stage.map(moved, parts) for name, stage in stages.items()}
+        def over_reader(stages: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: stage.map(with_reader, parts) for name, stage in stages.items()}
 
-        return ServedState(Index(reader), all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
+        return ServedState(Index(reader), over_reader(self.pipelines), over_reader(self.rewriters), self.generation + 1)
 
 
 class ServedIndex:
@@ -200,7 +201,7 @@ class ServedIndex:
         path: Directory of the index.
         name: Name in requests.
         pipelines: Expressions by name; the first is the default of requests.
-        rewriters: Expressions of rewriters by name; if empty, the one that suits the first pipeline.
+        rewriters: Expressions of rewriters by name; if empty, the default rewriter of the first pipeline.
 
     Attributes:
         state: The state that answers new requests.
@@ -212,23 +213,23 @@ class ServedIndex:
         self.path = path
         self.name = name
         index = Index.open(path)
-        retrievers = {of_pipeline: _single_threaded(retriever(index, text)) for of_pipeline, text in pipelines.items()}
+        retrievers = {pipeline_name: _single_threaded(retriever(index, text)) for pipeline_name, text in pipelines.items()}
         if not rewriters:
-            suits = rewriter_for(next(iter(retrievers.values())))
-            rewriters = {} if suits is None else {suits: suits}
+            default = rewriter_for(next(iter(retrievers.values())))
+            rewriters = {} if default is None else {default: default}
         self.texts = {*pipelines.values(), *rewriters.values()}
-        of_turns = {of_rewriter: turns_rewriter(text, index, "--rewriter") for of_rewriter, text in rewriters.items()}
-        self.state = ServedState(index, retrievers, of_turns)
+        turn_rewriters = {rewriter_name: turns_rewriter(text, index, "--rewriter") for rewriter_name, text in rewriters.items()}
+        self.state = ServedState(index, retrievers, turn_rewriters)
         self.seconds = 0.0
         self.trouble = ""
-        self._next = 0.0  # when to look for a newer state
+        self._next_check = 0.0  # when to look for a newer state
         self._lock = threading.Lock()
 
     def to_dict(self) -> dict[str, Any]:
         """Description as JSON values."""
         state = self.state
 
-        def described(stages: Mapping[str, Any]) -> list[dict[str, Any]]:
+        def describe(stages: Mapping[str, Any]) -> list[dict[str, Any]]:
             return [{"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in stages.items()]
 
         return {
@@ -240,8 +241,8 @@ class ServedIndex:
             "columns": state.index.columns,
             "facets": state.facets[0],
             "links": state.facets[1],
-            "pipelines": described(state.pipelines),
-            "rewriters": described(state.rewriters),
+            "pipelines": describe(state.pipelines),
+            "rewriters": describe(state.rewriters),
         }
 
     def check_document(self, doc_id: str) -> None:
@@ -256,26 +257,26 @@ class ServedIndex:
             warm(stage)
 
     def warm_suggestions(self) -> None:
-        """Count the words that suggestions are made of, so that no request waits for it."""
-        with contextlib.suppress(FontesError, OSError):  # requests for suggestions say what is wrong
+        """Count the words for suggestions, so that no request has to wait for it."""
+        with contextlib.suppress(FontesError, OSError):  # requests for suggestions report the problem
             self.state.index.suggest("mispselt")
 
     def refresh(self, now: bool = False) -> bool:
-        """Change to the newest state once it is warm; return whether there was one.
+        """Load the newest state and serve it once it is warm; return whether there was a newer one.
 
         Args:
-            now: Look at once, not only some time after the last change, which limits the share of the processor.
+            now: Check at once. Otherwise a check follows a change of state only after a pause, which limits the load.
         """
         with self._lock:
-            if not now and time.monotonic() < self._next:
+            if not now and time.monotonic() < self._next_check:
                 return False
-            before, start = self.state, time.perf_counter()
+            previous, start = self.state, time.perf_counter()
             try:
-                reader = before.index.state.refreshed()
-                if reader is before.index.state:
+                reader = previous.index.state.refreshed()
+                if reader is previous.index.state:
                     self.trouble = ""
                     return False
-                state = before.over(reader)
+                state = previous.over(reader)
                 with in_memory(lists=True):
                     for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
                         warm(part)
@@ -285,7 +286,7 @@ class ServedIndex:
                 return False
             self.state, self.trouble = state, ""
             self.seconds = time.perf_counter() - start
-            self._next = time.monotonic() + PAUSE * self.seconds
+            self._next_check = time.monotonic() + PAUSE * self.seconds
             return True
 
     def change(self, method: str, *arguments: Any, **options: Any) -> Any:
@@ -296,6 +297,7 @@ class ServedIndex:
 
 
 def _retrievers(stage: Retriever) -> Iterator[Retriever]:
+    """Yield the retrievers of a pipeline that search an index."""
     for part in walk(stage):
         if isinstance(part, Stage) and (part.takes, part.gives) == (Topics, Run) and "index" in part.params():
             yield part
@@ -304,7 +306,7 @@ def _retrievers(stage: Retriever) -> Iterator[Retriever]:
 def _single_threaded(stage: Retriever) -> Retriever:
     """The stage with one thread for each request: other requests use the other cores."""
 
-    def with_one(part: Part) -> Part:
+    def with_one_thread(part: Part) -> Part:
         return part.with_(threads=1) if "threads" in part.params() and part.params()["threads"] is None else part
 
-    return stage.map(with_one)  # type: ignore[return-value]
+    return stage.map(with_one_thread)  # type: ignore[return-value]

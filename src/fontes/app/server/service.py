@@ -29,21 +29,21 @@ from .settings import ServerSettings
 T = TypeVar("T")
 PIPELINES = {"bm25": "bm25()"}
 LEXICAL_BATCH, MODEL_BATCH = 64, 16  # requests that are searched together
-EXPLAINED = 100  # hits with explanations at most
-OTHER_THREADS = 8  # for everything but searches
-LARGE = 1 << 20  # bytes of an array that has pages of its own
-MMAP_THRESHOLD = -3  # in glibc's malloc.h
+EXPLAINED = 100  # maximum hits with explanations
+OTHER_THREADS = 8  # for all work except searches
+LARGE = 1 << 20  # bytes from which an array gets its own memory pages
+MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD in glibc's malloc.h
 NICENESS = 5
 
 
 class Service:
-    """Indexes and pipelines with the threads that search them.
+    """Indexes and pipelines, and the threads that search them.
 
     Args:
         paths: Directories of the indexes; the first is the default of requests.
         settings: The settings.
         pipelines: Expressions by name; BM25 if empty.
-        rewriters: Expressions of rewriters of turns by name; if empty, the one that suits the first pipeline.
+        rewriters: Expressions of turn rewriters by name; if empty, the default rewriter of the first pipeline.
 
     Raises:
         FontesError: An index cannot be opened, or a pipeline is invalid.
@@ -67,7 +67,7 @@ class Service:
             raise ParameterError("there is no index to serve")
         self.metrics = Metrics()
         self.ready = False
-        self.described: dict[str, Any] = {}  # additional values of /indexes
+        self.described: dict[str, Any] = {}  # additional values in the response of /indexes
         self.conversations = ConversationStore(settings.conversations, settings.conversation_seconds)
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None
@@ -81,7 +81,7 @@ class Service:
         self._lexical = BatchQueue(self._batch_search("lexical"), self._pools["search"], threads, LEXICAL_BATCH)
         self._models = BatchQueue(self._batch_search("models"), self._pools["models"], 1, MODEL_BATCH)
         self._writing = asyncio.Lock()
-        self._watch()
+        self._register_gauges()
 
     @property
     def names(self) -> dict[str, str]:
@@ -98,11 +98,11 @@ class Service:
             raise RefusedError(404, f"there is no index '{name[:200]}'; there are {', '.join(self.indexes)}")
         return self.indexes[name]
 
-    def options(self, index: str | None, pipeline: str | None, k: int = 10, **more: Any) -> SearchOptions:
-        """Options of a search; raises RefusedError if they exceed a limit or name something unknown."""
+    def options(self, index: str | None, pipeline: str | None, k: int = 10, **further: Any) -> SearchOptions:
+        """Options of a search; raises RefusedError if one exceeds a limit or is an unknown name."""
         served, limits = self.served(index), self.settings
         name = next(iter(served.state.pipelines)) if pipeline is None else pipeline
-        options = SearchOptions(served, name, k=k, **more)
+        options = SearchOptions(served, name, k=k, **further)
         if options.explain and k > EXPLAINED:
             raise RefusedError(422, f"at most {EXPLAINED} hits come with explanations; k is {k}")
         if options.where is not None and len(options.where) > limits.query:
@@ -123,7 +123,7 @@ class Service:
         return options
 
     def check_query(self, text: str) -> None:
-        """Raise RefusedError for a query that is too long, empty, or no text."""
+        """Raise RefusedError for a query that is too long, empty, or not encodable."""
         if len(text) > self.settings.query:
             raise RefusedError(
                 422, f"the query has {len(text):,} characters; this server takes {self.settings.query:,} (--query)"
@@ -134,7 +134,7 @@ class Service:
             raise RefusedError(422, "the query has half of a character (a lone surrogate)")
 
     def check_topics(self, topics: list[Topic]) -> None:
-        """Raise RefusedError for too many topics, equal ids, or a text as `check_query`."""
+        """Raise RefusedError for too many topics, duplicate ids, or a text that `check_query` refuses."""
         if len(topics) > self.settings.batch:
             raise RefusedError(
                 422, f"there are {len(topics):,} topics; a request has {self.settings.batch:,} at most (--batch)"
@@ -152,7 +152,7 @@ class Service:
         return ready.stage
 
     def has_model(self, served: ServedIndex, pipeline: str) -> bool:
-        """Whether a pipeline runs a model; True for an expression whose parts might."""
+        """Whether a pipeline runs a model; for an expression, whether a part may run one."""
         if (loaded := served.state.models.get(pipeline)) is not None:
             return loaded
         return self.expressions is None or not self.expressions.is_free(pipeline)
@@ -163,10 +163,10 @@ class Service:
         return await queue.result(options, request)
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
-        """Call a function in a thread; in that of the models if it needs one."""
-        return await self._in("models" if model else "others", function, *arguments)
+        """Call a function in a thread: in the thread of the models if it needs a model."""
+        return await self._run_in("models" if model else "others", function, *arguments)
 
-    async def _in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
+    async def _run_in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
     async def change(self, served: ServedIndex, method: str, *arguments: Any, **options: Any) -> Any:
@@ -181,21 +181,21 @@ class Service:
             await self.work(self._rehearse, served)
             await self.work(served.warm_suggestions)
         gc.collect()
-        gc.freeze()  # present objects stay: collecting garbage among them takes a fifth of the time
+        gc.freeze()  # these objects stay; scanning them for garbage would take a fifth of the time
         self.ready = True
         while True:
             await asyncio.sleep(self.settings.refresh or 3600)
             if self.settings.refresh:
                 for served in self.indexes.values():
-                    if await self._in("states", served.refresh):
-                        await self._in("states", _trim_memory)
+                    if await self._run_in("states", served.refresh):
+                        await self._run_in("states", _trim_memory)
             self.conversations.expire()
 
     def _batch_search(self, queue: str) -> BatchSearch:
         return BatchSearch(self.expressions, self.metrics, queue, self.settings.seconds)
 
     def _rehearse(self, served: ServedIndex) -> None:
-        """Call each pipeline with all options, so that no request waits for compilation."""
+        """Call each pipeline with all options, so that no request has to wait for compilation."""
         index = served.state.index
         if not len(index.terms):
             return
@@ -213,7 +213,8 @@ class Service:
         for pool in self._pools.values():
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _watch(self) -> None:
+    def _register_gauges(self) -> None:
+        """Let the metrics read queues, conversations and states."""
         watch = self.metrics.watch
         watch("queue", lambda: len(self._lexical), "lexical")
         watch("queue", lambda: len(self._models), "models")
@@ -224,9 +225,9 @@ class Service:
 
 
 def return_large_arrays() -> None:
-    """Make glibc return arrays of a megabyte and more to the system when freed.
+    """Make glibc return freed arrays of at least 1 MiB to the system.
 
-    By default glibc keeps pieces of up to 32 MB, and a server whose index changes would grow with each state.
+    By default glibc keeps freed blocks of up to 32 MiB, and a server whose index changes would grow with each state.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)

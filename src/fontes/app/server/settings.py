@@ -13,14 +13,14 @@ from ...core.errors import InputError, ParameterError
 from ...core.renamed import renamed
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
-TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # variables of the environment
-SHORTEST = 16  # characters of a token or key
+TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # environment variables
+MIN_SECRET = 16  # characters of a token or key
 PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 ORIGIN = re.compile(r"https?://[\w.:\[\]-]+|\*", re.ASCII)
 
 
 def _setting(default: Any, *options: str) -> Any:
-    """A field whose command-line option has other names."""
+    """A field with these command-line options; without any, the field has no option."""
     return field(default=default, metadata={"options": options})
 
 
@@ -77,11 +77,11 @@ class ServerSettings:
     log_queries: bool = False
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, option = getattr(self, each.name), f"--{each.name.replace('_', '-')}"
-            if each.type == "int":
-                check_whole(option, value, 0 if each.name == "port" else 1)
-            elif each.type == "float" and not (0 < value < 1e9 or (value == 0 and each.name in ("rate", "refresh"))):
+        for setting in fields(self):
+            value, option = getattr(self, setting.name), f"--{setting.name.replace('_', '-')}"
+            if setting.type == "int":
+                check_whole(option, value, 0 if setting.name == "port" else 1)
+            elif setting.type == "float" and not (0 < value < 1e9 or (value == 0 and setting.name in ("rate", "refresh"))):
                 raise ParameterError(f"{option} must be a number above 0, not {value!r}")
         if self.port > 65_535:
             raise ParameterError(f"--port must be 65,535 at most, not {self.port}")
@@ -97,28 +97,28 @@ class ServerSettings:
 
 
 def secret_of(path: Path | None, variable: str) -> str:
-    """Read a token or key from a file or, for None, an environment variable; "" if there is none.
+    """Read a token or key from a file or, if `path` is None, from an environment variable; "" if it is not set.
 
     Raises:
         InputError: The file cannot be read, or the secret is too short.
     """
     kind = variable.rpartition("_")[2].lower()
     if path is None:
-        secret, where = os.environ.get(variable, ""), f"{variable} in the environment"
+        secret, source = os.environ.get(variable, ""), f"{variable} in the environment"
         if not secret:
             return ""
     else:
         try:
-            secret, where = path.read_text(encoding="utf-8").strip(), str(path)
+            secret, source = path.read_text(encoding="utf-8").strip(), str(path)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: the {kind} cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable():
-        raise InputError(f"{where}: a {kind} has {SHORTEST} ASCII characters or more: openssl rand -hex 16 makes one")
+    if len(secret) < MIN_SECRET or not secret.isascii() or not secret.isprintable():
+        raise InputError(f"{source}: a {kind} has {MIN_SECRET} ASCII characters or more: openssl rand -hex 16 makes one")
     return secret
 
 
 def named_expressions(texts: list[str]) -> dict[str, str]:
-    """Parse `NAME=EXPR`, or an expression, which is its own name.
+    """Parse texts of the form `NAME=EXPR`; an expression without a name is its own name.
 
     Raises:
         ParameterError: Two have the same name.
