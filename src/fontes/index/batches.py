@@ -86,10 +86,10 @@ def batches(
             filled += sum(len(doc.text) for doc in part) + 64 * len(part)
         parts.append(part)
         if filled >= size:
-            yield partial(_batch, parts, form, plain)
+            yield partial(_make_batch, parts, form, plain)
             parts, filled = [], 0
     if parts:
-        yield partial(_batch, parts, form, plain)
+        yield partial(_make_batch, parts, form, plain)
 
 
 def content(doc: Doc, fields: Sequence[str]) -> str:
@@ -103,16 +103,16 @@ def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
-def _batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
-    whole = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
+def _make_batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
+    joined = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
     if plain:
-        return Batch(whole, (_plain_fields if form.apart else _plain_contents)(whole, form.fields))
+        return Batch(joined, (_plain_fields if form.apart else _plain_contents)(joined, form.fields))
     docs = [doc for part in parts if not isinstance(part, Packing) for doc in part]
     if form.weights is not None:
-        return Batch(whole, [form.weights.of(doc) for doc in docs])
+        return Batch(joined, [form.weights.of(doc) for doc in docs])
     if form.apart:
-        return Batch(whole, concatenated([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
-    return Batch(whole, concatenated([utf8(content(doc, form.fields)) for doc in docs]))
+        return Batch(joined, concatenated([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
+    return Batch(joined, concatenated([utf8(content(doc, form.fields)) for doc in docs]))
 
 
 def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
@@ -146,9 +146,9 @@ def _portions(docs: Iterable[Doc], plain: bool, size: int, count: int) -> Iterat
         raise
 
 
-def _check(docs: list[Doc], before: int) -> None:
-    """Raise InputError unless `docs`, which follow `before` others, have ids and are made of strings."""
-    for number, doc in enumerate(docs, before + 1):
+def _check(docs: list[Doc], count: int) -> None:
+    """Raise InputError unless `docs`, which follow `count` others, have ids and are made of strings."""
+    for number, doc in enumerate(docs, count + 1):
         if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
             raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")
         if not doc.id:

@@ -21,8 +21,8 @@ from ..text import Analyzer
 from .batches import batches
 from .columns import ColumnWriter
 from .component import Building, Writer, components
-from .inversion import IDS
-from .segment import KERNEL, Leaf, leaves_of
+from .inversion import ID_SHARE
+from .segment import BASE_COMPONENTS, Leaf, leaves_of
 from .tables import IdWriter, join_tables
 
 SOME = 256  # documents read at a time
@@ -90,8 +90,8 @@ class IndexSettings:
         """
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        every = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
-        names = tuple(components[name].name for name in dict.fromkeys(every))
+        all_components = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
+        names = tuple(components[name].name for name in dict.fromkeys(all_components))
         settings = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
         if settings.weights is not None and (settings.separate or settings.positions):
             raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
@@ -157,7 +157,7 @@ def build_segment(
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
     start, count, memory = time.perf_counter(), 0, resources().memory
-    ids = IdWriter(folder, memory // IDS)
+    ids = IdWriter(folder, memory // ID_SHARE)
     size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * thread_count())))
     writers: list[Writer] = []
     try:
@@ -188,11 +188,11 @@ def build_segment(
             writer.abandon()
 
 
-def _progress(docs: Any, done: int, seconds: float) -> Progress:
+def _progress(docs: Any, count: int, seconds: float) -> Progress:
     """Progress of the build, by bytes read of a corpus of known size, otherwise by documents."""
     part = min(1.0, float(docs.position / docs.size)) if getattr(docs, "size", 0) else None
     total = len(docs) if hasattr(docs, "__len__") else None
-    return Progress("indexing", done, total, seconds, part=part)
+    return Progress("indexing", count, total, seconds, part=part)
 
 
 def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
@@ -211,10 +211,10 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallb
     write_array(folder, "doc_ids.bytes", ids.blob)
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)
-    names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
-    first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
+    names: Iterable[str] = leaves[0].segment.opened if leaves else BASE_COMPONENTS
+    first, *other_names = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
     threads = thread_count()
     with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # beside the postings
         counts = workers.begin(components[first].merge, leaves, folder, progress)
-        more = [components[name].merge(leaves, folder, progress) for name in others]
-        return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}
+        other_counts = [components[name].merge(leaves, folder, progress) for name in other_names]
+        return {"documents": len(ids), **counts(), **{key: value for each in other_counts for key, value in each.items()}}

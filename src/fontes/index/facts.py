@@ -14,7 +14,7 @@ from .ciff import header_of
 from .columns import COLUMNS
 from .component import components
 from .postings import POSTINGS
-from .segment import KERNEL
+from .segment import BASE_COMPONENTS
 from .texts import TEXTS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ BATCH = 512  # documents read at a time
 def facts_of(reader: State) -> dict[str, Any]:
     """Entries of `Index.info`."""
     segments = reader.manifest["segments"]
-    others = sorted({name for leaf in reader.leaves for name in leaf.segment.opened if name not in KERNEL})
+    extra = sorted({name for leaf in reader.leaves for name in leaf.segment.opened if name not in BASE_COMPONENTS})
     return {
         "path": str(reader.path),
         "documents": len(reader),
@@ -46,7 +46,7 @@ def facts_of(reader: State) -> dict[str, Any]:
         "fontes": reader.manifest["fontes"],
         "fingerprint": reader.fingerprint,
         **reader.vectors.facts(reader),
-        **{key: value for name in others for key, value in components[name].facts(reader).items()},
+        **{key: value for name in extra for key, value in components[name].facts(reader).items()},
     }
 
 
@@ -57,7 +57,7 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("path", info["path"]),
         *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
         *((name, str(info[name])) for name in ("shards",) if name in info),
-        *(("missing", f"shard {one['shard']}: {one['problem']}") for one in info.get("missing", ())),
+        *(("missing", f"shard {shard['shard']}: {shard['problem']}") for shard in info.get("missing", ())),
         ("segments", f"{info['segments']}, with {info['deleted']:,} deleted documents in them"),
         ("mean length", f"{info['mean_length']:.1f} terms"),
         ("fields", ", ".join(info["fields"])),

@@ -110,13 +110,13 @@ class FieldLists(RowLists):
         df, cf = (np.zeros((len(terms), self.lengths.shape[1]), dtype=np.int64) for _ in range(2))
         counts = self.lists.df[terms].astype(np.int64)
 
-        def part(edges: tuple[int, int]) -> None:
+        def count_chunk(edges: tuple[int, int]) -> None:
             rows = slice(*edges)
             docs, _ = self.lists.postings(terms[rows])
-            gone = self.frequencies(terms[rows]) * dead[docs][:, None]
-            count_frequencies(gone, counts[rows], df[rows], cf[rows])
+            deleted = self.frequencies(terms[rows]) * dead[docs][:, None]
+            count_frequencies(deleted, counts[rows], df[rows], cf[rows])
 
-        in_threads(part, list(chunks(counts, postings.CHUNK // 4)))
+        in_threads(count_chunk, list(chunks(counts, postings.CHUNK // 4)))
         return df, cf
 
     def check(self) -> None:
@@ -175,17 +175,17 @@ class JoinedFields:
     def _counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         df, cf = (np.zeros((len(self._lists.df), self._width), dtype=np.int64) for _ in range(2))
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            terms_here = np.flatnonzero(numbers >= 0)
-            df[terms_here] += part.df[numbers[terms_here]]
-            cf[terms_here] += part.cf[numbers[terms_here]]
+            present = np.flatnonzero(numbers >= 0)
+            df[present] += part.df[numbers[present]]
+            cf[present] += part.cf[numbers[present]]
             if leaf.deletions is not None:
                 terms = np.asarray(leaf.deletions.terms, dtype=np.int64)
                 part_numbers = np.full(len(part.df), -1, dtype=np.int64)
-                part_numbers[numbers[terms_here]] = terms_here
-                gone = part.counted(leaf.deletions.dead, terms)
-                left = part_numbers[terms] >= 0  # not those whose documents are all gone
-                df[part_numbers[terms[left]]] -= gone[0][left]
-                cf[part_numbers[terms[left]]] -= gone[1][left]
+                part_numbers[numbers[present]] = present
+                deleted = part.counted(leaf.deletions.dead, terms)
+                living = part_numbers[terms] >= 0  # not those whose documents are all gone
+                df[part_numbers[terms[living]]] -= deleted[0][living]
+                cf[part_numbers[terms[living]]] -= deleted[1][living]
         return df, cf
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
@@ -193,10 +193,10 @@ class JoinedFields:
         cursor = np.cumsum(counts) - counts
         ends = cursor + counts
         out = np.zeros((int(counts.sum()), self._width), dtype=np.int32)
-        for part, leaf, of_union in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            terms_here = np.flatnonzero(of_union[terms] >= 0)
-            part_terms = of_union[terms][terms_here]
-            rows, of_term = part.frequencies(part_terms), np.repeat(terms_here, part.lists.df[part_terms])
+        for part, leaf, part_numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
+            present = np.flatnonzero(part_numbers[terms] >= 0)
+            part_terms = part_numbers[terms][present]
+            rows, of_term = part.frequencies(part_terms), np.repeat(present, part.lists.df[part_terms])
             if leaf.dead is not None:
                 alive = leaf.ordinals[part.lists.postings(part_terms)[0]] >= 0
                 rows, of_term = rows[alive], of_term[alive]
@@ -233,10 +233,10 @@ class NumberedFields:
         return self._statistics.frequencies(numbers[numbers >= 0])
 
     def _of_terms(self, counts: Integers) -> Integers:
-        known = self._numbers >= 0
-        of_terms = np.zeros((len(known), len(self.names)), dtype=np.int64)
-        of_terms[known] = counts[self._numbers[known]]
-        return of_terms
+        present = self._numbers >= 0
+        numbered = np.zeros((len(present), len(self.names)), dtype=np.int64)
+        numbered[present] = counts[self._numbers[present]]
+        return numbered
 
 
 class Fields(Payload[FieldLists], name="fields"):

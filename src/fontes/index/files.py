@@ -66,29 +66,27 @@ def _is_manifest(manifest: dict[str, Any]) -> bool:
         header_of(manifest["ciff"])
     return (
         manifest["fingerprint"] == _fingerprint(manifest)
-        and all(map(_is_sound, manifest["segments"]))
+        and all(map(_is_segment, manifest["segments"]))
         and len(set(names)) == len(names)
-        and _are_facts(manifest)
-        and _are_sharded(manifest)
+        and _has_valid_settings(manifest)
+        and _has_valid_shards(manifest)
     )
 
 
-def _is_sound(segment: dict[str, Any]) -> bool:
+def _is_segment(segment: dict[str, Any]) -> bool:
     deleted = segment["deleted"]
-    return _is_folder(segment, SEGMENT_NAME, COUNTS) and (
+    return _is_entry(segment, SEGMENT_NAME, COUNTS) and (
         deleted is None
-        or (
-            _is_folder(deleted, DELETED_NAME, DELETED_COUNTS) and all(deleted[name] <= segment[name] for name in DELETED_COUNTS)
-        )
+        or (_is_entry(deleted, DELETED_NAME, DELETED_COUNTS) and all(deleted[name] <= segment[name] for name in DELETED_COUNTS))
     )
 
 
-def _is_folder(entry: dict[str, Any], pattern: re.Pattern[str], counts: Iterable[str]) -> bool:
+def _is_entry(entry: dict[str, Any], pattern: re.Pattern[str], counts: Iterable[str]) -> bool:
     named = pattern.fullmatch(entry["name"]) is not None and is_table(entry["files"])
     return named and all(type(entry[name]) is int and entry[name] >= 0 for name in counts)
 
 
-def _are_facts(manifest: dict[str, Any]) -> bool:
+def _has_valid_settings(manifest: dict[str, Any]) -> bool:
     fields, scale = manifest["fields"], manifest["scale"]
     return (
         isinstance(manifest["analyzer"], dict)
@@ -99,7 +97,7 @@ def _are_facts(manifest: dict[str, Any]) -> bool:
     )
 
 
-def _are_sharded(manifest: dict[str, Any]) -> bool:
+def _has_valid_shards(manifest: dict[str, Any]) -> bool:
     if "shards" not in manifest:
         return True
     shards = manifest["shards"]
@@ -126,20 +124,20 @@ def manifest_file(path: Path) -> tuple[int, int] | None:
 
 def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
     """Raise IndexFormatError unless each file of the manifest exists in its full length."""
-    _check(path, manifest, wrong_size)
+    _check_files(path, manifest, wrong_size)
 
 
 def check_contents(path: Path, manifest: dict[str, Any]) -> None:
     """Raise IndexFormatError unless each file of the manifest has the content that was written."""
-    _check(path, manifest, changed)
+    _check_files(path, manifest, changed)
 
 
-def _check(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]) -> None:
+def _check_files(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]) -> None:
     for segment in manifest["segments"]:
         for folder, files in folders(path, {"segments": [segment]}):
             if problem := problem_of(folder, files):
-                whose = f"shard {shard_of(segment)} of {manifest['shards']}: " if "shards" in manifest else ""
-                raise IndexFormatError(f"{path} is damaged: {whose}{problem}; {REMEDY}")
+                shard = f"shard {shard_of(segment)} of {manifest['shards']}: " if "shards" in manifest else ""
+                raise IndexFormatError(f"{path} is damaged: {shard}{problem}; {REMEDY}")
 
 
 def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTable]]:
@@ -151,12 +149,12 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
             yield folder / segment["deleted"]["name"], segment["deleted"]["files"]
 
 
-def is_same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def is_same_state(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether two manifests name the same folders with the same content.
 
     An index that was built again from the same documents has the same fingerprint in other folders.
     """
-    return bool(one["fingerprint"] == other["fingerprint"] and one["segments"] == other["segments"])
+    return bool(first["fingerprint"] == second["fingerprint"] and first["segments"] == second["segments"])
 
 
 def place_of(path: Path) -> Path:
@@ -239,28 +237,28 @@ def commit(
     Raises:
         InputError: An index that may not be replaced has appeared meanwhile.
     """
-    shown, path = path, place_of(path)
+    user_path, path = path, place_of(path)
     entries = [
         (folder, entry_of(folder, counts, shard if "shards" in manifest else None))
         for shard, (folder, counts) in enumerate(segments)
         if counts["documents"]
     ]
-    whole = stage / "index"
-    whole.mkdir()
-    whole.chmod(0o777 & ~umask())
-    with uninterrupted(shown), locked(path.parent):
-        check_place(shown, overwrite, drop_vectors)
+    index_folder = stage / "index"
+    index_folder.mkdir()
+    index_folder.chmod(0o777 & ~umask())
+    with uninterrupted(user_path), locked(path.parent):
+        check_place(user_path, overwrite, drop_vectors)
         for folder, entry in entries:
             entry["name"] = free_name(path, entry["name"])
-            folder.rename(whole / entry["name"])
-        write_manifest(whole, complete(manifest, [entry for _, entry in entries]))
+            folder.rename(index_folder / entry["name"])
+        write_manifest(index_folder, complete(manifest, [entry for _, entry in entries]))
         if not (path / MANIFEST).exists():
-            whole.rename(path)
+            index_folder.rename(path)
         else:
             try:
                 for _, entry in entries:
-                    (whole / entry["name"]).rename(path / entry["name"])
-                replace_manifest(path, whole)
+                    (index_folder / entry["name"]).rename(path / entry["name"])
+                replace_manifest(path, index_folder)
             except BaseException:
                 remove_unnamed(path)
                 raise
@@ -279,28 +277,28 @@ def replace_manifest(path: Path, folder: Path) -> None:
 
 def remove_unnamed(path: Path) -> None:
     """Remove the segments and deletions that the manifest does not name."""
-    for left in unnamed(path):
-        shutil.rmtree(left, ignore_errors=True)
+    for folder in unnamed(path):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def unnamed(path: Path) -> list[Path]:
     """Folders of segments and deletions that the manifest does not name."""
     segments = {segment["name"]: segment["deleted"] for segment in read_manifest(path)["segments"]}
-    left = []
+    unreferenced = []
     for folder in sorted(path.glob(f"{SEGMENT}-*")):
         if SEGMENT_NAME.fullmatch(folder.name) is None or folder.is_symlink() or not folder.is_dir():
             continue
         if folder.name not in segments:
-            left.append(folder)
+            unreferenced.append(folder)
             continue
         deleted = segments[folder.name]
         with contextlib.suppress(OSError):
-            left += [
+            unreferenced += [
                 inner
                 for inner in sorted(folder.glob(f"{DELETED}-*"))
                 if DELETED_NAME.fullmatch(inner.name) and not (deleted and deleted["name"] == inner.name)
             ]
-    return left
+    return unreferenced
 
 
 def vectors_in(path: Path) -> list[str]:

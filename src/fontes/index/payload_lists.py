@@ -83,7 +83,7 @@ def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: Pay
     Raises IndexFormatError if a segment is damaged.
     """
     lists = JoinedLists([leaf.segment.lists for leaf in leaves], leaves)
-    carried = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
+    payload_bytes = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
 
     def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[NDArray[np.integer[Any]]]]:
         first, last = edges
@@ -91,7 +91,7 @@ def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: Pay
         return rows, writer.tables(rows, lists.df[first:last].astype(np.int64))
 
     try:
-        for rows, tables in in_order(merged, chunks(lists.df, chunk_size(thread_count(), carried))):
+        for rows, tables in in_order(merged, chunks(lists.df, chunk_size(thread_count(), payload_bytes))):
             writer.write(rows, tables)
         writer.close()
     finally:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from .state import State
 
 Integers = NDArray[np.integer[Any]]
-Rowed = tuple[NDArray[np.int64], NDArray[np.int32]]
+PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
-NOWHERE = np.zeros(0, np.int64)
-EVERYWHERE = np.zeros((0, 2), np.int32)
+NO_ROWS = np.zeros(0, np.int64)
+NO_LIMITS = np.zeros((0, 2), np.int32)
 BLOCK = 32  # postings of a term between two offsets into their positions
 
 
@@ -45,7 +45,7 @@ class Positions(Protocol):
         """(documents, fields + 1): the first position of each field, and the one after the last token."""
         ...
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
         """Positions in some documents with a term.
 
         Args:
@@ -60,7 +60,7 @@ class Positions(Protocol):
         """
         ...
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
         """Positions of several terms, as `of` gives them, end to end: those of term i at `indices[bounds[i]:bounds[i+1]]`."""
         ...
 
@@ -92,15 +92,15 @@ class PositionLists(RowLists):
         """The rows, their offsets, bounds and first offsets, for `payload_kernels.phrase_frequency`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
         df = int(self.lists.df[term])
         span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]
         starts, ends, counts, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
         count = df if indices is None else len(indices)
-        rows = NOWHERE if indices is None else indices
+        rows = NO_ROWS if indices is None else indices
         return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, indices is None)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
         return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, indices, False)
 
     def count_phrase(
@@ -108,7 +108,7 @@ class PositionLists(RowLists):
         terms: NDArray[np.int64],
         words: NDArray[np.int64],
         docs: NDArray[np.int32],
-        places: NDArray[np.int64],
+        rows: NDArray[np.int64],
         field: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Count an exact phrase.
@@ -117,7 +117,7 @@ class PositionLists(RowLists):
             terms: Its distinct terms.
             words: For each word the index of its term; then for each word its offset.
             docs: The documents that have all the terms, ascending; they are overwritten.
-            places: (terms, documents or more): their indices into the postings of each term.
+            rows: (terms, documents or more): their indices into the postings of each term.
             field: The field that must hold the phrase, -1 for any.
 
         Returns:
@@ -126,24 +126,22 @@ class PositionLists(RowLists):
         Raises:
             IndexFormatError: The bytes are no positions of the postings.
         """
-        limits = EVERYWHERE if field < 0 else self.field_starts[docs, field : field + 2]
+        limits = NO_LIMITS if field < 0 else self.field_starts[docs, field : field + 2]
         tf = np.empty(len(docs), dtype=np.int32)
-        size = count_phrase(
-            self._rows, self._offsets, self._bounds, self._firsts, terms, places, words, limits, BLOCK, docs, tf
-        )
+        size = count_phrase(self._rows, self._offsets, self._bounds, self._firsts, terms, rows, words, limits, BLOCK, docs, tf)
         if size < 0:
             raise self.damaged()
         return docs[:size], tf[:size]
 
-    def all_of(self, terms: Integers) -> Rowed:
+    def all_of(self, terms: Integers) -> PositionRows:
         """All positions of several terms."""
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lists.df[terms], dtype=np.int64)])
-        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NOWHERE, True)
+        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NO_ROWS, True)
 
     def check(self, fields: FieldLists | None) -> None:
         """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
         starts = self.field_starts
-        done = 0
+        offset_count = 0
         for first, last in chunks(self.lists.df, postings.CHUNK):
             terms = np.arange(first, last)
             docs, tfs = self.lists.postings(terms)
@@ -153,10 +151,10 @@ class PositionLists(RowLists):
             of_field = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
             of_doc = np.repeat(docs, tfs)
             for field, size in enumerate(self.tokens.T):
-                after = positions - starts[of_doc, field]
-                inside = ((after >= 0) & (after < size[of_doc])).astype(np.int64)
-                before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
-                of_field[:, field] = before[bounds[1:]] - before[bounds[:-1]]
+                relative = positions - starts[of_doc, field]
+                inside = ((relative >= 0) & (relative < size[of_doc])).astype(np.int64)
+                inside_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
+                of_field[:, field] = inside_before[bounds[1:]] - inside_before[bounds[:-1]]
             if not np.array_equal(of_field.sum(axis=1), tfs):
                 raise self.arrays.damaged("positions.rows", "positions are outside of their document's fields")
             if fields is not None and not np.array_equal(of_field, fields.frequencies(terms)):
@@ -164,9 +162,9 @@ class PositionLists(RowLists):
             data = self.rows[int(self.bounds[first]) : int(self.bounds[last])]
             edges = self.bounds[first : last + 1].astype(np.int64) - int(self.bounds[first])
             (offsets,) = row_offsets(data, edges, self.lists.df[first:last].astype(np.int64))
-            if not np.array_equal(offsets, self._offsets[done : done + len(offsets)]):
+            if not np.array_equal(offsets, self._offsets[offset_count : offset_count + len(offsets)]):
                 raise self.arrays.damaged("positions.offsets", "it does not fit the positions")
-            done += len(offsets)
+            offset_count += len(offsets)
 
     @cached_property
     def _bounds(self) -> NDArray[np.unsignedinteger[Any]]:
@@ -186,11 +184,11 @@ class PositionLists(RowLists):
         firsts: NDArray[np.int64],
         bounds: Integers,
         indices: Integers,
-        whole: bool,
-    ) -> Rowed:
+        all_rows: bool,
+    ) -> PositionRows:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
         fit, row_bounds, positions = unpack_positions(
-            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, whole, BLOCK
+            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, all_rows, BLOCK
         )
         if fit:
             return row_bounds, positions
@@ -215,7 +213,7 @@ class JoinedPositions:
         live_starts = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
         return np.concatenate(live_starts) if live_starts else np.zeros((0, 1), np.int32)
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
         first = 0  # of the leaf's postings among all
         counts, positions = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
@@ -232,17 +230,17 @@ class JoinedPositions:
                 low, high = np.searchsorted(indices, (first, first + size))
                 rows = indices[low:high] - first
                 rows = rows if alive is None else alive[rows]
-            bounds, of_part = part.of(number, rows)
+            bounds, part_positions = part.of(number, rows)
             counts.append(np.diff(bounds))
-            positions.append(of_part)
+            positions.append(part_positions)
             first += size
         sizes = np.concatenate(counts)
         if len(sizes) != (int(self._lists.df[term]) if indices is None else len(indices)):
             raise IndexError("an index is not among the postings of its term, or indices do not ascend")
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), np.concatenate(positions)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
-        return _each(self, terms, bounds, indices)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+        return _term_by_term(self, terms, bounds, indices)
 
 
 class NumberedPositions:
@@ -260,12 +258,12 @@ class NumberedPositions:
     def field_starts(self) -> NDArray[np.int32]:
         return self._positions.field_starts
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
         number = int(self._numbers[term])
         return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._positions.of(number, indices)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
-        return _each(self, terms, bounds, indices)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+        return _term_by_term(self, terms, bounds, indices)
 
 
 class TermPositions(Payload[PositionLists], name="positions"):
@@ -334,7 +332,7 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
     return (offsets,)
 
 
-def _each(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+def _term_by_term(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
     parts = [positions.of(int(term), indices[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(starts) for starts, _ in parts)])
-    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(of_part for _, of_part in parts)])
+    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(part_positions for _, part_positions in parts)])

@@ -91,8 +91,8 @@ class State:
         IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, before: State | None = None) -> None:
-        """Use `Index.open`; `before` is an older state whose open segments are shared."""
+    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, older: State | None = None) -> None:
+        """Use `Index.open`; `older` is an older state whose open segments are shared."""
         self.path = path
         self.manifest = manifest
         self.analyzer = analyzer
@@ -100,12 +100,12 @@ class State:
         self.scale: float | None = manifest["scale"]
         self.schema = Schema.read(manifest["columns"])
         self.fingerprint: str = manifest["fingerprint"]
-        opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
+        opened = {} if older is None else {leaf.segment.folder: leaf.segment for leaf in older.leaves}
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
-        segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
+        segments = [_open_segment(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
         self.vectors = VectorStore(path, self.leaves)
-        self.actors: Searchers | None = None if before is None else before.actors
+        self.actors: Searchers | None = None if older is None else older.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
         self._partial = False
 
@@ -114,7 +114,7 @@ class State:
         cls,
         path: Path,
         analyzer_of: Callable[[dict[str, Any]], Analyzer],
-        before: State | None = None,
+        older: State | None = None,
         *,
         partial: bool = False,
         verify: bool = False,
@@ -132,21 +132,21 @@ class State:
             IndexFormatError: The index is absent, damaged, or of another format version.
         """
         while True:
-            seen = manifest_file(path)
+            file_id = manifest_file(path)
             manifest = read_manifest(path)
             try:
                 if partial:
-                    manifest = readable(path, manifest, verify, functools.partial(_opened, path, {}, manifest))
+                    manifest = readable(path, manifest, verify, functools.partial(_open_segment, path, {}, manifest))
                 else:
                     check_sizes(path, manifest)
-                reader = cls(path, manifest, analyzer_of(manifest), before)
-                reader._partial = partial
+                state = cls(path, manifest, analyzer_of(manifest), older)
+                state._partial = partial
                 if verify and not partial:
-                    reader.check()
-                return reader
+                    state.check()
+                return state
             except (IndexFormatError, FileNotFoundError):
                 # Another process may have replaced the manifest between two files, perhaps by an equal one: try again.
-                if manifest_file(path) == seen:
+                if manifest_file(path) == file_id:
                     raise
 
     def refreshed(self) -> State:
@@ -320,10 +320,10 @@ class State:
     def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
         """Return the documents with these ordinals, whose ids are `ids`."""
         firsts = [leaf.first for leaf in self.leaves]
-        of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        leaf_numbers = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
-        for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
-            leaf, leaf_rows = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
+        for leaf_number in sorted(set(leaf_numbers.tolist())):  # numpy.unique would load numpy.ma
+            leaf, leaf_rows = self.leaves[leaf_number], np.flatnonzero(leaf_numbers == leaf_number).tolist()
             leaf_docs = leaf.live[np.asarray([ordinals[i] for i in leaf_rows]) - leaf.first] if leaf.dead is not None else None
             segment_docs = [ordinals[i] - leaf.first for i in leaf_rows] if leaf_docs is None else leaf_docs.tolist()
             for i, doc in zip(leaf_rows, leaf.segment.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
@@ -543,25 +543,25 @@ class State:
         return f"State('{self.path}', {len(self)} documents)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (self.path.absolute(), self.analyzer)
+        return _reopen, (self.path.absolute(), self.analyzer)
 
 
 def _clauses(query: str | Topic) -> tuple[Clause, ...]:
     return () if isinstance(query, str) or query.query is None else tuple(query.query.scored)
 
 
-def _opened_again(path: Path, analyzer: Analyzer) -> State:
+def _reopen(path: Path, analyzer: Analyzer) -> State:
     """Open the newest state of an index, in another process."""
     return State.newest(path, lambda manifest: analyzer)
 
 
-def _opened(
-    path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
+def _open_segment(
+    path: Path, open_segments: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
 ) -> tuple[Segment, Deletions | None]:
     """Open a segment of a manifest with its deletions; an older state's open segment is shared."""
     folder, deleted = path / entry["name"], entry["deleted"]
     try:
-        segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
+        segment = open_segments.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
         return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment.lists, deleted)
     except IndexFormatError as error:
         if "shards" not in manifest:
@@ -582,7 +582,7 @@ def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Anal
             return stored.with_tokenizer(analyzer)
         except ParameterError as error:
             raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-    named = Analyzer.of(analyzer)
-    if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
+    requested = Analyzer.of(analyzer)
+    if {**requested.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
         raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
-    return named
+    return requested

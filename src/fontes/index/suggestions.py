@@ -104,25 +104,25 @@ class Suggester:
         indices = np.arange(first, last)
         if not len(indices) and len(form) >= FUZZY:
             indices = near(self._table, form, 1, prefix=1, complete=True)[0].astype(np.int64)
-        chosen: dict[int, str] = {}
-        most = 4 * (k + 1)
+        by_term: dict[int, str] = {}
+        limit = 4 * (k + 1)
         while len(indices):
-            frequent = self._frequent(indices, most)
-            chosen = {}
+            frequent = self._frequent(indices, limit)
+            by_term = {}
             for i in frequent.tolist():
                 term = int(self._terms[i])
-                chosen.setdefault(-1 - i if term < 0 else term, self._table[i])
-            if len(chosen) > k or len(frequent) == len(indices):
+                by_term.setdefault(-1 - i if term < 0 else term, self._table[i])
+            if len(by_term) > k or len(frequent) == len(indices):
                 break
-            most *= 8
-        return [completion for completion in chosen.values() if completion != form][:k]
+            limit *= 8
+        return [completion for completion in by_term.values() if completion != form][:k]
 
-    def _frequent(self, indices: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        """About `most` indices of the most frequent forms, most frequent first; ties by form."""
+    def _frequent(self, indices: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+        """About `limit` indices of the most frequent forms, most frequent first; ties by form."""
         counts = self._counts[indices]
-        if most < len(indices):
-            kept = counts >= np.partition(counts, -most)[-most]
-            indices, counts = indices[kept], counts[kept]
+        if limit < len(indices):
+            is_frequent = counts >= np.partition(counts, -limit)[-limit]
+            indices, counts = indices[is_frequent], counts[is_frequent]
         return indices[np.argsort(-counts, kind="stable")]
 
     def _correction(self, word: _Word) -> str | None:
@@ -141,24 +141,24 @@ class Suggester:
             further = near(self._table, form, 2, prefix=1)
             indices, distances = np.concatenate([indices, further[0]]), np.concatenate([distances, further[1]])
         counts = self._counts[indices]
-        kept = (distances > 0) & (counts >= np.array(MORE)[distances] * word.df)
-        if not kept.any():
+        is_candidate = (distances > 0) & (counts >= np.array(MORE)[distances] * word.df)
+        if not is_candidate.any():
             return None
-        indices, distances, counts = indices[kept], distances[kept], counts[kept]
+        indices, distances, counts = indices[is_candidate], distances[is_candidate], counts[is_candidate]
         initials = np.array([self._table[i][:1] != form[:1] for i in indices.tolist()])
         return self._table[int(indices[np.argmax(np.log(counts) - EDIT * (distances - 1.0) - INITIAL * initials)])]
 
 
 def _replaced(query: str, better: Iterable[tuple[_Word, str]]) -> str:
-    pieces, at = [], 0
+    pieces, end = [], 0
     for word, form in better:
         typed = query[word.start : word.end]
         cased = (
             form.upper() if len(typed) > 1 and typed.isupper() else form[:1].upper() + form[1:] if typed[:1].isupper() else form
         )
-        pieces += [query[at : word.start], cased]
-        at = word.end
-    return "".join([*pieces, query[at:]])
+        pieces += [query[end : word.start], cased]
+        end = word.end
+    return "".join([*pieces, query[end:]])
 
 
 SUGGESTER: Attached[State, Suggester] = Attached("suggester", Suggester)

@@ -43,31 +43,31 @@ def facets_of(
     Raises:
         ParameterError: There is no such column, or `bins` is below 1.
     """
-    known = reader.schema.columns
+    types = reader.schema.columns
     for name in columns:
-        if name not in known:
-            raise ParameterError(f"there is no column '{name}'; {nearest(name, known)}")
+        if name not in types:
+            raise ParameterError(f"there is no column '{name}'; {nearest(name, types)}")
     if bins is not None:
         check_whole("bins", bins, 1)
     docs = np.sort(docs)
     totals: dict[str, Counter[Any]] = {}
     numbers: dict[str, list[NDArray[Any]]] = {}
     for name in columns:
-        if bins is not None and known[name] in ORDERED:
+        if bins is not None and types[name] in ORDERED:
             numbers[name] = []
         else:
             totals[name] = Counter()
     for leaf in reader.leaves:
         first, last = np.searchsorted(docs, [leaf.first, leaf.first + leaf.documents])
         leaf_docs = leaf.live[docs[first:last] - leaf.first]
-        stored = leaf.segment.columns
+        segment_columns = leaf.segment.columns
         for name, total in totals.items():
-            total.update(stored.counts(name, leaf_docs))
+            total.update(segment_columns.counts(name, leaf_docs))
         for name, parts in numbers.items():
-            values = stored.values(name, known[name]).of(leaf_docs)
+            values = segment_columns.values(name, types[name]).of(leaf_docs)
             parts.append(values.values[values.present])
     return {
-        name: _histogram(np.concatenate(numbers[name]), known[name], bins or 1)
+        name: _histogram(np.concatenate(numbers[name]), types[name], bins or 1)
         if name in numbers
         else dict(sorted(totals[name].items(), key=lambda item: (-item[1], item[0])))
         for name in columns
@@ -82,15 +82,15 @@ def facet_columns(reader: Columned) -> tuple[list[str], list[str]]:
     documents = sum(leaf.documents for leaf in reader.leaves)
     docs = np.unique(np.linspace(0, documents - 1, min(SAMPLE, documents), dtype=np.int64))
     ordered: list[str] = []
-    others: list[str] = []
+    unordered: list[str] = []
     links: list[str] = []
     for name, kind in reader.schema.columns.items():
         counts = facets_of(reader, docs, (name,))[name]
         if kind in ("keyword", "keywords") and counts and all(is_link(value) for value in counts):
             links.append(name)
         if counts and (kind in ("boolean", "date", "float") or len(counts) <= UNIQUE * sum(counts.values())):
-            (ordered if kind in ORDERED else others).append(name)
-    return ordered + others, links
+            (ordered if kind in ORDERED else unordered).append(name)
+    return ordered + unordered, links
 
 
 def is_link(value: str) -> bool:

@@ -33,8 +33,8 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
     if kind is None:
-        known = nearest(column, reader.schema.columns) if reader.schema.columns else "the index has no columns"
-        raise ParameterError(f"{user}: there is no column '{column}'; {known}")
+        hint = nearest(column, reader.schema.columns) if reader.schema.columns else "the index has no columns"
+        raise ParameterError(f"{user}: there is no column '{column}'; {hint}")
     if kind not in allowed:
         nouns = dict.fromkeys(NOUNS.get(name, "numbers") for name in allowed)
         raise ParameterError(
@@ -59,8 +59,8 @@ def greatest_value(reader: Columned, column: str) -> Any:
     """Greatest number or date of all documents in a column; None if none has a value."""
 
     def greatest() -> Any:
-        stored = column_values(reader, column, np.arange(len(reader)))
-        values = stored.values[stored.present]
+        column_values_ = column_values(reader, column, np.arange(len(reader)))
+        values = column_values_.values[column_values_.present]
         return values.max().item() if len(values) else None
 
     return _GREATEST.of(reader).get(column, greatest)

@@ -124,7 +124,8 @@ def join_values(parts: Sequence[Values]) -> Values:
         return Values(kind, np.concatenate([_wide(part) for part in parts]))
     table, indices = union([part.table for part in parts if part.table is not None])
     codes = [
-        np.concatenate([[0], of_part.astype(np.int64) + 1])[part.values] for part, of_part in zip(parts, indices, strict=True)
+        np.concatenate([[0], part_numbers.astype(np.int64) + 1])[part.values]
+        for part, part_numbers in zip(parts, indices, strict=True)
     ]
     values = np.concatenate(codes)
     used = np.flatnonzero(np.bincount(values, minlength=len(table) + 1)[1:])
@@ -210,18 +211,18 @@ class SegmentColumns:
         if stored.table is not None:
             return self._textual(stored, sign, value)
         if sign == "in":
-            passed = np.zeros(self._documents, dtype=bool)
-            for each in value:
-                passed |= self.test(column, "==", each)
-            return passed
+            passing = np.zeros(self._documents, dtype=bool)
+            for item in value:
+                passing |= self.test(column, "==", item)
+            return passing
         if stored.kind == "boolean":
             return np.asarray(stored.values == 1 + value)
         if stored.kind == "float":
             with np.errstate(invalid="ignore"):
                 return np.asarray(SIGNS[sign](stored.values, float(value)))
-        if (whole := _whole(sign, value)) is None:
+        if (bound := _whole_bound(sign, value)) is None:
             return np.zeros(self._documents, dtype=bool)
-        return np.asarray(SIGNS[sign](stored.values, whole)) & stored.present
+        return np.asarray(SIGNS[sign](stored.values, bound)) & stored.present
 
     def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
         """Number of documents with each value, out of some given by their ordinals in the segment."""
@@ -255,11 +256,11 @@ class SegmentColumns:
         if sign in ("==", "holds", "in"):
             codes = [table.find(text) + 1 for text in (value if sign == "in" else (value,))]
             if sign == "holds":
-                passed = np.zeros(self._documents, dtype=bool)
+                passing = np.zeros(self._documents, dtype=bool)
                 if codes[0]:
                     assert stored.starts is not None
-                    passed[np.searchsorted(stored.starts, np.flatnonzero(stored.values == codes[0]), side="right") - 1] = True
-                return passed
+                    passing[np.searchsorted(stored.starts, np.flatnonzero(stored.values == codes[0]), side="right") - 1] = True
+                return passing
             flags = np.zeros(len(table) + 1, dtype=bool)
             flags[codes] = True
             flags[0] = False
@@ -280,7 +281,7 @@ def _types(arrays: OpenArrays) -> dict[str, str]:
     return dict(zip(names, (TYPES[number] for number in types.tolist()), strict=True))
 
 
-def _whole(sign: str, value: float) -> int | None:
+def _whole_bound(sign: str, value: float) -> int | None:
     """Whole number to compare with in place of `value`; None if none is equal."""
     if isinstance(value, int):
         return value

@@ -105,16 +105,16 @@ class _ColumnBuffer:
     def detected(self) -> str:
         return self._guessed or self.kind
 
-    def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
+    def extend(self, first: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
                 return
         kind = self.kind
         stored = [typed(self.name, kind, value, ids[doc], self._lenient) for doc, value in zip(docs, values, strict=True)]
-        kept = [number for number, value in enumerate(stored) if value is not None]
-        stored = [stored[number] for number in kept]
-        self._docs.append(before + np.array([docs[number] for number in kept], dtype=np.int64))
+        present = [number for number, value in enumerate(stored) if value is not None]
+        stored = [stored[number] for number in present]
+        self._docs.append(first + np.array([docs[number] for number in present], dtype=np.int64))
         if kind in ("keyword", "keywords"):
             lists = [(value,) if isinstance(value, str) else value for value in stored]
             table = self._table
@@ -197,9 +197,9 @@ def _filled(documents: int, missing: Any, docs: NDArray[np.int64], values: NDArr
 def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
     """The distinct strings in ascending order, and the position of each string of the table in it."""
     encoded = list(map(utf8, table))  # two may be equal, as lone surrogates are replaced
-    place = {text: number for number, text in enumerate(sorted(set(encoded)))}
-    table_of = Strings(*concatenated(list(place))).ascending()
-    return table_of, np.fromiter((place[text] for text in encoded), np.int64, len(encoded))
+    rank = {text: number for number, text in enumerate(sorted(set(encoded)))}
+    table_of = Strings(*concatenated(list(rank))).ascending()
+    return table_of, np.fromiter((rank[text] for text in encoded), np.int64, len(encoded))
 
 
 def _lists(
@@ -211,7 +211,7 @@ def _lists(
     return Values("keywords", pairs % width, table, starts)
 
 
-SOME = 256  # documents read at a time
+BATCH_SIZE = 256  # documents read at a time
 
 
 class ColumnsComponent(Component[SegmentColumns], name="columns"):
@@ -248,8 +248,8 @@ COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
 def converted_columns(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
     """Convert the columns of a segment's documents to the types of `schema`, in the empty `folder`."""
     writer = ColumnWriter(folder, schema, lenient=True)
-    for first in range(0, segment.documents, SOME):
-        docs = segment.docs(first, min(first + SOME, segment.documents))
+    for first in range(0, segment.documents, BATCH_SIZE):
+        docs = segment.docs(first, min(first + BATCH_SIZE, segment.documents))
         metadata = [{name: value for name, value in doc.metadata.items() if name in schema.types} for doc in docs]
         writer.add([doc.id for doc in docs], metadata)
     writer.close()

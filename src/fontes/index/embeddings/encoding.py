@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PIECE = 1 << 24  # numbers of vectors copied at a time
 MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file, with space for any shape
-LEFT = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
+DRAFT_FILES = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
 
 VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -125,11 +125,11 @@ class VectorEncoding(Encoding[Embeddings]):
     def _tidy(self, folder: Path) -> None:
         """Remove the journal, and older vectors of the same name."""
         with contextlib.suppress(OSError):
-            for name in LEFT:
+            for name in DRAFT_FILES:
                 (folder / name).unlink(missing_ok=True)
-            for other in folder.parent.glob(f"{self._job.name}-*"):
-                if other != folder:
-                    shutil.rmtree(other, ignore_errors=True)
+            for older in folder.parent.glob(f"{self._job.name}-*"):
+                if older != folder:
+                    shutil.rmtree(older, ignore_errors=True)
 
 
 class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
@@ -174,7 +174,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         job_of = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
         if source is None:
             return partial(vector_encoding, job_of, job.vectors)
-        return lambda segment: VectorEncoding(job_of(ids=segment.ids.tolist(), vectors=_decoded(source)))
+        return lambda segment: VectorEncoding(job_of(ids=segment.ids.tolist(), vectors=_decoder(source)))
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], segment: Path) -> None:
         joined, first = self.join(leaves, parts, {}), parts[0]
@@ -214,7 +214,7 @@ def vector_encoding(
     )
 
 
-def _decoded(full: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
+def _decoder(full: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
     def vectors(first: int, last: int, report: ProgressCallback) -> VectorsOfDocuments:
         a, b = full.rows(first, last)
         bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
@@ -223,9 +223,9 @@ def _decoded(full: Embeddings) -> Callable[[int, int, ProgressCallback], Vectors
     return vectors
 
 
-def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.int64]]:
-    for first in range(0, len(share), most):
-        rows = slice(first, min(first + most, len(share)))
+def _pieces(share: SegmentEmbeddings, size: int) -> Iterator[slice | NDArray[np.int64]]:
+    for first in range(0, len(share), size):
+        rows = slice(first, min(first + size, len(share)))
         yield rows if share.rows is None else share.rows[rows]
 
 

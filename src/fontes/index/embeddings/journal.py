@@ -130,23 +130,25 @@ def encode(
             shutil.rmtree(draft, ignore_errors=True)
             encoding.tidy(existing)
             return existing
-        return _encoded(segment, draft, encoding, progress, remote_encoder)
+        return _encode_blocks(segment, draft, encoding, progress, remote_encoder)
 
 
-def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_encoder: Blocks | None) -> T:
+def _encode_blocks(
+    segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_encoder: Blocks | None
+) -> T:
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
         for part in [] if remote_encoder else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
             part.unlink(missing_ok=True)
     try:
-        before, start = journal.documents, time.perf_counter()
+        resumed_at, start = journal.documents, time.perf_counter()
 
-        def report(done: float) -> None:
-            part = done / count if count else 1.0
-            progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
+        def report(position: float) -> None:
+            part = position / count if count else 1.0
+            progress(Progress("encoding", int(position), count, time.perf_counter() - start, part=part, before=resumed_at))
 
-        spans = [(first, min(first + BLOCK, count)) for first in range(before, count, BLOCK)]
+        spans = [(first, min(first + BLOCK, count)) for first in range(resumed_at, count, BLOCK)]
 
         def encoded_block(first: int, last: int) -> Block:
             return encoding.block(first, last, lambda now: report(first + (now.fraction or 0.0) * (last - first)))
@@ -171,9 +173,9 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
     except OSError as e:
         if not segment.exists():
             raise FontesError(f"{segment.parent} was merged meanwhile; call index.refresh(), and encode again") from e
-        done = journal.documents if journal else 0
+        count = journal.documents if journal else 0
         raise FontesError(
-            f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {done:,} of {len(encoding.ids):,} "
+            f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {count:,} of {len(encoding.ids):,} "
             "documents are encoded and kept; encoding again resumes after them"
         ) from e
 

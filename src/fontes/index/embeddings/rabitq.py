@@ -22,7 +22,7 @@ from ...storage.compiled import inner, kernel
 
 BITS = {"rabitq4": 4, "rabitq2": 2, "rabitq1": 1}
 MULTIPLE = 64  # rotated vectors have a multiple of so many dimensions
-LEAST = 8  # dimensions: the estimator's error falls with their square root
+MIN_DIM = 8  # dimensions: the estimator's error falls with their square root
 ROUNDS = 4
 
 
@@ -33,9 +33,10 @@ def padded(dim: int) -> int:
 
 def check_dim(dtype: str, dim: int, encoder: str) -> None:
     """Raise ParameterError for vectors with too few dimensions for `dtype`."""
-    if dtype in BITS and dim < LEAST:
+    if dtype in BITS and dim < MIN_DIM:
         raise ParameterError(
-            f"{dtype} needs vectors of at least {LEAST} dimensions; {encoder} has {dim}: store them as float32, float16 or int8"
+            f"{dtype} needs vectors of at least {MIN_DIM} dimensions; {encoder} has {dim}: "
+            "store them as float32, float16 or int8"
         )
 
 
@@ -161,33 +162,33 @@ def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> Non
 
 
 @inner()
-def _nearest_levels(vector: Any, most: int, levels: Any) -> None:
-    """Set the levels, 0 to `most`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
+def _nearest_levels(vector: Any, highest: int, levels: Any) -> None:
+    """Set the levels, 0 to `highest`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
 
     Each such vector is that of floor(t · magnitude) for a t: all are tried, in the order of the t at which a level rises.
     """
     size, count, product, squares = len(vector), 0, 0.0, np.float64(len(vector))
-    rises = np.empty(size * most, np.float64)
-    places = np.empty(size * most, np.int64)
+    rises = np.empty(size * highest, np.float64)
+    dimensions = np.empty(size * highest, np.int64)
     for i in range(size):
         product += abs(vector[i])
         if vector[i] != 0:
-            for level in range(1, most + 1):
-                rises[count], places[count] = level / abs(vector[i]), i
+            for level in range(1, highest + 1):
+                rises[count], dimensions[count] = level / abs(vector[i]), i
                 count += 1
     order = np.argsort(rises[:count], kind="mergesort")
-    best, best_at = product * product / squares, 0
-    for at in range(count):
-        i = places[order[at]]
+    best, best_steps = product * product / squares, 0
+    for step in range(count):
+        i = dimensions[order[step]]
         levels[i] += 1
         product += 2 * abs(vector[i])
         squares += 8.0 * levels[i]  # (2 l + 1)² - (2 l - 1)²
         cosine = product * product / squares
         if cosine > best:
-            best, best_at = cosine, at + 1
+            best, best_steps = cosine, step + 1
     levels[:] = 0
-    for at in range(best_at):
-        levels[places[order[at]]] += 1
+    for step in range(best_steps):
+        levels[dimensions[order[step]]] += 1
 
 
 @kernel()

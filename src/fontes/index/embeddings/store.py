@@ -64,7 +64,7 @@ class VectorStore:
             self._reopen(component)  # another process may have made them
             name = self._complete(component, fingerprint, form)
         if name is None:
-            raise self._absent(component, encoder, form)
+            raise self._missing_error(component, encoder, form)
         joined: J = self._joined.get(name, lambda: component.join(self._leaves, self._parts(component, name), {}))
         return joined
 
@@ -97,16 +97,16 @@ class VectorStore:
         component.chosen_forms(form, ())
         check_there(self._path, self._leaves)
         self._reopen(component)
-        stored = [one for one in component.forms if any(self._sound(component, fingerprint, one))]
-        for chosen in component.chosen_forms(form, stored):
-            name = component.name_of(fingerprint, chosen)
-            lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen)]
+        existing_forms = [known_form for known_form in component.forms if any(self._sound(component, fingerprint, known_form))]
+        for chosen_form in component.chosen_forms(form, existing_forms):
+            name = component.name_of(fingerprint, chosen_form)
+            lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen_form)]
             for number, report in in_turn(self._leaves, lacking, progress):
                 segment, parts = self._leaves[number].segment, self._opened[component.name][number]
                 sound = {key: part for key, part in parts.items() if is_sound(part)}
-                source = None if overwrite else component.source(sound, fingerprint, chosen)
+                source = None if overwrite else component.source(sound, fingerprint, chosen_form)
                 precision = source.meta.get("precision") if source else job.precision() if lacking[number] else None
-                make = component.encoding(encoder, job, chosen, precision, source)
+                make = component.encoding(encoder, job, chosen_form, precision, source)
                 parts[name] = encode_segment(segment, make, overwrite, report, None if source else actors)
                 self._joined.drop(name)
                 self.changes += 1
@@ -140,8 +140,8 @@ class VectorStore:
 
     def facts(self, state: State) -> dict[str, Any]:
         """Entries of `Index.info`: vectors and weights always, others if there are any."""
-        others = [name for name in folder_names(leaf.segment.folder for leaf in self._leaves) if name in components]
-        names = dict.fromkeys([VECTORS.name, WEIGHTS.name, *others])
+        further = [name for name in folder_names(leaf.segment.folder for leaf in self._leaves) if name in components]
+        names = dict.fromkeys([VECTORS.name, WEIGHTS.name, *further])
         return {key: value for name in names for key, value in components[name].facts(state).items()}
 
     def _open(self, component: EncodedComponent[P, J]) -> list[dict[str, Any]]:
@@ -159,41 +159,41 @@ class VectorStore:
 
     def _complete(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> str | None:
         """The name of the most exact artifacts of an encoder that all segments have."""
-        for chosen in component.forms if form is None else (form,):
-            name = component.name_of(fingerprint, chosen)
-            if name in self._joined or all(self._sound(component, fingerprint, chosen)):
+        for candidate in component.forms if form is None else (form,):
+            name = component.name_of(fingerprint, candidate)
+            if name in self._joined or all(self._sound(component, fingerprint, candidate)):
                 return name
         return None
 
     def _reopen(self, component: EncodedComponent[P, J]) -> None:
         self.changes += 1
-        before = self._open(component)
+        previous = self._open(component)
         self._opened[component.name] = [
             {**component.open(leaf.segment), **{name: part for name, part in parts.items() if is_sound(part)}}
-            for leaf, parts in zip(self._leaves, before, strict=True)
+            for leaf, parts in zip(self._leaves, previous, strict=True)
         ]
 
-    def _absent(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
+    def _missing_error(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
         """Return the error for missing artifacts, which lists the existing ones."""
         check_there(self._path, self._leaves)
         fingerprint, opened = encoder.fingerprint, self._open(component)
         forms = component.forms if form is None else (form,)
-        for name in (component.name_of(fingerprint, chosen) for chosen in forms):
+        for name in (component.name_of(fingerprint, candidate) for candidate in forms):
             for parts in opened:
                 if isinstance(part := parts.get(name), IndexFormatError):
                     return part
         kind, remedy = component.label(form), component.remedy.format(path=self._path)
         covered = max(
             sum(leaf.documents for leaf, has in zip(self._leaves, have, strict=True) if has)
-            for have in (self._sound(component, fingerprint, chosen) for chosen in forms)
+            for have in (self._sound(component, fingerprint, candidate) for candidate in forms)
         )
         if covered:
             of_all = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
             return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {of_all}; {remedy} for the others")
-        others = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
-        others_note = f", only those of {' and '.join(others)}" if others else ""
+        other_encoders = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
+        other_note = f", only those of {' and '.join(other_encoders)}" if other_encoders else ""
         return ParameterError(
-            f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){others_note}; {remedy}"
+            f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){other_note}; {remedy}"
         )
 
 

@@ -61,16 +61,16 @@ class Embeddings:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._artifact = stored = Artifact(folder, KIND)
-        self.meta = stored.meta
-        self.fingerprint = stored.fact("fingerprint", str)
-        self.encoder = stored.fact("encoder", str)
-        self.dtype = stored.fact("dtype", str)
-        self.documents = stored.fact("documents", int)
+        self._artifact = artifact = Artifact(folder, KIND)
+        self.meta = artifact.meta
+        self.fingerprint = artifact.fact("fingerprint", str)
+        self.encoder = artifact.fact("encoder", str)
+        self.dtype = artifact.fact("dtype", str)
+        self.documents = artifact.fact("documents", int)
         if self.dtype not in DTYPES:
-            raise stored.damaged(f"{folder} has vectors of the unknown type {self.dtype!r}")
+            raise artifact.damaged(f"{folder} has vectors of the unknown type {self.dtype!r}")
         self.bits = BITS.get(self.dtype, 0)
-        arrays, self.dim = stored.arrays, stored.fact("dim", int)
+        arrays, self.dim = artifact.arrays, artifact.fact("dim", int)
         self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, width_of(self.dtype, self.dim)))
         rows = len(self.vectors)
         self.norms: NDArray[np.float32] = fixed(arrays.array("norms", "<f4", rows))
@@ -78,7 +78,7 @@ class Embeddings:
             arrays.array("scales", "<f4", rows) if self.dtype in SCALED else np.zeros(0, np.float32)
         )
         self.bounds: NDArray[np.int64] = fixed(
-            arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in stored else np.zeros(0, np.int64)
+            arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in artifact else np.zeros(0, np.int64)
         )
         if self.single and rows != self.documents:
             raise arrays.damaged("vectors", f"it has {rows:,} vectors of {self.documents:,} documents")
