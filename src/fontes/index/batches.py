@@ -48,7 +48,7 @@ class Batch:
 
     Args:
         docs: Ids, titles, texts and metadata.
-        contents: Indexed text of each document, or of each of its fields if these are analysed separately; or its term weights.
+        contents: Indexed text of each document, or of each field if fields are analysed separately; or term weights.
     """
 
     docs: Packed
@@ -63,7 +63,7 @@ def batches(
     Args:
         docs: The documents.
         form: Indexed fields.
-        only: Returns for each document whether to take it; None: take all.
+        only: Returns whether to take a document; None takes all.
         size: Bytes of text of a batch.
         read: Number of documents read at a time.
 
@@ -93,12 +93,12 @@ def batches(
 
 
 def content(doc: Doc, fields: Sequence[str]) -> str:
-    """Indexed text of a document: its non-empty fields, joined by spaces."""
+    """Return the indexed text of a document: its non-empty fields, joined by spaces."""
     return " ".join(filter(None, field_contents(doc, fields)))
 
 
 def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
-    """Text of each indexed field of a document; "" if missing."""
+    """Return the text of each indexed field of a document; "" for a missing field."""
     values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
     return ["" if value is None else str(value) for value in values]
 
@@ -133,7 +133,7 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
 
 
 def _portions(docs: Iterable[Doc], plain: bool, size: int, count: int) -> Iterator[Portion]:
-    """Yield the documents in portions; an OSError of reading them is marked, to tell it from one of writing."""
+    """Yield the documents in portions; an OSError raised while reading them is marked with the attribute `of_documents`."""
     try:
         if plain and isinstance(docs, Corpus | IterableCorpus):
             yield from docs.portions(size, count)

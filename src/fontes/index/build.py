@@ -1,4 +1,4 @@
-"""Building a segment from documents, which are read, analysed and compressed concurrently, or from other segments."""
+"""Building a segment from documents, which are read, analysed and compressed concurrently; and merging segments."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .tables import IdWriter, join_tables
 
 SOME = 256  # documents read at a time
 BATCH, MIN_BATCH = 1 << 20, 1 << 18  # maximum and minimum bytes of text of a batch
-IN_FLIGHT = 32  # the batches of a thread take up to 1/IN_FLIGHT of the memory
+IN_FLIGHT = 32  # the batches of all threads take up to 1/IN_FLIGHT of the memory
 FIELDS, POSITIONS = "fields", "positions"  # components that are built with the postings
-MAX_FIELDS = 100  # with separate statistics
-SCALE = 100  # of term weights in the documents, which are stored as whole numbers
+MAX_FIELDS = 100  # maximum number of fields with separate statistics
+SCALE = 100  # factor of the documents' term weights, which are stored as whole numbers
 
 
 @dataclass(frozen=True)
 class TermWeights:
-    """Term weights in place of texts, such as those of learned sparse encoders, stored as weight times SCALE.
+    """Term weights in place of texts, for example from learned sparse encoders, stored as weight times SCALE.
 
     Args:
-        field: Their key in the metadata.
+        field: Key of the weights in the metadata.
     """
 
     field: str
@@ -64,7 +64,7 @@ class IndexSettings:
     Args:
         analyzer: Makes the terms of texts and queries.
         fields: The fields whose text is indexed.
-        weights: Term weights that are indexed in place of texts; None: texts are indexed.
+        weights: Term weights that are indexed in place of texts; None indexes texts.
         components: Names of further components that are built with the documents; see `component.Component`.
     """
 
@@ -146,8 +146,8 @@ def build_segment(
         folder: Folder of the files; runs of postings are temporarily beside it.
         form: Settings of the index.
         progress: Called after each batch.
-        columns: Writes the columns of the metadata; None: no columns.
-        only: Returns for each document, in order, whether to take it; None: take all.
+        columns: Writes the columns of the metadata; None writes none.
+        only: Returns whether to take a document, called in order; None takes all.
         repeated: Whether an id may occur twice.
 
     Returns:
@@ -214,7 +214,10 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallb
     names: Iterable[str] = leaves[0].segment.opened if leaves else BASE_COMPONENTS
     first, *other_names = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
     threads = thread_count()
-    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # beside the postings
-        counts = workers.begin(components[first].merge, leaves, folder, progress)
+    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others beside the postings
+        first_counts = workers.begin(components[first].merge, leaves, folder, progress)
         other_counts = [components[name].merge(leaves, folder, progress) for name in other_names]
-        return {"documents": len(ids), **counts(), **{key: value for each in other_counts for key, value in each.items()}}
+        counts = {"documents": len(ids), **first_counts()}
+        for component_counts in other_counts:
+            counts |= component_counts
+        return counts

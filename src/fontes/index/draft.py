@@ -1,4 +1,4 @@
-"""Draft of an index's next state: its segments, with additions, deletions and merges, before they are committed."""
+"""Draft of an index's next state: its segments, with additions, deletions and merges that are not committed yet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Draft:
     """Segments of the next commit.
 
     Args:
-        reader: The present state.
+        state: The present state.
         draft: Folder for new segments and deletions until the commit.
 
     Attributes:
@@ -52,7 +52,7 @@ class Draft:
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # merged leaves, and the folders of their segments
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Add a finished segment of the draft; of several shards, to the one with the fewest documents."""
+        """Append a finished segment, in the draft's folder; of several shards, the one with the fewest documents gets it."""
         shard = None
         if self._shards is not None:
             sizes: Counter[int] = Counter()
@@ -81,9 +81,9 @@ class Draft:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, progress: ProgressCallback) -> None:
-        """Merge the segments from `first` up to `last` into one, or none without living documents.
+        """Merge the segments from `first` up to `last` into one, or into none if they have no living documents.
 
-        Raises IndexFormatError if one is damaged, which the merged segment would hide.
+        Raises IndexFormatError if a segment is damaged, which the merged segment would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -117,14 +117,14 @@ class Draft:
                 self.merge(first, last, progress)
 
     def sort_by_shard(self) -> list[tuple[int, int]]:
-        """Sort the segments by shard. Return the range of each shard, the last first, so that merges keep the other ranges."""
+        """Sort the segments by shard. Returns each shard's range, last first, so that a merge moves no range to come."""
         order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
         self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
         edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
         return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
 
     def move_into(self, path: Path) -> list[dict[str, Any]]:
-        """Move new folders into the index at `path`, where no manifest names them yet. Return the manifest's entries."""
+        """Move new folders into the index at `path`, where no manifest names them yet. Returns the manifest's entries."""
         with work(threads=1, memory=min(MEMORY, resources().memory)):
             for leaves, folder in self._merged:  # encodings made during the merge
                 merge_encoded(leaves, folder)
@@ -162,8 +162,8 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     """Return the range of segments to merge next, or None.
 
     A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours are merged if none has
-    more documents than their tier (SMALL, FACTOR times that, and so on), as in Lucene's logarithmic merges. Segments whose
-    merge would lose data are not merged.
+    more documents than a tier (SMALL, SMALL · FACTOR, and so on), as in Lucene's logarithmic merges. Segments whose merge would
+    lose data are not merged.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
@@ -180,7 +180,7 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
 
 
 def _mergeable_ranges(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
-    """Ranges of neighbouring segments of at most `tier` documents that can be merged without a loss."""
+    """Yield ranges of neighbouring segments of at most `tier` documents each that can be merged without losing data."""
     first = 0
     for last in range(len(leaves) + 1):
         if last == len(leaves) or leaves[last].documents > tier:

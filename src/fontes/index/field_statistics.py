@@ -1,4 +1,4 @@
-"""The component of field statistics: how often each posting's term occurs in each field, and the lengths of fields."""
+"""The component of field statistics: the frequency of each posting's term in each field, and the lengths of fields."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class FieldStatistics(Protocol):
 
     @property
     def tokens(self) -> Integers:
-        """(fields,): terms of each field, of all documents together."""
+        """(fields,): terms of each field in all documents."""
         ...
 
     @property
     def df(self) -> Integers:
-        """(terms, fields): documents whose field holds the term."""
+        """(terms, fields): documents with the term in the field."""
         ...
 
     @property
@@ -60,10 +60,10 @@ class FieldStatistics(Protocol):
         ...
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
-        """(postings, fields): frequencies in each field of the postings of these terms, end to end, in the postings' order.
+        """(postings, fields): frequencies by field of these terms' postings, concatenated, in the order of the postings.
 
         Raises:
-            IndexFormatError: The bytes are no frequencies of the postings.
+            IndexFormatError: The bytes do not fit the postings.
         """
         ...
 
@@ -89,7 +89,7 @@ class FieldLists(RowLists):
             self.arrays.check_sum(f"fields.{name}", array, int(lists.cf.sum(dtype=np.uint64)), "tokens")
 
     def named(self, names: tuple[str, ...]) -> FieldLists:
-        """The statistics with the names of the fields."""
+        """Return the statistics with the names of the fields."""
         copied = copy(self)
         copied.names = names
         return copied
@@ -106,7 +106,7 @@ class FieldLists(RowLists):
         return out
 
     def counted(self, dead: NDArray[np.bool_], terms: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """df and cf by field of some terms over the `dead` documents."""
+        """Return df and cf by field of some terms over the `dead` documents."""
         df, cf = (np.zeros((len(terms), self.lengths.shape[1]), dtype=np.int64) for _ in range(2))
         counts = self.lists.df[terms].astype(np.int64)
 
@@ -141,7 +141,7 @@ class JoinedFields:
     """The field statistics of the living documents of several leaves, as `FieldStatistics`.
 
     Args:
-        lists: Their postings.
+        lists: The joined postings.
         parts: The field statistics of each leaf.
         names: The fields.
     """
@@ -183,7 +183,7 @@ class JoinedFields:
                 part_numbers = np.full(len(part.df), -1, dtype=np.int64)
                 part_numbers[numbers[present]] = present
                 deleted = part.counted(leaf.deletions.dead, terms)
-                living = part_numbers[terms] >= 0  # not those whose documents are all gone
+                living = part_numbers[terms] >= 0  # terms that living documents have
                 df[part_numbers[terms[living]]] -= deleted[0][living]
                 cf[part_numbers[terms[living]]] -= deleted[1][living]
         return df, cf
@@ -209,11 +209,11 @@ class JoinedFields:
 
 
 class NumberedFields:
-    """`FieldStatistics` of documents under other numbers of terms.
+    """`FieldStatistics` of documents under other term numbers.
 
     Args:
-        own: The statistics of the documents.
-        numbers: Of each term its number there; -1 for none.
+        statistics: The statistics of the documents.
+        numbers: For each term its number in `statistics`; -1 for none.
     """
 
     def __init__(self, statistics: FieldStatistics, numbers: Integers) -> None:
@@ -246,7 +246,7 @@ class Fields(Payload[FieldLists], name="fields"):
         return FieldLists(segment.folder, segment.lists)
 
     def join(self, leaves: Sequence[Leaf], parts: Sequence[FieldLists], facts: dict[str, Any]) -> FieldStatistics:
-        """Field statistics of the living documents; `facts` has their "postings" and the "names" of the fields."""
+        """Join field statistics over the living documents; `facts` has their "postings" and the "names" of the fields."""
         lists, names = facts["postings"], facts["names"]
         return JoinedFields(lists, parts, names) if isinstance(lists, JoinedLists) else parts[0].named(names)
 
@@ -254,7 +254,7 @@ class Fields(Payload[FieldLists], name="fields"):
         width, count = occurrences.fields, len(occurrences.numbers)
         of_field = np.tile(np.arange(width, dtype=np.int32), len(occurrences.lengths))
         fields = occurrences.by_posting(np.repeat(of_field, np.diff(occurrences.bounds)))
-        # A row has a number for each field at most, of six bytes, and no more numbers above 0 than the posting has tokens.
+        # A row has at most one number per field, of which no more than the posting's tokens are above 0; a 0 takes one byte.
         out = np.empty(MAX_BYTES * count + width * len(occurrences.terms), dtype=np.uint8)
         sizes = np.empty(len(occurrences.terms), dtype=np.int32)
         length = pack_frequencies(fields, occurrences.counts, width, _bits(width), out, sizes)

@@ -46,8 +46,8 @@ DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
 WRITER = "writer"
 DRAFT_OF_WRITER = f".{WRITER}"  # draft of the only writer
-COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
-DELETED_COUNTS = ("documents", "postings", "tokens")  # of its deletions
+COUNTS = ("documents", "terms", "postings", "tokens")  # in a segment's entry
+DELETED_COUNTS = ("documents", "postings", "tokens")  # in the entry of a segment's deletions
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def manifest_file(path: Path) -> tuple[int, int] | None:
 
 
 def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
-    """Raise IndexFormatError unless each file of the manifest exists in its full length."""
+    """Raise IndexFormatError unless each file of the manifest exists and has its full length."""
     _check_files(path, manifest, wrong_size)
 
 
@@ -152,13 +152,13 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
 def is_same_state(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether two manifests name the same folders with the same content.
 
-    An index that was built again from the same documents has the same fingerprint in other folders.
+    An index that is built again from the same documents has the same fingerprint, but other folders.
     """
     return bool(first["fingerprint"] == second["fingerprint"] and first["segments"] == second["segments"])
 
 
 def place_of(path: Path) -> Path:
-    """Return the real path of an index, so that all links to it share the lock of one parent."""
+    """Return the real path of an index, so that all links to it share the lock on one parent folder."""
     return Path(os.path.realpath(as_path(path)))
 
 
@@ -186,7 +186,7 @@ def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> di
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
-    """Write a manifest to the disk, in a folder."""
+    """Write a manifest to disk in a folder."""
     facts = {key: value for key, value in manifest.items() if key != "segments"}
     with (folder / MANIFEST).open("w", encoding="utf-8") as file:
         file.write(json.dumps({**facts, "segments": manifest["segments"]}, indent=1, ensure_ascii=False) + "\n")
@@ -199,7 +199,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """Yield a temporary folder beside `path` to build an index in.
 
-    `overwrite` allows to replace an index, `drop_vectors` even one that holds vectors.
+    `overwrite` allows replacing an index, `drop_vectors` even one that holds vectors.
 
     Raises:
         InputError: Something at `path` may not be replaced.
@@ -228,8 +228,8 @@ def commit(
     Args:
         stage: Folder from `building`.
         path: Path of the index.
-        segments: Folders in `stage` with the files of a segment, and its counts; one per shard if the manifest has "shards".
-            Segments without documents are left out.
+        segments: Folder in `stage` and counts of each segment; one segment per shard if the manifest has "shards". Segments
+            without documents are left out.
         manifest: The manifest without segments.
         overwrite: Replace an index.
         drop_vectors: Replace even one that holds vectors.
@@ -266,9 +266,7 @@ def commit(
 
 
 def replace_manifest(path: Path, folder: Path) -> None:
-    """Replace the manifest of the index at `path` by that in `folder`, atomically, and remove the folders that it does not
-    name.
-    """
+    """Replace the manifest of the index at `path` atomically by the one in `folder`, and remove unnamed folders."""
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
@@ -282,7 +280,7 @@ def remove_unnamed(path: Path) -> None:
 
 
 def unnamed(path: Path) -> list[Path]:
-    """Folders of segments and deletions that the manifest does not name."""
+    """Return the folders of segments and deletions that the manifest does not name."""
     segments = {segment["name"]: segment["deleted"] for segment in read_manifest(path)["segments"]}
     unreferenced = []
     for folder in sorted(path.glob(f"{SEGMENT}-*")):
@@ -302,7 +300,7 @@ def unnamed(path: Path) -> list[Path]:
 
 
 def vectors_in(path: Path) -> list[str]:
-    """Encoder and form of each encoding in an index, complete or not."""
+    """Return a description of each encoding in an index, complete or not: its encoder and form."""
     names, folders = [], []
     for segment in path.glob(f"{SEGMENT}-*"):
         with contextlib.suppress(OSError):  # another build may be removing it
@@ -317,7 +315,7 @@ def vectors_in(path: Path) -> list[str]:
 
 
 def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
-    """Raise InputError if something else than an index is at `path`."""
+    """Raise InputError if an index at `path` may not be replaced, or if anything else is there."""
     if (address := address_of(path)) is not None:
         raise InputError(f"an index is built on a local disk; build it there, and then: fontes copy INDEX {address}")
     if (as_path(path) / MANIFEST).exists():
@@ -335,7 +333,7 @@ def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
 def free_name(path: Path, name: str) -> str:
     """Return `name`, with a number above those of all existing folders of this name.
 
-    A process with an open folder thus never finds another one under its name.
+    A process that has a folder open thus never finds another folder under its name.
     """
     suffixes = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
     numbers = [int(number[1:] or 1) for number in suffixes if re.fullmatch(r"(-\d+)?", number)]

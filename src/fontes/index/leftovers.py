@@ -1,4 +1,4 @@
-"""Files left by interrupted builds and encodings in a folder and beside it, and their removal."""
+"""Files that interrupted builds and encodings left in a folder and beside it, and their removal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def leftovers(path: Path) -> list[Leftover]:
 
 
 def _index_leftovers(path: Path) -> Iterator[Leftover]:
-    """Files that the manifest does not name, of interrupted changes and encodings, and replaced vectors."""
+    """Yield files of an index that its manifest does not name: of interrupted changes and encodings, and replaced vectors."""
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
             stack.enter_context(locked(path.parent))  # a commit writes the manifest after the segment
@@ -69,7 +69,7 @@ def _segment_leftovers(segment: Path) -> Iterator[Leftover]:
 
 
 def clean(path: Path) -> tuple[list[Leftover], list[Leftover]]:
-    """Remove leftovers that are not in use. Return the removed and the remaining ones."""
+    """Remove leftovers that are not in use. Returns the removed and the remaining leftovers."""
     removed: list[Leftover] = []
     remaining: list[Leftover] = []
     for item in leftovers(path):

@@ -1,4 +1,4 @@
-"""The component of positions: where in its document each term of each posting stands."""
+"""The component of positions: the positions in its document of each posting's term."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
+from ..core.strings import offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
@@ -31,7 +32,7 @@ PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
 NO_ROWS = np.zeros(0, np.int64)
 NO_LIMITS = np.zeros((0, 2), np.int32)
-BLOCK = 32  # postings of a term between two offsets into their positions
+BLOCK = 32  # rows of a term between two stored offsets
 
 
 class Positions(Protocol):
@@ -42,26 +43,27 @@ class Positions(Protocol):
 
     @property
     def field_starts(self) -> NDArray[np.int32]:
-        """(documents, fields + 1): the first position of each field, and the one after the last token."""
+        """(documents, fields + 1): the first position of each field, and the position after the last token."""
         ...
 
     def of(self, term: int, indices: Integers | None = None) -> PositionRows:
-        """Positions in some documents with a term.
+        """Return the positions of a term in some documents.
 
         Args:
             term: Number of the term.
-            indices: Indices into its postings, best ascending; None: all.
+            indices: Indices into its postings, best ascending; None takes all postings.
 
         Returns:
-            int64, where the positions of each posting start, one entry more; and the positions, ascending in each, int32.
+            The offset of each posting's first position, int64, with one more entry for the end; and the positions, int32,
+            ascending in each posting.
 
         Raises:
-            IndexFormatError: The bytes are no positions of the postings.
+            IndexFormatError: The bytes do not fit the postings.
         """
         ...
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
-        """Positions of several terms, as `of` gives them, end to end: those of term i at `indices[bounds[i]:bounds[i+1]]`."""
+        """Return the positions of several terms like `of`, concatenated; term i has `indices[bounds[i]:bounds[i+1]]`."""
         ...
 
 
@@ -76,7 +78,9 @@ class PositionLists(RowLists):
         super().__init__(folder, POSITIONS.name, lists)
         self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
         self._rows = fixed(self.rows)
-        self._type = np.uint32 if len(self.rows) < 1 << 32 else np.uint64  # of places in them, as loops are compiled for one
+        self._type = (
+            np.uint32 if len(self.rows) < 1 << 32 else np.uint64
+        )  # of offsets, so that loops are compiled for few types
         self._offsets = fixed(self.arrays.array("positions.offsets", UNSIGNED, None).astype(self._type, copy=False))
         if len(self._offsets) != int(((lists.df.astype(np.int64) - 1) // BLOCK).sum()):
             raise self.arrays.damaged("positions.offsets", "it has another number of offsets than the postings need")
@@ -89,7 +93,7 @@ class PositionLists(RowLists):
 
     @property
     def row_arrays(self) -> tuple[NDArray[Any], ...]:
-        """The rows, their offsets, bounds and first offsets, for `payload_kernels.phrase_frequency`."""
+        """Rows, offsets, bounds and indices of the first offsets, for `payload_kernels.phrase_frequency`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
     def of(self, term: int, indices: Integers | None = None) -> PositionRows:
@@ -115,16 +119,16 @@ class PositionLists(RowLists):
 
         Args:
             terms: Its distinct terms.
-            words: For each word the index of its term; then for each word its offset.
+            words: The index of each word's term in `terms`, then the offset of each word in the phrase.
             docs: The documents that have all the terms, ascending; they are overwritten.
             rows: (terms, documents or more): their indices into the postings of each term.
-            field: The field that must hold the phrase, -1 for any.
+            field: The field that must hold the phrase; -1 for any.
 
         Returns:
-            The documents that have it, and its frequency in each.
+            The documents with the phrase, and its frequency in each.
 
         Raises:
-            IndexFormatError: The bytes are no positions of the postings.
+            IndexFormatError: The bytes do not fit the postings.
         """
         limits = NO_LIMITS if field < 0 else self.field_starts[docs, field : field + 2]
         tf = np.empty(len(docs), dtype=np.int32)
@@ -134,8 +138,8 @@ class PositionLists(RowLists):
         return docs[:size], tf[:size]
 
     def all_of(self, terms: Integers) -> PositionRows:
-        """All positions of several terms."""
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lists.df[terms], dtype=np.int64)])
+        """Return all positions of several terms."""
+        bounds = offsets_of(self.lists.df[terms])
         return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NO_ROWS, True)
 
     def check(self, fields: FieldLists | None) -> None:
@@ -152,8 +156,7 @@ class PositionLists(RowLists):
             of_doc = np.repeat(docs, tfs)
             for field, size in enumerate(self.tokens.T):
                 relative = positions - starts[of_doc, field]
-                inside = ((relative >= 0) & (relative < size[of_doc])).astype(np.int64)
-                inside_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
+                inside_before = offsets_of((relative >= 0) & (relative < size[of_doc]))
                 of_field[:, field] = inside_before[bounds[1:]] - inside_before[bounds[:-1]]
             if not np.array_equal(of_field.sum(axis=1), tfs):
                 raise self.arrays.damaged("positions.rows", "positions are outside of their document's fields")
@@ -172,7 +175,7 @@ class PositionLists(RowLists):
 
     @cached_property
     def _firsts(self) -> NDArray[np.unsignedinteger[Any]]:
-        """The first offset of each term."""
+        """Index of each term's first entry in the offsets."""
         counts = (self.lists.df.astype(np.int64) - 1) // BLOCK
         return fixed((np.cumsum(counts) - counts).astype(self._type))
 
@@ -201,7 +204,7 @@ class JoinedPositions:
     """The positions of the living documents of several leaves, as `Positions`.
 
     Args:
-        lists: Their postings.
+        lists: The joined postings.
         parts: The positions of each leaf.
     """
 
@@ -214,7 +217,7 @@ class JoinedPositions:
         return np.concatenate(live_starts) if live_starts else np.zeros((0, 1), np.int32)
 
     def of(self, term: int, indices: Integers | None = None) -> PositionRows:
-        first = 0  # of the leaf's postings among all
+        first = 0  # index of the leaf's first posting among all
         counts, positions = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
             number = int(numbers[term])
@@ -237,18 +240,18 @@ class JoinedPositions:
         sizes = np.concatenate(counts)
         if len(sizes) != (int(self._lists.df[term]) if indices is None else len(indices)):
             raise IndexError("an index is not among the postings of its term, or indices do not ascend")
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), np.concatenate(positions)
+        return offsets_of(sizes), np.concatenate(positions)
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
         return _term_by_term(self, terms, bounds, indices)
 
 
 class NumberedPositions:
-    """`Positions` of documents under other numbers of terms.
+    """`Positions` of documents under other term numbers.
 
     Args:
-        own: The positions of the documents.
-        numbers: Of each term its number there; -1 for none.
+        positions: The positions of the documents.
+        numbers: For each term its number in `positions`; -1 for none.
     """
 
     def __init__(self, positions: Positions, numbers: Integers) -> None:
@@ -273,7 +276,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
         return PositionLists(segment.folder, segment.lists)
 
     def join(self, leaves: Sequence[Leaf], parts: Sequence[PositionLists], facts: dict[str, Any]) -> Positions:
-        """Positions of the living documents; `facts` has their "postings"."""
+        """Join positions over the living documents; `facts` has their "postings"."""
         lists = facts["postings"]
         return JoinedPositions(lists, parts) if isinstance(lists, JoinedLists) else parts[0]
 
@@ -312,7 +315,10 @@ POSITIONS: TermPositions = components["positions"]  # type: ignore[assignment]
 
 
 def field_starts(tokens: Integers) -> NDArray[np.int32]:
-    """(documents, fields + 1): first positions of fields with so many tokens, (documents, fields), and the end of the last."""
+    """Return the first position of each field and the end of the last: (documents, fields + 1).
+
+    `tokens` has the number of tokens of each field: (documents, fields).
+    """
     starts = np.zeros((tokens.shape[0], tokens.shape[1] + 1), dtype=np.int32)
     np.cumsum(tokens.astype(np.int64), axis=1, out=starts[:, 1:])
     starts[:, :-1] += GAP * np.arange(tokens.shape[1], dtype=np.int32)
@@ -321,10 +327,10 @@ def field_starts(tokens: Integers) -> NDArray[np.int32]:
 
 
 def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[NDArray[np.int64]]:
-    """Where every row of a term begins whose number is a multiple of BLOCK, but for 0: see `measure_rows`.
+    """Return the offsets of each term's rows number BLOCK, 2 · BLOCK and so on; see `measure_rows`.
 
     Raises:
-        IndexFormatError: The bytes are no rows of so many postings.
+        IndexFormatError: The bytes do not hold `df` rows.
     """
     offsets = np.empty(int(((df - 1) // BLOCK).sum()), dtype=np.int64)
     if measure_rows(data, bounds, df, BLOCK, offsets) != len(offsets):

@@ -28,7 +28,7 @@ from .files import (
 )
 
 CACHE = DiskCache("indexes")
-FETCHED = ".fetched"  # folder of files before their checksums are verified
+FETCHED = ".fetched"  # folder of files whose checksums are not verified yet
 ATTEMPTS = 5  # to copy an index that changes meanwhile
 
 
@@ -45,7 +45,7 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
         progress: Called after each file.
 
     Raises:
-        InputError: Something is at the target already, or an address cannot be reached.
+        InputError: The target exists already, or an address cannot be reached.
         ParameterError: Both are addresses, or one directory is the other or inside of it.
         IndexFormatError: There is no index, or a damaged one.
     """
@@ -78,20 +78,20 @@ def _copy_directory(source: Path, target: Path, overwrite: bool, progress: Progr
 
 
 def _retry_if_changed(source: Path, work: Callable[[], None]) -> None:
-    """Run `work`, and again if it failed while the index changed."""
-    for left in reversed(range(ATTEMPTS)):
+    """Run `work`, and repeat it if it fails while the index changes."""
+    for attempt in range(1, ATTEMPTS + 1):
         manifest = (source / MANIFEST).read_bytes()
         try:
             work()
         except (InputError, IndexFormatError):
-            if not left or (source / MANIFEST).read_bytes() == manifest:
+            if attempt == ATTEMPTS or (source / MANIFEST).read_bytes() == manifest:
                 raise
         else:
             return
 
 
 def _is_interrupted(folder: Path) -> bool:
-    """Whether a directory holds an interrupted copy and nothing else."""
+    """Whether a directory holds only an interrupted copy."""
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() and not (folder / MANIFEST).exists() else []
     segments = [name for name in names if SEGMENT_NAME.fullmatch(name)]
     return bool(segments) and all(name in segments or name.startswith(".") for name in names)
@@ -114,7 +114,7 @@ def local_copy(address: str) -> Path:
 
 
 def copies() -> Path:
-    """Cache folder for copies of indexes at addresses."""
+    """Return the cache folder for copies of indexes at addresses."""
     return CACHE.folder
 
 
@@ -123,8 +123,9 @@ def _upload(path: Path, address: str, overwrite: bool, progress: ProgressCallbac
     check_contents(path, manifest)
     existing = _list_files(address)
     if existing and not overwrite:
-        what = "is an index already; overwrite=True (--overwrite) replaces it"
-        raise InputError(f"{address} {what if MANIFEST in existing else 'holds other files; choose another place'}")
+        if MANIFEST in existing:
+            raise InputError(f"{address} is an index already; overwrite=True (--overwrite) replaces it")
+        raise InputError(f"{address} holds other files; choose another place")
     uploads = {}
     for segment in manifest["segments"]:
         files = [file for file in sorted((path / segment["name"]).rglob("*")) if file.is_file()]
@@ -141,7 +142,7 @@ def _upload(path: Path, address: str, overwrite: bool, progress: ProgressCallbac
 
 
 def _download(address: str, folder: Path, progress: ProgressCallback) -> None:
-    """Copy missing files; the manifest is put in place last."""
+    """Copy the missing files of an index to a folder, the manifest last."""
     refuse_links(folder)
     draft = folder / FETCHED
     shutil.rmtree(draft, ignore_errors=True)
@@ -201,8 +202,8 @@ def _fetch_file(address: str, path: Path, table: FileTable) -> None:
 
 
 def _encoded_folders(files: dict[str, int], segment: str) -> list[str]:
-    ends = (f"{segment}/", f"/{META}")
-    names = [name.removesuffix(f"/{META}") for name in files if name.startswith(ends[0]) and name.endswith(ends[1])]
+    """Return the folders in a segment's folder that are artifacts, such as vectors."""
+    names = [name.removesuffix(f"/{META}") for name in files if name.startswith(f"{segment}/") and name.endswith(f"/{META}")]
     return [name for name in names if name.count("/") == 1]
 
 
@@ -237,6 +238,7 @@ def _get(address: str, path: Path) -> None:
 
 
 def _list_files(address: str) -> dict[str, int]:
+    """Return the size of each file below an address or directory, by relative path; empty if there is nothing."""
     if address_of(address) is None:
         files = [file for file in sorted(Path(address).rglob("*")) if file.is_file() and not file.is_symlink()]
         return {file.relative_to(address).as_posix(): file.stat().st_size for file in files}

@@ -1,4 +1,4 @@
-"""Shards: splitting a segment into them, and the readable rest of an index with damaged ones."""
+"""Shards: splitting a segment into shards, and reading an index without its damaged shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .segment import Deletions, Leaf, Segment
 
 
 def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
-    """Write a segment for each shard: consecutive documents, equally many in each shard or one fewer.
+    """Write a segment for each shard, of consecutive documents; the numbers of documents differ by one at most.
 
     Returns:
         The folder of each shard in `folder`, and its counts; shards without documents have no folder.
@@ -40,17 +40,17 @@ def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallba
 def readable(
     path: Path, manifest: dict[str, Any], verify: bool, open_segment: Callable[[dict[str, Any]], Any]
 ) -> dict[str, Any]:
-    """Return the manifest of the shards that can be read; the index's own if all can.
+    """Return the manifest of the shards that can be read, which is the index's own manifest if all can.
 
     Args:
         path: The index.
         manifest: Its manifest.
         verify: Whether to read every file.
-        opens: Opens a segment, and raises if that is not possible.
+        open_segment: Opens the segment of an entry; raises IndexFormatError or OSError if it cannot be read.
 
     Returns:
-        The manifest; if shards are missing, with "missing", the facts of each, and under "committed" the fingerprint of the
-        whole.
+        The manifest. If shards are missing, "missing" describes each of them, and "committed" is the fingerprint of the
+        complete index.
 
     Raises:
         IndexFormatError: No shard can be read.
@@ -76,5 +76,5 @@ def readable(
         if shard_of(entry) in sizes:
             sizes[shard_of(entry)] += entry["documents"] - (entry["deleted"]["documents"] if entry["deleted"] else 0)
     missing = [{"shard": shard, "documents": size, "problem": problems[shard]} for shard, size in sizes.items()]
-    partial = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, remaining)
-    return {**partial, "missing": missing}  # the fingerprint covers the numbers of the missing shards alone
+    remaining_manifest = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, remaining)
+    return {**remaining_manifest, "missing": missing}  # the fingerprint covers the numbers of the missing shards alone

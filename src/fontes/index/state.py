@@ -1,4 +1,4 @@
-"""State of an index: its segments as one, over the living documents."""
+"""State of an index: its segments, joined over the living documents."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ if TYPE_CHECKING:
 
 
 class Searchers(Protocol):
-    """Holders of the shards of an index, which search them on its behalf."""
+    """Processes that hold the shards of an index and search them."""
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
-        """Merge the best documents of all shards, from a stage's method called with these arguments on each."""
+        """Call a stage's method with these arguments on each shard, and merge the best documents of all shards."""
         ...
 
 
@@ -80,7 +80,7 @@ class State:
         fields: The indexed fields of each document.
         scale: Factor of the stored term weights; None for an index of texts.
         schema: Metadata columns and their types.
-        ciff: Header of the CIFF file that the index was made from; None for an index of documents.
+        ciff: Header of the CIFF file from which the index was made; None for an index of documents.
         fingerprint: SHA-256 of the state's content.
         leaves: Segments with documents.
         actors: Processes that hold and search the shards; None if this process does.
@@ -124,7 +124,7 @@ class State:
         Args:
             path: The directory.
             analyzer_of: Makes the analyzer that a manifest names.
-            before: An older state whose open segments are shared.
+            older: An older state whose open segments are shared.
             partial: Leave out shards that cannot be read.
             verify: Read every file first.
 
@@ -145,7 +145,7 @@ class State:
                     state.check()
                 return state
             except (IndexFormatError, FileNotFoundError):
-                # Another process may have replaced the manifest between two files, perhaps by an equal one: try again.
+                # Another process may have replaced the manifest meanwhile, perhaps by an equal one: try again.
                 if manifest_file(path) == file_id:
                     raise
 
@@ -295,13 +295,13 @@ class State:
         return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
 
     def _has(self, component: str) -> bool:
-        """Whether all documents have a component that is built with them."""
+        """Whether all documents have a component that was built with them."""
         return component in self.manifest.get("components", ()) and all(
             component in leaf.segment.opened for leaf in self.leaves
         )
 
     def term_number(self, term: str) -> int:
-        """Position of a term in `terms`; -1 for an unknown one."""
+        """Position of a term in `terms`; -1 for an unknown term."""
         return self._lists.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -318,7 +318,7 @@ class State:
         return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
 
     def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """Return the documents with these ordinals, whose ids are `ids`."""
+        """Return the documents with these ids and ordinals."""
         firsts = [leaf.first for leaf in self.leaves]
         leaf_numbers = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
@@ -384,7 +384,8 @@ class State:
         """Read every file.
 
         Args:
-            deep: Compare postings with counts, lengths and deletions, norms with vectors; check the order of ids and terms.
+            deep: Also compare postings with counts, lengths and deletions, and norms with vectors; check the order of ids and
+                terms.
 
         Raises:
             IndexFormatError: A file has changed, or the parts do not fit together.
@@ -455,7 +456,7 @@ class State:
         return facets_of(self, np.arange(len(self)) if docs is None else docs, columns, bins)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
-        """Vectors of the documents by `encoder`, the most exact ones where `dtype` is None.
+        """Return the vectors of the documents by `encoder`, the most exact ones if `dtype` is None.
 
         Raises:
             ParameterError: There are none.
@@ -464,7 +465,7 @@ class State:
         return self.vectors.of(VECTORS, encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
-        """Term weights of the documents by a learned sparse encoder.
+        """Return the term weights of the documents by a learned sparse encoder.
 
         Raises:
             ParameterError: There are none.
@@ -490,13 +491,13 @@ class State:
         write(path, ciff_messages(self, description))
 
     def snippet(self, query: str | Topic, doc: Doc) -> Snippet:
-        """Passage of a document's text that fits a query best, with its matches."""
+        """Return the passage of a document's text that fits a query best, with its matches."""
         return self.snippets([(query, doc)])[0]
 
     def snippets(self, pairs: Sequence[tuple[str | Topic, Doc]]) -> list[Snippet]:
-        """Snippets of several (query, document) pairs, much faster than one at a time.
+        """Return snippets of several (query, document) pairs, much faster than one at a time.
 
-        For a topic with a structured query they match its clauses, for others its text.
+        Snippets match the clauses of a topic's structured query, otherwise its text.
         """
         analyzer = self.analyzer
         plain = [(query if isinstance(query, str) else query.text, doc) for query, doc in pairs if not _clauses(query)]
@@ -570,7 +571,7 @@ def _open_segment(
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-    """Return the analyzer of the manifest, or the equal one of the argument."""
+    """Return the analyzer in the manifest, or `analyzer` if it equals that one; raise ParameterError if it does not."""
     try:
         stored = Analyzer.from_dict(manifest["analyzer"])
     except ParameterError as error:

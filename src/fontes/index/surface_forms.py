@@ -1,7 +1,7 @@
 """Surface forms: the words of documents before stemming and stop-word removal, with their frequencies.
 
-They are counted in the stored texts at first use. Those of a large segment are cached in `words/` in the user's cache, by the
-hashes of its files, so that after additions only the new segments are read.
+They are counted in the stored texts at first use. The forms of a large segment are stored in `words/` in the user's cache, by
+the hashes of its files, so that after additions only new segments are read.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from .segment import Segment
     from .state import State
 
-SAMPLE = 1 << 27  # bytes of a segment's stored texts that are read; of a larger one every second, third … block
+SAMPLE = 1 << 27  # maximum bytes of a segment's texts of which every block is read; of larger ones every second, third … block
 PIECE = 1 << 22  # bytes analysed at a time
 DOCUMENTS = 1000  # documents decoded at a time, if metadata are indexed
-MIN_CACHED_BYTES = 1 << 22  # minimum bytes of texts for caching forms on disk
+MIN_CACHED_BYTES = 1 << 22  # minimum bytes of a segment's texts for its forms to be cached on disk
 CACHE = DiskCache("words", 1 << 30)
 KIND = ArtifactKind("fontes-words", 1, "words", "they are counted again when they are needed")
 
@@ -45,8 +45,8 @@ class SurfaceForms:
 
     Args:
         words: The words, ascending.
-        counts: int64; occurrences of each.
-        terms: int32; number of each word's index term, -1 for a word without one, such as a stop word.
+        counts: int64; occurrences of each word.
+        terms: int32; number of each word's index term; -1 for a word without one, such as a stop word.
     """
 
     words: Strings
@@ -60,22 +60,22 @@ class SurfaceForms:
 
 
 def is_gram(analyzer: Analyzer) -> bool:
-    """Whether no term is a whole word: n-grams of characters, or of several words alone."""
+    """Whether no term is a whole word: terms are n-grams of characters, or of at least two words."""
     return analyzer.chars is not None or analyzer.words[0] > 1
 
 
 def unstemmed(analyzer: Analyzer) -> Analyzer:
-    """The analyzer whose terms are surface forms: its own tokens if its tokenizer is of another package."""
+    """Return the analyzer whose terms are surface forms: without n-grams, stemming and stop words."""
     return replace(analyzer, words=(1, 1), chars=None, stemmer="", stopwords=())
 
 
 def whole_words(analyzer: Analyzer) -> Analyzer:
-    """The analyzer without n-grams."""
+    """Return the analyzer without n-grams."""
     return replace(analyzer, words=(1, 1), chars=None)
 
 
 def surface_forms(state: State) -> SurfaceForms:
-    """Surface forms of the terms of a state's living documents; its terms, where these are words, or it has no texts."""
+    """Return the surface forms in a state; these are its terms if terms are words already, or if it has no texts."""
     analyzer = state.analyzer
     is_stemmed = analyzer.stemmer or is_gram(analyzer)
     if not is_stemmed or analyzer.tokenizer not in TOKENIZERS or not state.has_texts or state.scale is not None:
@@ -86,7 +86,8 @@ def surface_forms(state: State) -> SurfaceForms:
     counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
     for leaf, part, part_numbers in zip(state.leaves, parts, indices, strict=True):
         counts[part_numbers] += part.counts
-        numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)  # -1 is its last
+        # The appended -1 is what `part.terms` of -1 selects.
+        numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)
         terms[part_numbers] = np.maximum(terms[part_numbers], numbers[part.terms])
     forms = SurfaceForms(words, counts, terms)
     return forms if is_gram(analyzer) else forms.where(terms >= 0)
@@ -124,7 +125,7 @@ def _write_forms(forms: SurfaceForms, folder: Path) -> None:
 
 
 def _read_forms(folder: Path, terms: int) -> SurfaceForms:
-    """Forms of a folder in the cache. Raises IndexFormatError if they are missing or damaged."""
+    """Read the forms in a folder of the cache. Raises IndexFormatError if they are missing or damaged."""
     artifact = Artifact(folder, KIND)
     artifact.check()
     CACHE.use(folder)
@@ -135,7 +136,7 @@ def _read_forms(folder: Path, terms: int) -> SurfaceForms:
 
 
 def _count_forms(segment: Segment, state: State) -> SurfaceForms:
-    """Forms of a segment, deleted documents too, with the numbers of its own terms."""
+    """Count the forms of a segment, including deleted documents, with the numbers of the segment's terms."""
     vocabulary = unstemmed(state.analyzer).vocabulary()
     step = max(1, -(-segment.texts.size // SAMPLE))
     counts = np.zeros(0, dtype=np.int64)
@@ -150,7 +151,7 @@ def _count_forms(segment: Segment, state: State) -> SurfaceForms:
 
 
 def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray[np.int32]:
-    """Number of each word's term; -1 for a word without one or with several."""
+    """Return the number of each word's term; -1 for a word with no term or several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
     of_vocabulary = np.append(located(vocabulary.table(), terms), -1)

@@ -208,7 +208,7 @@ def merge(reader: State, drop_vectors: bool, progress: ProgressCallback) -> tupl
 
 
 def _delete_replaced(draft: Draft, state: State, duplicates: str) -> int:
-    """Delete older documents with ids of the last segment. Returns how many documents of the index were deleted."""
+    """Delete older documents that have ids of the last segment. Returns the number of deleted documents of the index."""
     new = draft.leaves[-1].segment
     ordinals = state.ordinals(new.ids)
     repeated_rows = np.flatnonzero(ordinals >= 0)
@@ -297,7 +297,7 @@ def _commit_draft(state: State, draft: Draft, folder: Path, schema: Schema | Non
     with uninterrupted(state.path), locked(path.parent):
         if not is_same_state(read_manifest(path), state.manifest):
             raise FontesError(f"{state.path} was replaced by another index meanwhile; nothing was changed")
-        remove_unnamed(path)  # left by a process that was killed here
+        remove_unnamed(path)  # folders that a killed process left
         try:
             manifest = complete(facts, draft.move_into(path))
             check_sizes(path, manifest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -19,7 +19,7 @@ from .filters import Columned
 
 ORDERED = ("date", "float", "integer")  # types of columns that have histograms
 SAMPLE = 10_000  # documents sampled to judge a column
-UNIQUE = 0.9  # fraction of distinct values above which a column identifies documents
+UNIQUE = 0.9  # ratio of distinct values to all values above which a column identifies documents
 DAY = 86_400_000_000  # microseconds
 STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
 
@@ -157,9 +157,11 @@ def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
 
 
 def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Count each number from the minimum to the maximum."""
     low = int(numbers.min())
     return list(enumerate(np.bincount(numbers - low).tolist(), low))
 
 
-def _round_numbers(power: int) -> Any:
+def _round_numbers(power: int) -> Iterator[Any]:
+    """Yield 1, 2 and 5 times the powers of ten from 10 ** `power` on."""
     return (digit * (10**exponent if power >= 0 else 10.0**exponent) for exponent in count(power) for digit in (1, 2, 5))

@@ -54,7 +54,7 @@ class Filter:
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
-        """int32, (documents,): number of each among those that pass; -1 for others."""
+        """int32, (documents,): number of each document among those that pass; -1 for others."""
         numbers = np.full(len(self.mask), -1, dtype=np.int32)
         numbers[self.docs] = np.arange(len(self.docs), dtype=np.int32)
         return numbers

@@ -1,4 +1,4 @@
-"""Values of some documents in a column, over the segments of an index."""
+"""Values of given documents in a column, over the segments of an index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth value
 
 
 def column_type(reader: Columned, column: str, user: str, allowed: Collection[str]) -> str:
-    """Type of a column that `user`, such as a stage, reads; of an index without documents one of those allowed.
+    """Return the type of a column that `user`, such as a stage, reads; for an index without documents an allowed type.
 
     Raises:
         ParameterError: There is no such column, or its type is not among those allowed.
@@ -28,7 +28,7 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     if not isinstance(column, str):
         raise ParameterError(f"{user}: a column is named by a text, not {column!r}")
     kind = reader.schema.types.get(column)
-    if kind is None and not reader.leaves:  # no documents, whose columns nobody knows
+    if kind is None and not reader.leaves:  # without documents no column is known
         return next(iter(allowed))
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
@@ -56,12 +56,12 @@ def column_values(reader: Columned, column: str, docs: NDArray[np.integer[Any]])
 
 
 def greatest_value(reader: Columned, column: str) -> Any:
-    """Greatest number or date of all documents in a column; None if none has a value."""
+    """Return the greatest number or date of all documents in a column; None if none has a value."""
 
     def greatest() -> Any:
-        column_values_ = column_values(reader, column, np.arange(len(reader)))
-        values = column_values_.values[column_values_.present]
-        return values.max().item() if len(values) else None
+        values = column_values(reader, column, np.arange(len(reader)))
+        present = values.values[values.present]
+        return present.max().item() if len(present) else None
 
     return _GREATEST.of(reader).get(column, greatest)
 

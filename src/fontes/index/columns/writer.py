@@ -1,4 +1,4 @@
-"""The component of columns: gathered from documents, merged, and rebuilt from documents."""
+"""The component of columns: gathered from documents, merged, and converted to other types."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ColumnWriter(Writer):
 
     Args:
         folder: Folder of the files.
-        schema: The columns so far; their values must fit.
+        schema: The existing columns; new values must fit their types.
         lenient: Convert strings to numbers and dates, as for a declared schema.
 
     Attributes:
-        schema: The columns; after `close` with the new ones.
-        names: After `close`, the names of the columns in order, each with the type of its values: empty without any, one of
+        schema: The columns, including new ones after `close`.
+        names: After `close`, the names of the columns in order, each with the type of its values: "" without values, one of
             `CELLS` for cells of tables.
     """
 
@@ -90,14 +90,14 @@ class ColumnWriter(Writer):
 
 
 class _ColumnBuffer:
-    """The values of one column, in pieces: the documents that have one, and their values."""
+    """The values of one column, in pieces: the documents that have a value, and their values."""
 
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
         self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
         self._guessed = ""
         self._docs: list[NDArray[np.int64]] = []
         self._pieces: list[NDArray[Any]] = []
-        self._sizes: list[NDArray[np.int64]] = []  # of lists
+        self._sizes: list[NDArray[np.int64]] = []  # sizes of lists
         self._table: dict[str, int] = {}
         self._cells = True  # whether all values are cells of tables
 
@@ -195,7 +195,7 @@ def _filled(documents: int, missing: Any, docs: NDArray[np.int64], values: NDArr
 
 
 def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
-    """The distinct strings in ascending order, and the position of each string of the table in it."""
+    """Return the distinct strings in ascending order, and the position among them of each string of `table`."""
     encoded = list(map(utf8, table))  # two may be equal, as lone surrogates are replaced
     rank = {text: number for number, text in enumerate(sorted(set(encoded)))}
     table_of = Strings(*concatenated(list(rank))).ascending()

@@ -31,9 +31,9 @@ from .vectors import DTYPE_NAMES, DTYPES, KIND, SCALED, Embeddings, JoinedEmbedd
 if TYPE_CHECKING:
     from ..state import State
 
-PIECE = 1 << 24  # numbers of vectors copied at a time
+PIECE = 1 << 24  # values of vectors copied at a time
 MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay within float32
-HEADER = 128  # bytes before the numbers of a .npy file, with space for any shape
+HEADER = 128  # bytes before the values of a .npy file, with space for any shape
 DRAFT_FILES = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
 
 VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -46,12 +46,12 @@ class Job:
     Args:
         fingerprint: Fingerprint of the encoder.
         encoder: Text of the encoder, for messages.
-        settings: Text that makes the encoder again, or None.
+        settings: Text from which the encoder can be made again, or None.
         dim: Number of dimensions.
         dtype: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1".
         ids: Document ids.
         vectors: Returns the vectors of the documents from one position up to another, and the offset of each document's first
-            (int64, one entry more). It may report progress.
+            vector, int64, with one more entry for the end. It may report progress.
         precision: Precision of the encoder's models; None if it is unknown.
     """
 
@@ -66,7 +66,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of its folder, without the number."""
+        """Name of the folder, without the number."""
         return VECTORS.name_of(self.fingerprint, self.dtype)
 
 
@@ -133,7 +133,7 @@ class VectorEncoding(Encoding[Embeddings]):
 
 
 class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
-    """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, of which the highest number counts."""
+    """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, where the highest number counts."""
 
     kind = KIND
     noun = "vectors"
@@ -208,7 +208,7 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 def vector_encoding(
     job: Callable[..., Job], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
 ) -> VectorEncoding:
-    """Return the encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
+    """Return the encoding of a segment's documents as vectors; `job` makes a `Job` from `ids` and `vectors`."""
     return VectorEncoding(
         job(ids=segment.ids.tolist(), vectors=lambda first, last, report: vectors(segment.docs(first, last), report))
     )
@@ -240,14 +240,14 @@ def quantized(
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
     """Quantize the vectors of the documents from `first` up to `last` for storage.
 
-    int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.
+    int8 stores round(127 x / m) for a vector x with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.
 
     Args:
         vectors: (rows, dim).
         bounds: Offset of each document's first row, and the end of the last.
         job: The job.
         first: Position of the first document.
-        last: Position after the last one.
+        last: Position after the last document.
 
     Returns:
         Vectors of the job's dtype, (rows, dim), or packed codes, (rows, bytes); norms, (rows,); scales, (rows,), empty for a

@@ -1,4 +1,4 @@
-"""Encoding of a segment's documents in blocks, each written to disk with a line in a journal before the next."""
+"""Encoding a segment's documents in blocks, each written to disk with a line in a journal before the next block."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ColumnFile:
     Args:
         name: Name of the file.
         width: Bytes of an entry.
-        of_documents: Whether it has an entry per document; else per row, of which a document may have several.
+        of_documents: Whether it has an entry per document; otherwise per row, of which a document may have several.
         offset: Bytes reserved at the beginning, for a header.
     """
 
@@ -61,13 +61,13 @@ class Encoding(ABC, Generic[T]):
 
     Attributes:
         ids: Document ids.
-        place: Name of its folder, or the name's beginning.
-        settings: Settings, as JSON; a draft whose settings differ, except for NAMES, is started again.
+        place: Name of its folder, or the beginning of the name.
+        settings: Settings as JSON values; a draft whose settings differ, except for NAMES, is started again.
         columns: Columns of its blocks.
     """
 
     noun: ClassVar[str] = "vectors"
-    """Content, for messages."""
+    """Name of the content in messages."""
     NAMES: ClassVar[tuple[str, ...]] = ("encoder", "settings", "precision")
     """Settings that may change while the encoder stays the same: its text, and the precision of its machine."""
 
@@ -78,34 +78,34 @@ class Encoding(ABC, Generic[T]):
 
     @abstractmethod
     def existing(self, segment: Path) -> T | None:
-        """Finished artifact, or None if missing or damaged."""
+        """Return the finished artifact; None if it is missing or damaged."""
 
     @abstractmethod
     def block(self, first: int, last: int, report: ProgressCallback) -> Block:
-        """Arrays of the documents from `first` up to `last`, in the order of the columns."""
+        """Return the arrays of the documents from `first` up to `last`, in the order of the columns."""
 
     @abstractmethod
     def finish(self, segment: Path, draft: Path, rows: int) -> T:
-        """Make the artifact of the columns in a draft and commit it."""
+        """Make the artifact from the columns in a draft, and commit it."""
 
     def tidy(self, existing: T) -> None:
-        """Remove leftovers of a process that was killed after the commit."""
+        """Remove what a process left that was killed after the commit."""
 
 
 def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEncoder | None]:
-    """Actors of a cluster that encode while the block runs; None if this process encodes."""
+    """Provide the actors of a cluster that encode during the block; None if this process encodes."""
     actors = cluster()
     return contextlib.nullcontext() if actors is None else actors.remote_encoder(encoder)
 
 
 Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
-"""Yields the blocks of an encoding, with its draft, in the order of the spans."""
+"""Yields the blocks of an encoding with this draft, in the order of the spans."""
 
 
 def encode(
     segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_encoder: Blocks | None = None
 ) -> T:
-    """Encode the documents of a segment, unless they are encoded.
+    """Encode the documents of a segment, unless they are encoded already.
 
     An encoding that was killed, or that filled the disk, resumes after the last block in its journal.
 
@@ -114,10 +114,11 @@ def encode(
         encoding: Encoding to make.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        remote_encoder: Yields the blocks; None: they are encoded here.
+        remote_encoder: Yields the blocks; None encodes them in this process.
 
     Raises:
-        FontesError: Another process encodes the same, or the disk cannot be written; finished blocks are kept.
+        FontesError: Another process is encoding the segment with the encoder, or the disk cannot be written; finished blocks
+            are kept.
     """
     busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
     with contextlib.ExitStack() as stack:
@@ -181,7 +182,7 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
 
 
 class Journal:
-    """An unfinished encoding: a folder with the columns so far, and a line for each block on disk.
+    """An unfinished encoding: a folder with the columns so far, and a file with a line for each block.
 
     Attributes:
         documents: Number of documents on disk.
@@ -224,7 +225,7 @@ class Journal:
                 file.close()
 
     def _sound_blocks(self) -> list[list[int]]:
-        """Blocks [documents, rows, checksum] of an earlier run of the same encoding that are complete."""
+        """Return the complete blocks, [documents, rows, checksum], of an earlier run of the same encoding."""
         blocks: list[list[int]] = []
         with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
             settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))

@@ -30,22 +30,23 @@ T = TypeVar("T")
 class VectorStore:
     """Artifacts of the documents of a state, by component, encoder and form.
 
-    An artifact of a segment covers all its documents, deleted ones too; a state has an encoder's if all its segments have.
+    An artifact of a segment covers all its documents, deleted ones too. A state has an encoder's artifacts if all its segments
+    have them.
 
     Args:
         path: Path of the index, for messages.
         leaves: The segments.
 
     Attributes:
-        changes: Number of changes since it was opened.
+        changes: Number of changes since the store was opened.
     """
 
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
         self.changes = 0
         self._path, self._leaves = path, tuple(leaves)
-        self._opened: dict[str, list[dict[str, Any]]] = {}  # by component, for each segment by name
-        self._joined: Cached[str, Any] = Cached()  # by name
-        self._open(VECTORS)  # before a merge removes them
+        self._opened: dict[str, list[dict[str, Any]]] = {}  # artifacts by component, then for each segment by name
+        self._joined: Cached[str, Any] = Cached()  # joined artifacts by name
+        self._open(VECTORS)  # before a merge can remove them
 
     def of(self, component: EncodedComponent[P, J], encoder: Any, form: Any = None) -> J:
         """Join the artifacts of an encoder over all documents, in the most exact form if `form` is None.
@@ -153,12 +154,12 @@ class VectorStore:
         return [parts[name] for parts in self._open(component)]
 
     def _sound(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> list[bool]:
-        """For each segment whether it has a sound artifact of an encoder in a form."""
+        """Return for each segment whether it has a sound artifact of an encoder in a form."""
         name = component.name_of(fingerprint, form)
         return [is_sound(parts.get(name)) for parts in self._open(component)]
 
     def _complete(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> str | None:
-        """The name of the most exact artifacts of an encoder that all segments have."""
+        """Return the name of the most exact artifacts of an encoder that all segments have; None if there are none."""
         for candidate in component.forms if form is None else (form,):
             name = component.name_of(fingerprint, candidate)
             if name in self._joined or all(self._sound(component, fingerprint, candidate)):
@@ -198,7 +199,7 @@ class VectorStore:
 
 
 def is_sound(part: object) -> bool:
-    """Whether an artifact is there and can be read."""
+    """Whether an artifact exists and can be read."""
     return part is not None and not isinstance(part, IndexFormatError)
 
 
@@ -231,11 +232,11 @@ def encode_segment(
 def in_turn(
     leaves: Sequence[Leaf], lacking: Sequence[bool], progress: ProgressCallback
 ) -> Iterator[tuple[int, ProgressCallback]]:
-    """Yield the number of each segment, and a callback that reports its documents among those of all.
+    """Yield the number of each segment, and a callback that reports its progress as part of the whole.
 
     Args:
         leaves: The segments.
-        lacking: Whether the documents of each are to be encoded; others report nothing.
+        lacking: Whether each segment is to be encoded; others report nothing.
         progress: Called as documents are encoded.
     """
     total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)

@@ -1,4 +1,4 @@
-"""Term weights of a segment's documents by a learned sparse encoder: an inverted index beside that of their text."""
+"""Term weights of a segment's documents by a learned sparse encoder: an inverted index beside the one of their text."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from ..segment import Leaf, Segment
 from ..tables import join_tables, union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
+from .vectors import REMEDY
 
 if TYPE_CHECKING:
     from ..field_statistics import FieldStatistics
     from ..positions import Positions
     from ..state import State
 
-SCALE = 10_000  # weights are stored as whole numbers: to four decimals
-MAX_WEIGHT = 200_000  # times SCALE it fits into 31 bits
+SCALE = 10_000  # factor of the weights, which are stored as whole numbers, to four decimals
+MAX_WEIGHT = 200_000  # maximum weight; its product with SCALE fits into 31 bits
 MEMORY = 1 << 30  # bytes of postings before they are spilled to disk
 PIECE = 1 << 20  # postings read from a draft at a time
-REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-weights", 1, "weights of terms", REMEDY)
 
 
 @dataclass(frozen=True, eq=False)
 class TermVectors(Sequence[Mapping[str, float]]):
-    """Texts as weighted terms: a sequence with, for each text, its terms and their weights, the greatest first.
+    """Texts as weighted terms: a sequence of mappings, one per text, from terms to weights, the greatest weight first.
 
     Args:
         vocabulary: The terms by number.
@@ -70,7 +70,7 @@ class TermVectors(Sequence[Mapping[str, float]]):
 
 
 class ScaledWeights:
-    """Properties of weights of terms of one segment and of several."""
+    """Properties that the term weights of one segment and of several share."""
 
     meta: dict[str, Any]
     cf: NDArray[np.integer[Any]]
@@ -79,12 +79,12 @@ class ScaledWeights:
 
     @property
     def field_statistics(self) -> FieldStatistics:
-        """Raise ParameterError: weights are of whole documents."""
+        """Raises ParameterError, as weights belong to whole documents."""
         raise ParameterError("an encoder's weights of terms have no fields")
 
     @property
     def positions(self) -> Positions:
-        """Raise ParameterError: weights are of whole documents."""
+        """Raises ParameterError, as weights belong to whole documents."""
         raise ParameterError("an encoder's weights of terms have no positions")
 
     @property
@@ -159,7 +159,7 @@ class WeightEncoding(Encoding[WeightLists]):
     Args:
         fingerprint: Fingerprint of the encoder.
         encoder: Text of the encoder, for messages.
-        settings: Text that makes the encoder again, or None.
+        settings: Text from which the encoder can be made again, or None.
         ids: Document ids.
         vocabulary: Terms by number.
         vectors: Returns the weights of the documents from one position up to another. It may report progress.
@@ -200,7 +200,7 @@ class WeightEncoding(Encoding[WeightLists]):
 
     def finish(self, segment: Path, draft: Path, rows: int) -> WeightLists:
         lists_folder = draft / "whole"
-        shutil.rmtree(lists_folder, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(lists_folder, ignore_errors=True)  # left by a killed process
         lists_folder.mkdir()
         postings = PostingsWriter(lists_folder, Strings.of(self._vocabulary), MEMORY)
         bounds = offsets_of(np.fromfile(draft / "counts", "<u4"))
