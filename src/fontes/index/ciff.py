@@ -326,38 +326,38 @@ def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
     raise InputError(f"{name}: the postings list of '{term}' {problem}; they must be in the order of their terms")
 
 
-def ciff_messages(reader: State, description: str | None) -> Iterator[bytes]:
+def ciff_messages(state: State, description: str | None) -> Iterator[bytes]:
     """Yield the bytes of a CIFF file of the living documents, in pieces; None as description describes the index."""
-    yield _header(reader, _default_description(reader) if description is None else description).message()
-    terms, starts = reader.terms.blob, reader.terms.offsets
-    for first, last in chunks(reader.df, POSTINGS):
-        df, cf = (counts[first:last].astype(np.int64) for counts in (reader.df, reader.cf))
-        docs, tfs = reader.postings(np.arange(first, last))
+    yield _header(state, _default_description(state) if description is None else description).message()
+    terms, starts = state.terms.blob, state.terms.offsets
+    for first, last in chunks(state.df, POSTINGS):
+        df, cf = (counts[first:last].astype(np.int64) for counts in (state.df, state.cf))
+        docs, tfs = state.postings(np.arange(first, last))
         yield kernels.write_lists(terms, starts[first : last + 1].astype(np.int64), df, cf, docs, tfs).tobytes()
-    ids, bounds = reader.ids.blob, reader.ids.offsets
-    for first in range(0, len(reader), RECORDS):
-        last = min(len(reader), first + RECORDS)
-        lengths = reader.lengths[first:last].astype(np.int64)
+    ids, bounds = state.ids.blob, state.ids.offsets
+    for first in range(0, len(state), RECORDS):
+        last = min(len(state), first + RECORDS)
+        lengths = state.lengths[first:last].astype(np.int64)
         yield kernels.write_records(ids, bounds[first : last + 1].astype(np.int64), first, lengths).tobytes()
 
 
-def _default_description(reader: State) -> str:
-    if reader.ciff is not None:
-        return header_of(reader.ciff).description
-    analyzer = reader.manifest["analyzer"]
+def _default_description(state: State) -> str:
+    if state.ciff is not None:
+        return header_of(state.ciff).description
+    analyzer = state.manifest["analyzer"]
     words, stemmer = len(analyzer["stopwords"]), analyzer["stemmer"] or "none"
     steps = f"tokenizer {analyzer['tokenizer']}, {words} stop words, stemmer {stemmer}"
-    return f"{reader.name}: Fontes {reader.manifest['fontes']}; {', '.join(reader.fields)}; {steps}"
+    return f"{state.name}: Fontes {state.manifest['fontes']}; {', '.join(state.fields)}; {steps}"
 
 
-def _header(reader: State, description: str) -> Header:
+def _header(state: State, description: str) -> Header:
     """Header with the counts of an index; with the totals of the collection if the index is of a part of it."""
-    documents, terms, tokens = len(reader), len(reader.terms), reader.tokens
+    documents, terms, tokens = len(state), len(state.terms), state.tokens
     mean = tokens / documents if documents else 0.0
     header = Header(VERSION, terms, documents, terms, documents, tokens, mean, description)
-    if reader.ciff is None:
+    if state.ciff is None:
         return header
-    original = header_of(reader.ciff)
+    original = header_of(state.ciff)
     if (documents, terms) == (original.num_docs, original.num_postings_lists):
         return replace(original, description=description)
     total = terms + original.total_postings_lists - original.num_postings_lists

@@ -88,6 +88,7 @@ class PostingRuns:
         self._counts: list[int] = [0]  # number of terms before each run
         self._ends = dict.fromkeys(self._parts, 0)  # total lengths of the divided arrays
         self._spilled = False
+        self._mapped: dict[str, NDArray[Any]] | None = None
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
         """Append a run, whose ends count from its own start; `spill` writes all runs to disk."""
@@ -118,15 +119,25 @@ class PostingRuns:
     def merged(self, edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
         """Merge the postings of all runs between these edges by terms."""
         first, last = edges
-        a = self.arrays()
+        arrays = self.arrays()
         terms = int(np.sum(last - first))
-        postings = int(np.sum(_starts(a["ends"], last) - _starts(a["ends"], first)))
-        size = int(np.sum(_starts(a["term_ends"], last) - _starts(a["term_ends"], first)))
+        postings = int(np.sum(_starts(arrays["ends"], last) - _starts(arrays["ends"], first)))
+        size = int(np.sum(_starts(arrays["term_ends"], last) - _starts(arrays["term_ends"], first)))
         text, out = np.empty(size, np.uint8), np.empty(MAX_BYTES * postings, np.uint8)
         counts = np.empty((4, terms), dtype=np.int64)  # bytes of each term, df, cf, bytes of its postings
         blocks = np.empty((2, postings if self._payloads else 0), dtype=np.int32)  # run and size of each block of postings
         filled, used, length = merge_runs(
-            a["terms"], a["term_ends"], a["ends"], a["docs"], a["tfs"], first.copy(), last, text, counts, out, blocks
+            arrays["terms"],
+            arrays["term_ends"],
+            arrays["ends"],
+            arrays["docs"],
+            arrays["tfs"],
+            first.copy(),
+            last,
+            text,
+            counts,
+            out,
+            blocks,
         )
         term_sizes, df, cf, sizes = counts[:, :filled].copy()
         rows = {name: self._merged_rows(name, edges, blocks, df) for name in self._payloads}
@@ -139,10 +150,10 @@ class PostingRuns:
     def _merged_rows(
         self, name: str, edges: tuple[NDArray[np.int64], NDArray[np.int64]], blocks: NDArray[np.int32], df: NDArray[np.int64]
     ) -> Rows:
-        a = self.arrays()
-        starts, ends = (_starts(a[f"row_ends-{name}"], indices) for indices in edges)
+        arrays = self.arrays()
+        starts, ends = (_starts(arrays[f"row_ends-{name}"], indices) for indices in edges)
         rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
-        merge_rows(a[f"rows-{name}"], starts, *blocks, df, rows, sizes)
+        merge_rows(arrays[f"rows-{name}"], starts, *blocks, df, rows, sizes)
         return rows, sizes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -151,13 +162,8 @@ class PostingRuns:
             if self._spilled:
                 if self._pending:
                     self._spill()
-                if not hasattr(self, "_mapped"):
-                    self._mapped = {
-                        name: fixed(
-                            np.memmap(self._file(name), dtype, "r") if self._file(name).stat().st_size else np.empty(0, dtype)
-                        )
-                        for name, dtype in self._types.items()
-                    }
+                if self._mapped is None:
+                    self._mapped = {name: self._map(name, dtype) for name, dtype in self._types.items()}
                 return self._mapped
             if len(self._pending) != 1:
                 joined = {}
@@ -169,6 +175,10 @@ class PostingRuns:
     def _file(self, name: str) -> Path:
         return self._folder / f"runs.{name}"
 
+    def _map(self, name: str, dtype: Any) -> NDArray[Any]:
+        file = self._file(name)
+        return fixed(np.memmap(file, dtype, "r") if file.stat().st_size else np.empty(0, dtype))
+
     def _spill(self) -> None:
         self._spilled = True
         for name in self._types:
@@ -178,14 +188,24 @@ class PostingRuns:
         self._pending = []
 
 
+class _PendingBatch(NamedTuple):
+    """Documents of a run to come; the fields are the parameters of `Inverter.append`."""
+
+    first: int
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+    payloads: Mapping[str, Rows]
+
+
 class Inverter:
     """Makes runs of documents of numbered terms; all runs are spilled when postings and vocabulary take `memory` bytes."""
 
     def __init__(self, runs: PostingRuns, vocabulary: Vocabulary | Strings, memory: int) -> None:
         self.vocabulary = vocabulary
         self._runs, self._memory = runs, memory
-        self._pending: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Mapping[str, Rows]]] = []
-        self._size, self._bytes = 0, 0
+        self._pending: list[_PendingBatch] = []
+        self._size, self._bytes = 0, 0  # number of pending postings, memory of their payloads
 
     def append(
         self,
@@ -207,7 +227,7 @@ class Inverter:
             payloads: Rows of the terms and bytes of each row, by payload component.
         """
         payloads = payloads or {}
-        self._pending.append((first, terms, counts, bounds, payloads))
+        self._pending.append(_PendingBatch(first, terms, counts, bounds, payloads))
         self._size += len(terms)
         self._bytes += sum(2 * len(rows) + PAYLOAD_BYTES * len(sizes) for rows, sizes in payloads.values())
         if POSTING_BYTES * self._size + self._bytes + TERM_BYTES * len(self.vocabulary) + extra_bytes < self._memory:
@@ -219,23 +239,21 @@ class Inverter:
         """Make a run of the pending documents."""
         if not self._size:
             return
-        self._pending.sort(key=lambda batch: batch[0])
+        self._pending.sort(key=lambda batch: batch.first)
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for _, terms, *_ in self._pending:
-            sizes += np.bincount(terms, minlength=len(sizes))
+        for batch in self._pending:
+            sizes += np.bincount(batch.terms, minlength=len(sizes))
         used = np.flatnonzero(sizes)
         table = self.vocabulary if isinstance(self.vocabulary, Strings) else self.vocabulary.table()
         table = table if len(used) == len(table) else table.reordered(used)
         order = used[table.order]
-        ends = np.cumsum(sizes[order])
-        cursor = np.zeros(len(sizes), dtype=np.int64)
-        cursor[order] = ends - sizes[order]
+        ends, cursor = _layout(sizes, order)
         docs, tfs = np.empty(self._size, dtype=np.int32), np.empty(self._size, dtype=np.int32)
-        for first, terms, counts, bounds, _ in self._pending:
-            invert(first, terms, counts, bounds, cursor, docs, tfs)
+        for batch in self._pending:
+            invert(batch.first, batch.terms, batch.counts, batch.bounds, cursor, docs, tfs)
         ascending = table.reordered(table.order)
         run = {"terms": ascending.blob, "term_ends": ascending.offsets[1:].copy(), "ends": ends, "docs": docs, "tfs": tfs}
-        for name in self._pending[0][-1]:
+        for name in self._pending[0].payloads:
             run[f"rows-{name}"], run[f"row_ends-{name}"] = self._inverted_rows(name, order)
         self._pending, self._size, self._bytes = [], 0, 0
         self._runs.append(run, spill)
@@ -243,15 +261,21 @@ class Inverter:
     def _inverted_rows(self, name: str, order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Rows of the pending documents, by terms in this order, and the end of each term's rows."""
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for _, terms, _, _, payloads in self._pending:
-            sizes += np.bincount(terms, payloads[name][1], len(sizes)).astype(np.int64)
-        ends = np.cumsum(sizes[order])
-        cursor = np.zeros(len(sizes), dtype=np.int64)
-        cursor[order] = ends - sizes[order]
+        for batch in self._pending:
+            sizes += np.bincount(batch.terms, batch.payloads[name][1], len(sizes)).astype(np.int64)
+        ends, cursor = _layout(sizes, order)
         rows = np.empty(int(sizes.sum()), dtype=np.uint8)
-        for _, terms, _, _, payloads in self._pending:
-            invert_rows(terms, payloads[name][0], cursor, rows)
+        for batch in self._pending:
+            invert_rows(batch.terms, batch.payloads[name][0], cursor, rows)
         return rows, ends
+
+
+def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lay out terms in this order: return their ends in the order, and the start of each by its number."""
+    ends = np.cumsum(sizes[order])
+    starts = np.zeros(len(sizes), dtype=np.int64)
+    starts[order] = ends - sizes[order]
+    return ends, starts
 
 
 def chunks(df: NDArray[np.integer[Any]], size: int) -> Iterator[tuple[int, int]]:
@@ -266,6 +290,7 @@ def chunks(df: NDArray[np.integer[Any]], size: int) -> Iterator[tuple[int, int]]
 
 
 def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], size: int) -> Sequence[NDArray[np.uint8]]:
+    """Return terms, ascending, that divide the postings of all runs into chunks of about `size`, from samples of the terms."""
     samples: list[tuple[bytes, int]] = []
     step = max(1, size // SAMPLES)
     for first, last in zip(counts[:-1].tolist(), counts[1:].tolist(), strict=True):
@@ -286,6 +311,7 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], size: in
 
 
 def _starts(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the starts of the parts with these indices, from the ends of all parts."""
     return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
 
 
@@ -295,6 +321,8 @@ class _Analysed(NamedTuple):
 
 
 class _Worker:
+    """Analyses and inverts batches of documents with its own vocabulary."""
+
     def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[Any]], runs: PostingRuns, memory: int) -> None:
         self._analyzer = settings.analyzer
         self._fields, self._has_positions = len(settings.fields), settings.positions

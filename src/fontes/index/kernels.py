@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.strings import offsets_of
 from ..storage.compiled import inner, kernel
-from . import kernels, tables
+from . import tables
 
 Bytes = NDArray[np.uint8]
 
@@ -310,7 +310,7 @@ def merge_runs(
         for i in range(end - start):
             text[used + i] = terms[start + i]
         used += end - start
-        df, cf, previous, postings_start = 0, 0, np.int64(-1), length
+        df, cf, previous, begin = 0, 0, np.int64(-1), length
         for i in range(tied):
             run = tied_runs[i]
             cursor[i], stop[i] = _start(ends, first[run]), ends[first[run]]
@@ -327,7 +327,7 @@ def merge_runs(
                     limit = np.int64(docs[cursor[i]])
             posting, end_of_run = cursor[leader], stop[leader]
             while posting < end_of_run and docs[posting] < limit:
-                length = kernels.put_posting(out, length, previous, docs[posting], tfs[posting])
+                length = put_posting(out, length, previous, docs[posting], tfs[posting])
                 previous = np.int64(docs[posting])
                 cf += tfs[posting]
                 posting += 1
@@ -338,12 +338,7 @@ def merge_runs(
             if posting == end_of_run:
                 tied -= 1
                 cursor[leader], stop[leader], tied_runs[leader] = cursor[tied], stop[tied], tied_runs[tied]
-        counts[0, filled], counts[1, filled], counts[2, filled], counts[3, filled] = (
-            end - start,
-            df,
-            cf,
-            length - postings_start,
-        )
+        counts[0, filled], counts[1, filled], counts[2, filled], counts[3, filled] = end - start, df, cf, length - begin
         filled += 1
 
 

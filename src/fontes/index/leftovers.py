@@ -39,8 +39,7 @@ def _index_leftovers(path: Path) -> Iterator[Leftover]:
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
             stack.enter_context(locked(path.parent))  # a commit writes the manifest after the segment
-        unreferenced = unnamed(path)
-        for folder in unreferenced:
+        for folder in unnamed(path):
             description = "a segment of no index" if folder.parent == path else "deletions that newer ones have replaced"
             yield Leftover(folder, description, False, path.parent, lambda folder=folder: folder in unnamed(path))  # type: ignore[misc]
         stack.close()

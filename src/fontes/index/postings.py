@@ -158,7 +158,7 @@ class PostingLists:
         Raises:
             IndexFormatError: The bytes are no postings of the terms.
         """
-        # Each segment has types of its own; the loop is compiled for one.
+        # The types of arrays differ between segments; the loop is compiled for one.
         df, starts, ends = (
             array.astype(np.int64) for array in (self.df[terms], self._bounds[:-1][terms], self._bounds[1:][terms])
         )
@@ -288,8 +288,7 @@ def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: P
         leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)
     ]
     lists = JoinedLists(parts, counted_leaves)
-    postings = lambda first, last: lists.postings(np.arange(first, last))  # noqa: E731
-    return write_lists(folder, lists.terms, lists.df, lists.lengths, postings)
+    return write_lists(folder, lists.terms, lists.df, lists.lengths, lambda first, last: lists.postings(np.arange(first, last)))
 
 
 class Postings(Component[PostingLists], name="postings"):

@@ -133,13 +133,13 @@ def _select(table: Strings, indices: NDArray[Any]) -> Strings:
 
 
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Bytes and offsets of a table, for compiled loops."""
+    """Return the bytes and offsets of a table, for compiled loops."""
     return fixed(table.blob), fixed(table.offsets.astype(np.int64))
 
 
 @inner()
 def compared(first: Any, first_start: Any, first_end: Any, second: Any, second_start: Any, second_end: Any) -> int:
-    """Return a number below, equal to or above 0 if one[start:end] is before, equal to or after other[begin:finish]."""
+    """Return -1, 0 or 1 if first[first_start:first_end] is before, equal to or after second[second_start:second_end]."""
     common = min(first_end - first_start, second_end - second_start)
     for i in range(common):
         if first[first_start + i] != second[second_start + i]:

@@ -104,13 +104,13 @@ def build(
         folder = stage / "segment"
         folder.mkdir()
         writer = ColumnWriter(folder, Schema.of(columns))
-        of_file: dict[str, Any] = {}
+        ciff_facts: dict[str, Any] = {}
         if ciff is None:
             counts = build_segment(documents, folder, form, progress=progress, columns=writer)
         else:
             counts, header = ciff_segment(ciff, folder, progress=progress)
-            of_file = {"fields": [], "ciff": header}
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **of_file}
+            ciff_facts = {"fields": [], "ciff": header}
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **ciff_facts}
         manifest = {**facts, "columns": writer.schema.to_json()}
         segments = [(folder, counts)]
         if shards is not None:
@@ -125,13 +125,13 @@ def _read_documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
-def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progress: ProgressCallback) -> tuple[Change, State]:
+def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str, progress: ProgressCallback) -> tuple[Change, State]:
     """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
     documents = _read_documents(docs)
     skipped = 0
-    with _writing(reader) as (state, folder):
+    with _writing(opened) as (state, folder):
         if state.ciff is not None:
             raise InputError(
                 f"{state.path} was made from a CIFF file and holds no text, so that no documents can be added; index all "
@@ -139,7 +139,7 @@ def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progre
             )
         seen: set[str] = set()
 
-        def fits(doc: Doc) -> bool:
+        def is_new(doc: Doc) -> bool:
             nonlocal skipped
             if doc.id in seen or doc.id in state:
                 skipped += 1
@@ -156,7 +156,7 @@ def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progre
             state.form,
             progress=progress,
             columns=columns,
-            only=fits if duplicates == "skip" else None,
+            only=is_new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
         draft = Draft(state, folder)
@@ -170,14 +170,14 @@ def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progre
     return Change(added, replaced, skipped, 0, len(newest), len(newest.leaves)), newest
 
 
-def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
+def delete(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
     """Delete documents; see `Index.delete`. Returns the change and the new state."""
     if missing not in ("error", "skip"):
         raise ParameterError(f"missing must be error or skip, not {missing!r}")
     for doc_id in ids:
         if not isinstance(doc_id, str):
             raise ParameterError(f"an id is a string, not {doc_id!r}")
-    with _writing(reader) as (state, folder):
+    with _writing(opened) as (state, folder):
         table = Strings.of(ids)
         ordinals = state.ordinals(table)
         absent = np.flatnonzero(ordinals < 0)
@@ -195,9 +195,9 @@ def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, Sta
     return Change(0, 0, len(absent), deleted, len(newest), len(newest.leaves)), newest
 
 
-def merge(reader: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
+def merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
     """Merge all segments; see `Index.merge`. Returns the change and the new state."""
-    with _writing(reader) as (state, folder):
+    with _writing(opened) as (state, folder):
         draft = Draft(state, folder)
         for first, last in draft.sort_by_shard():
             if not drop_vectors and (problem := merge_conflict(draft.leaves[first:last])) is not None:
@@ -241,11 +241,11 @@ def _delete(draft: Draft, state: State, ordinals: NDArray[np.int64]) -> None:
 
 
 @contextmanager
-def _writing(reader: State) -> Iterator[tuple[State, Path]]:
+def _writing(opened: State) -> Iterator[tuple[State, Path]]:
     """Lock the index and yield its newest state and an empty folder for the changes."""
-    if reader.path.absolute().parent == copies():
-        raise FontesError(f"{reader.path} is a copy of an index at an address; change the original and copy it there again")
-    path, busy = reader.path, FontesError("the index is being changed")
+    if opened.path.absolute().parent == copies():
+        raise FontesError(f"{opened.path} is a copy of an index at an address; change the original and copy it there again")
+    path, busy = opened.path, FontesError("the index is being changed")
     read_manifest(path)
     try:
         with drafting(place_of(path) / WRITER, busy) as draft:
@@ -254,7 +254,7 @@ def _writing(reader: State) -> Iterator[tuple[State, Path]]:
                 since = datetime.now().astimezone().isoformat(" ", "seconds")
                 holder = {"process": os.getpid(), "host": socket.gethostname(), "since": since}
                 (draft / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
-                newest = reader.refreshed()
+                newest = opened.refreshed()
                 newest.require_all()
                 yield newest, draft
             finally:
@@ -278,8 +278,8 @@ def _describe_holder(holder: Path) -> str:
     return "another process"
 
 
-def _empty_folder(draft: Path) -> None:
-    for entry in draft.iterdir():
+def _empty_folder(folder: Path) -> None:
+    for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
         else:

@@ -25,12 +25,12 @@ STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in r
 
 
 def facets_of(
-    reader: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
+    state: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
 ) -> dict[str, dict[Any, int]]:
     """Count documents by their values.
 
     Args:
-        reader: State of an index.
+        state: State of an index.
         docs: Ordinals of the documents.
         columns: Names of columns.
         bins: Maximum number of equal-width bins for numbers and dates; None: count each value.
@@ -43,7 +43,7 @@ def facets_of(
     Raises:
         ParameterError: There is no such column, or `bins` is below 1.
     """
-    types = reader.schema.columns
+    types = state.schema.columns
     for name in columns:
         if name not in types:
             raise ParameterError(f"there is no column '{name}'; {nearest(name, types)}")
@@ -57,7 +57,7 @@ def facets_of(
             numbers[name] = []
         else:
             totals[name] = Counter()
-    for leaf in reader.leaves:
+    for leaf in state.leaves:
         first, last = np.searchsorted(docs, [leaf.first, leaf.first + leaf.documents])
         leaf_docs = leaf.live[docs[first:last] - leaf.first]
         segment_columns = leaf.segment.columns
@@ -74,18 +74,18 @@ def facets_of(
     }
 
 
-def facet_columns(reader: Columned) -> tuple[list[str], list[str]]:
+def facet_columns(state: Columned) -> tuple[list[str], list[str]]:
     """Return the names of the columns suitable as facets, numbers and dates first, and of the columns of http(s) addresses.
 
     A column of whole numbers or keywords that identifies documents, such as titles, is no facet. Large indexes are sampled.
     """
-    documents = sum(leaf.documents for leaf in reader.leaves)
+    documents = sum(leaf.documents for leaf in state.leaves)
     docs = np.unique(np.linspace(0, documents - 1, min(SAMPLE, documents), dtype=np.int64))
     ordered: list[str] = []
     unordered: list[str] = []
     links: list[str] = []
-    for name, kind in reader.schema.columns.items():
-        counts = facets_of(reader, docs, (name,))[name]
+    for name, kind in state.schema.columns.items():
+        counts = facets_of(state, docs, (name,))[name]
         if kind in ("keyword", "keywords") and counts and all(is_link(value) for value in counts):
             links.append(name)
         if counts and (kind in ("boolean", "date", "float") or len(counts) <= UNIQUE * sum(counts.values())):

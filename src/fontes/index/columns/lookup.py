@@ -19,7 +19,7 @@ from .values import Values, absent, join_values
 NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth values", "date": "dates"}
 
 
-def column_type(reader: Columned, column: str, user: str, allowed: Collection[str]) -> str:
+def column_type(state: Columned, column: str, user: str, allowed: Collection[str]) -> str:
     """Return the type of a column that `user`, such as a stage, reads; for an index without documents an allowed type.
 
     Raises:
@@ -27,13 +27,13 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     """
     if not isinstance(column, str):
         raise ParameterError(f"{user}: a column is named by a text, not {column!r}")
-    kind = reader.schema.types.get(column)
-    if kind is None and not reader.leaves:  # without documents no column is known
+    kind = state.schema.types.get(column)
+    if kind is None and not state.leaves:  # without documents no column is known
         return next(iter(allowed))
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
     if kind is None:
-        hint = nearest(column, reader.schema.columns) if reader.schema.columns else "the index has no columns"
+        hint = nearest(column, state.schema.columns) if state.schema.columns else "the index has no columns"
         raise ParameterError(f"{user}: there is no column '{column}'; {hint}")
     if kind not in allowed:
         nouns = dict.fromkeys(NOUNS.get(name, "numbers") for name in allowed)
@@ -43,27 +43,27 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     return kind
 
 
-def column_values(reader: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
+def column_values(state: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
     """Return the values in a column of the documents with these ordinals, in any order."""
-    kind = reader.schema.types[column]
+    kind = state.schema.types[column]
     parts, indices = [], []
-    for number, rows, leaf_docs in located(reader.leaves, docs):
-        columns = reader.leaves[number].segment.columns
-        columns.require(reader.schema.types)
+    for number, rows, leaf_docs in located(state.leaves, docs):
+        columns = state.leaves[number].segment.columns
+        columns.require(state.schema.types)
         parts.append(columns.values(column, kind).of(leaf_docs))
         indices.append(np.asarray(rows))
     return join_values(parts).of(np.argsort(np.concatenate(indices), kind="stable")) if parts else absent(kind, 0)
 
 
-def greatest_value(reader: Columned, column: str) -> Any:
+def greatest_value(state: Columned, column: str) -> Any:
     """Return the greatest number or date of all documents in a column; None if none has a value."""
 
     def greatest() -> Any:
-        values = column_values(reader, column, np.arange(len(reader)))
+        values = column_values(state, column, np.arange(len(state)))
         present = values.values[values.present]
         return present.max().item() if len(present) else None
 
-    return _GREATEST.of(reader).get(column, greatest)
+    return _GREATEST.of(state).get(column, greatest)
 
 
-_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", lambda reader: Cached())
+_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", lambda state: Cached())

@@ -59,11 +59,11 @@ class ColumnWriter(Writer):
         for number, values in enumerate(metadata):
             for name, value in values.items():
                 if name in gathered or self._takes(name):
-                    docs, of_column = gathered.setdefault(name, ([], []))
+                    docs, column_values = gathered.setdefault(name, ([], []))
                     docs.append(number)
-                    of_column.append(value)
-        for name, (docs, of_column) in gathered.items():
-            self._columns[name].extend(self._count, docs, of_column, ids)
+                    column_values.append(value)
+        for name, (docs, column_values) in gathered.items():
+            self._columns[name].extend(self._count, docs, column_values, ids)
         self._count += len(ids)
 
     def _takes(self, name: Any) -> bool:
@@ -94,7 +94,7 @@ class _ColumnBuffer:
 
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
         self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
-        self._guessed = ""
+        self._cell_kind = ""
         self._docs: list[NDArray[np.int64]] = []
         self._pieces: list[NDArray[Any]] = []
         self._sizes: list[NDArray[np.int64]] = []  # sizes of lists
@@ -103,7 +103,7 @@ class _ColumnBuffer:
 
     @property
     def detected(self) -> str:
-        return self._guessed or self.kind
+        return self._cell_kind or self.kind
 
     def extend(self, first: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
         if not self._fixed:
@@ -138,8 +138,8 @@ class _ColumnBuffer:
         if self.kind in ("integer", "date"):
             return Values(self.kind, _filled(documents, MISSING, docs, pieces))
         if self.kind == "keyword" and not self._fixed and self._cells:
-            self._guessed = kind_of_cells(self._table)
-            self.kind = stored_kind(self._guessed)
+            self._cell_kind = kind_of_cells(self._table)
+            self.kind = stored_kind(self._cell_kind)
             if self.kind == "keyword":
                 return self._keywords(documents, docs, pieces)
             numbers = [typed(self.name, self.kind, cell, "", True) for cell in self._table]

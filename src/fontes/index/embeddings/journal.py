@@ -103,7 +103,7 @@ Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
 
 
 def encode(
-    segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_encoder: Blocks | None = None
+    segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_blocks: Blocks | None = None
 ) -> T:
     """Encode the documents of a segment, unless they are encoded already.
 
@@ -114,7 +114,7 @@ def encode(
         encoding: Encoding to make.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        remote_encoder: Yields the blocks; None encodes them in this process.
+        remote_blocks: Yields the blocks; None encodes them in this process.
 
     Raises:
         FontesError: Another process is encoding the segment with the encoder, or the disk cannot be written; finished blocks
@@ -131,16 +131,16 @@ def encode(
             shutil.rmtree(draft, ignore_errors=True)
             encoding.tidy(existing)
             return existing
-        return _encode_blocks(segment, draft, encoding, progress, remote_encoder)
+        return _encode_blocks(segment, draft, encoding, progress, remote_blocks)
 
 
 def _encode_blocks(
-    segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_encoder: Blocks | None
+    segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_blocks: Blocks | None
 ) -> T:
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
-        for part in [] if remote_encoder else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
+        for part in [] if remote_blocks else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
             part.unlink(missing_ok=True)
     try:
         resumed_at, start = journal.documents, time.perf_counter()
@@ -152,10 +152,10 @@ def _encode_blocks(
         spans = [(first, min(first + BLOCK, count)) for first in range(resumed_at, count, BLOCK)]
 
         def encoded_block(first: int, last: int) -> Block:
-            return encoding.block(first, last, lambda now: report(first + (now.fraction or 0.0) * (last - first)))
+            return encoding.block(first, last, lambda current: report(first + (current.fraction or 0.0) * (last - first)))
 
         local_blocks = (encoded_block(first, last) for first, last in spans)
-        blocks = local_blocks if remote_encoder is None else remote_encoder(draft, encoding, spans)
+        blocks = local_blocks if remote_blocks is None else remote_blocks(draft, encoding, spans)
         for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
                 journal.append(last - first, block)

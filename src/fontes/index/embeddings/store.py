@@ -185,8 +185,8 @@ class VectorStore:
                     return part
         kind, remedy = component.label(form), component.remedy.format(path=self._path)
         covered = max(
-            sum(leaf.documents for leaf, has in zip(self._leaves, have, strict=True) if has)
-            for have in (self._sound(component, fingerprint, candidate) for candidate in forms)
+            sum(leaf.documents for leaf, is_usable in zip(self._leaves, usable, strict=True) if is_usable)
+            for usable in (self._sound(component, fingerprint, candidate) for candidate in forms)
         )
         if covered:
             of_all = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
@@ -242,9 +242,9 @@ def in_turn(
     total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)
     first = 0
 
-    def shifted(offset: int, now: Progress) -> None:
-        part = (offset + (now.fraction or 0.0) * (now.total or 0)) / max(1, total)
-        progress(replace(now, done=offset + now.done, total=total, part=part, before=offset + now.before))
+    def shifted(offset: int, current: Progress) -> None:
+        part = (offset + (current.fraction or 0.0) * (current.total or 0)) / max(1, total)
+        progress(replace(current, done=offset + current.done, total=total, part=part, before=offset + current.before))
 
     for number, lacks in enumerate(lacking):
         yield number, partial(shifted, first) if lacks else silent
