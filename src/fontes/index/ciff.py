@@ -173,7 +173,7 @@ class CiffReader:
         return total - self._length
 
     def check_mean(self) -> None:
-        """Raise InputError unless the mean length of the header is that of all documents, or of those with a term."""
+        """Raise InputError unless the header's mean length is the mean of all documents, or of the documents with terms."""
         header = self.header
         total = header.total_terms_in_collection
         means = [total / n for n in (header.total_docs, self._filled) if n]

@@ -196,14 +196,14 @@ class JoinedFields:
         for part, leaf, part_numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
             present = np.flatnonzero(part_numbers[terms] >= 0)
             part_terms = part_numbers[terms][present]
-            rows, of_term = part.frequencies(part_terms), np.repeat(present, part.lists.df[part_terms])
+            rows, row_terms = part.frequencies(part_terms), np.repeat(present, part.lists.df[part_terms])
             if leaf.dead is not None:
                 alive = leaf.ordinals[part.lists.postings(part_terms)[0]] >= 0
-                rows, of_term = rows[alive], of_term[alive]
-            sizes = np.bincount(of_term, minlength=len(counts))
+                rows, row_terms = rows[alive], row_terms[alive]
+            sizes = np.bincount(row_terms, minlength=len(counts))
             if np.any(cursor + sizes > ends):
                 raise IndexFormatError(f"{leaf.segment.folder} is damaged: deletions do not fit the postings; {REMEDY}")
-            out[cursor[of_term] + np.arange(len(of_term)) - (np.cumsum(sizes) - sizes)[of_term]] = rows
+            out[cursor[row_terms] + np.arange(len(row_terms)) - (np.cumsum(sizes) - sizes)[row_terms]] = rows
             cursor += sizes
         return out
 
@@ -252,8 +252,8 @@ class Fields(Payload[FieldLists], name="fields"):
 
     def packed(self, occurrences: Occurrences) -> Rows:
         width, count = occurrences.fields, len(occurrences.numbers)
-        of_field = np.tile(np.arange(width, dtype=np.int32), len(occurrences.lengths))
-        fields = occurrences.by_posting(np.repeat(of_field, np.diff(occurrences.bounds)))
+        field_numbers = np.tile(np.arange(width, dtype=np.int32), len(occurrences.lengths))
+        fields = occurrences.by_posting(np.repeat(field_numbers, np.diff(occurrences.bounds)))
         # A row has at most one number per field, of which no more than the posting's tokens are above 0; a 0 takes one byte.
         out = np.empty(MAX_BYTES * count + width * len(occurrences.terms), dtype=np.uint8)
         sizes = np.empty(len(occurrences.terms), dtype=np.int32)
@@ -297,6 +297,6 @@ def _bits(fields: int) -> int:
 
 
 def _counts(frequencies: NDArray[np.int32], df: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    of_df, of_cf = (np.zeros((len(df), frequencies.shape[1]), dtype=np.int64) for _ in range(2))
-    count_frequencies(frequencies, df.astype(np.int64), of_df, of_cf)
-    return of_df, of_cf
+    field_df, field_cf = (np.zeros((len(df), frequencies.shape[1]), dtype=np.int64) for _ in range(2))
+    count_frequencies(frequencies, df.astype(np.int64), field_df, field_cf)
+    return field_df, field_cf

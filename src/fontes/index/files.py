@@ -175,8 +175,8 @@ def _fingerprint(manifest: dict[str, Any]) -> str:
 def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) -> dict[str, Any]:
     """Return the manifest's entry of a new segment: name, shard, counts, files."""
     files = file_table(segment)
-    of_shard = {} if shard is None else {"shard": shard}
-    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **of_shard, **counts, "files": files, "deleted": None}
+    shard_entry = {} if shard is None else {"shard": shard}
+    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **shard_entry, **counts, "files": files, "deleted": None}
 
 
 def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -340,8 +340,8 @@ class _Worker:
             occurrences = self._find_occurrences(*contents)
             terms, counts, bounds = occurrences.terms, occurrences.counts, occurrences.term_bounds
             rows = {payload.name: payload.packed(occurrences) for payload in self._payloads}
-            of_documents = {payload.name: payload.of_documents(occurrences) for payload in self._payloads}
-            analysed = _Analysed(occurrences.lengths.sum(axis=1), of_documents)
+            document_data = {payload.name: payload.of_documents(occurrences) for payload in self._payloads}
+            analysed = _Analysed(occurrences.lengths.sum(axis=1), document_data)
         else:
             numbers, text_bounds = self._vocabulary.encode_table(*contents)
             terms, counts, bounds = self._count(numbers, text_bounds)
@@ -507,7 +507,7 @@ class InvertedWriter(Writer):
 def write_runs(
     runs: PostingRuns, lists: ListsWriter, workers: Workers, payloads: Mapping[str, PayloadWriter] | None = None
 ) -> None:
-    """Merge runs by terms into the files of an inverted index, and those of the payloads of its postings."""
+    """Merge runs by terms into the files of an inverted index and of its payloads."""
     writers = payloads or {}
 
     def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:

@@ -47,7 +47,7 @@ def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts:
 
 @kernel()
 def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
-    """Pack the postings of terms, for term i those from bounds[i] to bounds[i+1].
+    """Pack the postings of terms; term i has the postings from bounds[i] to bounds[i+1].
 
     Fills `byte_bounds` and `cf`; returns the number of bytes.
     """
@@ -84,9 +84,9 @@ def put_number(out: Any, at: Any, value: Any) -> Any:
 
 @kernel()
 def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
-    """Unpack the postings of some terms into `docs` and `tfs`; those of term i are the bytes from starts[i] to ends[i].
+    """Unpack the postings of some terms into `docs` and `tfs`; term i has the bytes from starts[i] to ends[i].
 
-    Returns False unless the bytes hold `df` postings, ascending, of an index with so many documents.
+    Returns False unless the bytes hold `df` ascending postings of each term, with ordinals below `documents`.
     """
     filled = 0
     for i in range(len(df)):

@@ -140,7 +140,7 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices:
 
 @kernel(steps=lambda data, *rest: 2 * len(data))
 def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> int:
-    """Fill `offsets` with those of each term's rows number `block`, 2 `block` and so on, from the term's first byte.
+    """Fill in the offset, from the term's first byte, of every row of a term whose number is `block`, 2 `block` and so on.
 
     Returns their number; -1 if the bytes do not hold `df` rows.
     """
@@ -195,15 +195,15 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
     return True
 
 
-@kernel(steps=lambda frequencies, df, of_df, of_cf: 2 * frequencies.size)
-def count_frequencies(frequencies: Any, df: Any, of_df: Any, of_cf: Any) -> None:
+@kernel(steps=lambda frequencies, df, field_df, field_cf: 2 * frequencies.size)
+def count_frequencies(frequencies: Any, df: Any, field_df: Any, field_cf: Any) -> None:
     """Add up the postings and frequencies of each term in each field."""
     row = 0
     for i in range(len(df)):
         for _ in range(df[i]):
             for field in range(frequencies.shape[1]):
-                of_df[i, field] += frequencies[row, field] > 0
-                of_cf[i, field] += frequencies[row, field]
+                field_df[i, field] += frequencies[row, field] > 0
+                field_cf[i, field] += frequencies[row, field]
             row += 1
 
 
@@ -333,12 +333,12 @@ def rarest_first(words: Any, readers: Any) -> Any:
     """Sort the words of a phrase, (2, words): term indices and offsets, by the bytes of their terms' rows, fewest first."""
     ordered = words.copy()
     for i in range(1, words.shape[1]):
-        term, offset, at = words[0, i], words[1, i], i
+        term, offset, slot = words[0, i], words[1, i], i
         size = readers[term, 3] - readers[term, 2]
-        while at > 0 and readers[ordered[0, at - 1], 3] - readers[ordered[0, at - 1], 2] > size:
-            ordered[0, at], ordered[1, at] = ordered[0, at - 1], ordered[1, at - 1]
-            at -= 1
-        ordered[0, at], ordered[1, at] = term, offset
+        while slot > 0 and readers[ordered[0, slot - 1], 3] - readers[ordered[0, slot - 1], 2] > size:
+            ordered[0, slot], ordered[1, slot] = ordered[0, slot - 1], ordered[1, slot - 1]
+            slot -= 1
+        ordered[0, slot], ordered[1, slot] = term, offset
     return ordered
 
 

@@ -78,11 +78,10 @@ class PositionLists(RowLists):
         super().__init__(folder, POSITIONS.name, lists)
         self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
         self._rows = fixed(self.rows)
-        self._type = (
-            np.uint32 if len(self.rows) < 1 << 32 else np.uint64
-        )  # of offsets, so that loops are compiled for few types
+        # The type of offsets, so that loops are compiled for few types.
+        self._type = np.uint32 if len(self.rows) < 1 << 32 else np.uint64
         self._offsets = fixed(self.arrays.array("positions.offsets", UNSIGNED, None).astype(self._type, copy=False))
-        if len(self._offsets) != int(((lists.df.astype(np.int64) - 1) // BLOCK).sum()):
+        if len(self._offsets) != int(_offset_counts(lists.df).sum()):
             raise self.arrays.damaged("positions.offsets", "it has another number of offsets than the postings need")
         if np.any(self.tokens.sum(axis=1, dtype=np.uint64) < lists.lengths):
             raise self.arrays.damaged("positions.tokens", "it has fewer tokens than the documents have terms")
@@ -152,15 +151,15 @@ class PositionLists(RowLists):
             bounds, positions = self.all_of(terms)
             if not np.array_equal(np.diff(bounds), tfs):
                 raise self.arrays.damaged("positions.rows", "postings have more or fewer positions than their frequency")
-            of_field = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
-            of_doc = np.repeat(docs, tfs)
+            field_counts = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
+            token_docs = np.repeat(docs, tfs)
             for field, size in enumerate(self.tokens.T):
-                relative = positions - starts[of_doc, field]
-                inside_before = offsets_of((relative >= 0) & (relative < size[of_doc]))
-                of_field[:, field] = inside_before[bounds[1:]] - inside_before[bounds[:-1]]
-            if not np.array_equal(of_field.sum(axis=1), tfs):
+                relative = positions - starts[token_docs, field]
+                inside_before = offsets_of((relative >= 0) & (relative < size[token_docs]))
+                field_counts[:, field] = inside_before[bounds[1:]] - inside_before[bounds[:-1]]
+            if not np.array_equal(field_counts.sum(axis=1), tfs):
                 raise self.arrays.damaged("positions.rows", "positions are outside of their document's fields")
-            if fields is not None and not np.array_equal(of_field, fields.frequencies(terms)):
+            if fields is not None and not np.array_equal(field_counts, fields.frequencies(terms)):
                 raise self.arrays.damaged("positions.rows", "positions do not fit the frequencies by field")
             data = self.rows[int(self.bounds[first]) : int(self.bounds[last])]
             edges = self.bounds[first : last + 1].astype(np.int64) - int(self.bounds[first])
@@ -176,7 +175,7 @@ class PositionLists(RowLists):
     @cached_property
     def _firsts(self) -> NDArray[np.unsignedinteger[Any]]:
         """Index of each term's first entry in the offsets."""
-        counts = (self.lists.df.astype(np.int64) - 1) // BLOCK
+        counts = _offset_counts(self.lists.df)
         return fixed((np.cumsum(counts) - counts).astype(self._type))
 
     def _unpacked(
@@ -332,10 +331,15 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
     Raises:
         IndexFormatError: The bytes do not hold `df` rows.
     """
-    offsets = np.empty(int(((df - 1) // BLOCK).sum()), dtype=np.int64)
+    offsets = np.empty(int(_offset_counts(df).sum()), dtype=np.int64)
     if measure_rows(data, bounds, df, BLOCK, offsets) != len(offsets):
         raise IndexFormatError(f"the positions of a segment do not fit its postings; {REMEDY}")
     return (offsets,)
+
+
+def _offset_counts(df: Integers) -> NDArray[np.int64]:
+    """Number of stored offsets of terms with so many postings."""
+    return (df.astype(np.int64) - 1) // BLOCK
 
 
 def _term_by_term(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:

@@ -196,9 +196,9 @@ class PostingLists:
         for first, last in chunks(self.df, CHUNK):
             numbers = np.arange(first, last)
             docs, tfs = self.postings(numbers)
-            term_of = np.repeat(numbers, self.df[first:last])
+            terms_of_postings = np.repeat(numbers, self.df[first:last])
             self._require(
-                np.array_equal(np.bincount(term_of - first, tfs, last - first), self.cf[first:last]),
+                np.array_equal(np.bincount(terms_of_postings - first, tfs, last - first), self.cf[first:last]),
                 "the counts of its terms do not fit their postings",
             )
             lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)

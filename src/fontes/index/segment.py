@@ -66,8 +66,8 @@ class Deletions:
         arrays.check_sum("dead", dead, counts["documents"], "documents")
         arrays.check_sum("df", df, counts["postings"], "postings")
         arrays.check_sum("cf", cf, counts["tokens"], "tokens")
-        for name, array, of_segment in (("df", df, lists.df), ("cf", cf, lists.cf)):
-            if np.any(array > of_segment[terms]):
+        for name, array, segment_counts in (("df", df, lists.df), ("cf", cf, lists.cf)):
+            if np.any(array > segment_counts[terms]):
                 raise arrays.damaged(name, "it has counts above those of the segment")
         return cls(dead, terms, df, cf)
 
@@ -147,7 +147,7 @@ class Segment:
         return columns
 
     def check_ids(self, dead: NDArray[np.bool_] | None) -> None:
-        """Raise IndexFormatError unless the ids are in order and those of living documents are unique.
+        """Raise IndexFormatError unless the ids are in order and the ids of living documents are unique.
 
         `dead` marks deleted documents; None: none is deleted.
         """

@@ -503,9 +503,9 @@ class State:
         plain = [(query if isinstance(query, str) else query.text, doc) for query, doc in pairs if not _clauses(query)]
         queries = list(dict.fromkeys(query for query, _ in plain))
         terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
-        of_plain = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
+        plain_snippets = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
         return [
-            clause_snippet(analyzer, doc.text, clauses) if (clauses := _clauses(query)) else next(of_plain)
+            clause_snippet(analyzer, doc.text, clauses) if (clauses := _clauses(query)) else next(plain_snippets)
             for query, doc in pairs
         ]
 
@@ -532,7 +532,9 @@ class State:
 
     def count(self, name: str) -> int:
         """Sum of a count over the segments, without deleted documents."""
-        return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
+        return sum(
+            segment[name] - (segment["deleted"][name] if segment["deleted"] else 0) for segment in self.manifest["segments"]
+        )
 
     def __len__(self) -> int:
         return sum(leaf.documents for leaf in self.leaves)

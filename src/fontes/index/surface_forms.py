@@ -86,7 +86,7 @@ def surface_forms(state: State) -> SurfaceForms:
     counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
     for leaf, part, part_numbers in zip(state.leaves, parts, indices, strict=True):
         counts[part_numbers] += part.counts
-        # The appended -1 is what `part.terms` of -1 selects.
+        # The index -1, of a form without a term, selects the appended -1.
         numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)
         terms[part_numbers] = np.maximum(terms[part_numbers], numbers[part.terms])
     forms = SurfaceForms(words, counts, terms)
@@ -95,8 +95,8 @@ def surface_forms(state: State) -> SurfaceForms:
 
 def _without_blanks(terms: Strings) -> NDArray[np.bool_]:
     blanks = offsets_of(terms.blob == ord(" "))
-    none: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
-    return none
+    without: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
+    return without
 
 
 _FORMS: Attached[Segment, Cached[str, SurfaceForms]] = Attached("surface_forms", lambda segment: Cached(1))
@@ -154,9 +154,9 @@ def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray
     """Return the number of each word's term; -1 for a word with no term or several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
-    of_vocabulary = np.append(located(vocabulary.table(), terms), -1)
+    vocabulary_terms = np.append(located(vocabulary.table(), terms), -1)
     firsts = np.append(numbers, np.int32(len(vocabulary)))[bounds[:-1]]
-    return np.where(np.diff(bounds) == 1, of_vocabulary[firsts], -1).astype(np.int32)
+    return np.where(np.diff(bounds) == 1, vocabulary_terms[firsts], -1).astype(np.int32)
 
 
 def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:

@@ -85,6 +85,7 @@ class Blocks:
         marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
         first, start = 0, 0
         while first < len(docs.sizes):
+            # The block ends before the first document that does not fit, or before a marked one once it has MIN_BLOCK bytes.
             full = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
             earliest = first if self._size >= MIN_BLOCK else 1 + int(np.searchsorted(ends, start + MIN_BLOCK - self._size))
             last = min(full, *marked[np.searchsorted(marked, earliest) :][:1].tolist(), len(docs.sizes))
@@ -249,8 +250,8 @@ class DocumentStore:
 
     def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         """Return the result of `_open`, cached unless the block is a single document, which may have any size."""
-        alone = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
-        return self._open(block) if alone else self._recent.get(block, partial(self._open, block))
+        is_single = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
+        return self._open(block) if is_single else self._recent.get(block, partial(self._open, block))
 
     def _text(self, block: int) -> bytes:
         return self._open(block)[0]

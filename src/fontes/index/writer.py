@@ -209,21 +209,21 @@ def merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tupl
 
 def _delete_replaced(draft: Draft, state: State, duplicates: str) -> int:
     """Delete older documents that have ids of the last segment. Returns the number of deleted documents of the index."""
-    new = draft.leaves[-1].segment
-    ordinals = state.ordinals(new.ids)
+    segment = draft.leaves[-1].segment
+    ordinals = state.ordinals(segment.ids)
     repeated_rows = np.flatnonzero(ordinals >= 0)
     if len(repeated_rows) and duplicates == "error":
         note = f", as are {len(repeated_rows) - 1:,} others" if len(repeated_rows) > 1 else ""
         raise InputError(
-            f"document '{new.ids[int(repeated_rows[0])]}' is in the index {state.path} already{note}; nothing was added; "
+            f"document '{segment.ids[int(repeated_rows[0])]}' is in the index {state.path} already{note}; nothing was added; "
             "duplicates='replace' (--duplicates replace) replaces the old one, 'skip' keeps it"
         )
     replaced = np.unique(ordinals[repeated_rows])
     _delete(draft, state, replaced)
     if duplicates == "replace":
-        order = new.ids.order
-        in_order = new.ids.take(order)
-        dead = np.zeros(new.documents, dtype=np.bool_)
+        order = segment.ids.order
+        in_order = segment.ids.take(order)
+        dead = np.zeros(segment.documents, dtype=np.bool_)
         for i in range(len(in_order) - 1):
             dead[order[i]] = in_order[i] == in_order[i + 1]
         if dead.any():

@@ -21,6 +21,7 @@ ORDERED = ("date", "float", "integer")  # types of columns that have histograms
 SAMPLE = 10_000  # documents sampled to judge a column
 UNIQUE = 0.9  # ratio of distinct values to all values above which a column identifies documents
 DAY = 86_400_000_000  # microseconds
+# Widths of the bins of dates: units of numpy, and their number.
 STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
 
 

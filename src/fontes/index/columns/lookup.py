@@ -1,4 +1,4 @@
-"""Values of given documents in a column, over the segments of an index."""
+"""Values of selected documents in a column, over the segments of an index."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ WIDENING = (
     ("date", "date cells"),
     ("date", "keyword", "keywords", "text"),
 )
-"""Rows of types in which each type can hold the values of those before it."""
+"""Rows of types; each type can hold the values of the types before it in its row."""
 INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
 FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 ABSENT = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them

@@ -65,9 +65,9 @@ class Values:
             return Values(self.kind, self.values[indices], self.table)
         starts = self.starts.astype(np.int64)
         sizes = np.diff(starts)[indices]
-        new = offsets_of(sizes)
-        rows = np.arange(new[-1]) + np.repeat(starts[:-1][indices] - new[:-1], sizes)
-        return Values(self.kind, self.values[rows], self.table, new)
+        new_starts = offsets_of(sizes)
+        rows = np.arange(new_starts[-1]) + np.repeat(starts[:-1][indices] - new_starts[:-1], sizes)
+        return Values(self.kind, self.values[rows], self.table, new_starts)
 
     def write(self, folder: Path, number: int) -> None:
         """Write the files column-NUMBER.…, each in the smallest type that holds its values."""

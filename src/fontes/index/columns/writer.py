@@ -103,9 +103,11 @@ class _ColumnBuffer:
 
     @property
     def detected(self) -> str:
+        """Type of the values; one of `CELLS` for cells of tables."""
         return self._cell_kind or self.kind
 
     def extend(self, first: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
+        """Append the values of some documents of a batch, by their positions in it; `first` is the batch's first document."""
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
@@ -129,6 +131,7 @@ class _ColumnBuffer:
             self._pieces.append(np.array(stored, dtype=np.float64 if kind == "float" else np.int64))
 
     def values(self, documents: int) -> Values:
+        """Return the column of all documents; strings that are all dates, or all cells of a type, are converted."""
         docs = np.concatenate([np.zeros(0, np.int64), *self._docs])
         pieces = np.concatenate([np.zeros(0, np.float64 if self.kind == "float" else np.int64), *self._pieces])
         if self.kind == "boolean":
@@ -185,6 +188,7 @@ class _ColumnBuffer:
 
 
 def _kind(cls: type) -> str:
+    """Return the type of a column for values of a class derived from one in `KINDS`."""
     return next((kind for base, kind in KINDS.items() if issubclass(cls, base)), "mixed")
 
 
@@ -198,8 +202,8 @@ def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
     """Return the distinct strings in ascending order, and the position among them of each string of `table`."""
     encoded = list(map(utf8, table))  # two may be equal, as lone surrogates are replaced
     rank = {text: number for number, text in enumerate(sorted(set(encoded)))}
-    table_of = Strings(*concatenated(list(rank))).ascending()
-    return table_of, np.fromiter((rank[text] for text in encoded), np.int64, len(encoded))
+    strings = Strings(*concatenated(list(rank))).ascending()
+    return strings, np.fromiter((rank[text] for text in encoded), np.int64, len(encoded))
 
 
 def _lists(

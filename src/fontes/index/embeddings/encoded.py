@@ -128,7 +128,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return opened
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        """Merge the artifacts that all segments have, to what encoding the new segment would store; keep existing ones."""
+        """Merge the artifacts that all segments have, with the result of encoding the new segment; keep existing artifacts."""
         fits, existing = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
             if name not in existing and all(name in part_fits and part_fits[name] == fit for part_fits in fits):

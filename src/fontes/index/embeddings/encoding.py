@@ -74,7 +74,7 @@ class VectorEncoding(Encoding[Embeddings]):
     """Vectors of a job's documents."""
 
     def __init__(self, job: Job) -> None:
-        self.ids, self.place, self._job = job.ids, job.name, job
+        self.ids, self.folder_name, self._job = job.ids, job.name, job
         self._facts: dict[str, Any] = {
             "encoder": job.encoder,
             "settings": job.settings,
@@ -171,10 +171,10 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: Embeddings | None
     ) -> Callable[[Segment], VectorEncoding]:
         check_dim(form, encoder.dim, repr(encoder))
-        job_of = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
+        make_job = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
         if source is None:
-            return partial(vector_encoding, job_of, job.vectors)
-        return lambda segment: VectorEncoding(job_of(ids=segment.ids.tolist(), vectors=_decoder(source)))
+            return partial(vector_encoding, make_job, job.vectors)
+        return lambda segment: VectorEncoding(make_job(ids=segment.ids.tolist(), vectors=_decoder(source)))
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], segment: Path) -> None:
         joined, first = self.join(leaves, parts, {}), parts[0]
@@ -273,16 +273,16 @@ def quantized(
             f"document '{doc_id}': {job.encoder} returned a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
-    small: NDArray[Any] = vectors
+    stored: NDArray[Any] = vectors
     if job.dtype in BITS:
-        small, scales, norms = encoded(vectors, BITS[job.dtype])
+        stored, scales, norms = encoded(vectors, BITS[job.dtype])
     elif job.dtype == "int8":
         scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
-        small = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
-        small = np.clip(small, -127, 127).astype(np.int8)
-        norms = np.linalg.norm(small * scales[:, None].astype(np.float64), axis=1)
+        stored = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
+        stored = np.clip(stored, -127, 127).astype(np.int8)
+        norms = np.linalg.norm(stored * scales[:, None].astype(np.float64), axis=1)
     else:
-        small = vectors.astype(DTYPES[job.dtype])
-        norms = np.linalg.norm(small.astype(np.float64), axis=1)
-    above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
-    return small, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
+        stored = vectors.astype(DTYPES[job.dtype])
+        norms = np.linalg.norm(stored.astype(np.float64), axis=1)
+    norms_above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
+    return stored, np.where(norms > 0, norms_above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)

@@ -52,7 +52,7 @@ class ColumnFile:
     offset: int = 0
 
     def size(self, documents: int, rows: int) -> int:
-        """Bytes of documents and rows."""
+        """Return the bytes of so many documents and rows."""
         return self.width * (documents if self.of_documents else rows)
 
 
@@ -61,7 +61,7 @@ class Encoding(ABC, Generic[T]):
 
     Attributes:
         ids: Document ids.
-        place: Name of its folder, or the beginning of the name.
+        folder_name: Name of its folder, or the beginning of the name.
         settings: Settings as JSON values; a draft whose settings differ, except for NAMES, is started again.
         columns: Columns of its blocks.
     """
@@ -72,7 +72,7 @@ class Encoding(ABC, Generic[T]):
     """Settings that may change while the encoder stays the same: its text, and the precision of its machine."""
 
     ids: Sequence[str]
-    place: str
+    folder_name: str
     settings: dict[str, Any]
     columns: tuple[ColumnFile, ...]
 
@@ -123,7 +123,7 @@ def encode(
     busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
     with contextlib.ExitStack() as stack:
         try:
-            draft = stack.enter_context(drafting(segment / encoding.place, busy))
+            draft = stack.enter_context(drafting(segment / encoding.folder_name, busy))
         except OSError as e:
             message = f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror}; nothing was changed"
             raise FontesError(message) from e

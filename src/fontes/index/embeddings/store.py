@@ -85,17 +85,17 @@ class VectorStore:
             component: The component that the encoder makes.
             encoder: The encoder.
             job: Settings of the encoding.
-            form: Form in which they are stored; None: those of other segments.
+            form: Form in which they are stored; None takes the forms of other segments.
             overwrite: Whether to make existing artifacts again.
             progress: Called as documents are encoded.
-            actors: Actors that encode; None: this process does.
+            actors: Actors that encode; None encodes in this process.
 
         Raises:
             ParameterError: The form is unknown.
             FontesError: Another process has removed a segment meanwhile.
         """
         fingerprint: str = encoder.fingerprint
-        component.chosen_forms(form, ())
+        component.chosen_forms(form, ())  # raises for an unknown form before anything else
         check_there(self._path, self._leaves)
         self._reopen(component)
         existing_forms = [known_form for known_form in component.forms if any(self._sound(component, fingerprint, known_form))]
@@ -123,9 +123,9 @@ class VectorStore:
         for leaf, parts in zip(self._leaves, self._open(component), strict=True):
             for name, part in parts.items():
                 if is_sound(part):
-                    leaves, of_leaves = sound.setdefault(name, ([], []))
+                    leaves, sound_parts = sound.setdefault(name, ([], []))
                     leaves.append(leaf)
-                    of_leaves.append(part)
+                    sound_parts.append(part)
         return sound
 
     def forget(self, component: EncodedComponent[P, J]) -> None:
@@ -189,8 +189,8 @@ class VectorStore:
             for usable in (self._sound(component, fingerprint, candidate) for candidate in forms)
         )
         if covered:
-            of_all = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
-            return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {of_all}; {remedy} for the others")
+            coverage = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
+            return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {coverage}; {remedy} for the others")
         other_encoders = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
         other_note = f", only those of {' and '.join(other_encoders)}" if other_encoders else ""
         return ParameterError(
@@ -223,7 +223,7 @@ def encode_segment(
         make: Makes the encoding of a segment; it can be pickled.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        actors: Actors that encode; None: this process does.
+        actors: Actors that encode; None encodes in this process.
     """
     blocks = None if actors is None else actors.blocks(make, segment)
     return encode(segment.folder, make(segment), overwrite, progress, blocks)

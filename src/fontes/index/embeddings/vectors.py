@@ -285,10 +285,10 @@ class JoinedEmbeddings:
         vectors = np.empty((len(numbers), self.dim), dtype=np.float32)
         first = 0
         for share in self.shares:
-            of_share = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
-            if len(of_share):
-                local = numbers[of_share] - first
-                vectors[of_share] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
+            indices = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
+            if len(indices):
+                local = numbers[indices] - first
+                vectors[indices] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
             first += len(share)
         return vectors
 
@@ -319,8 +319,8 @@ class JoinedEmbeddings:
     @cached_property
     def whole(self) -> Embeddings | None:
         """Vectors of the only segment if it has no deletions; otherwise None."""
-        alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None
-        return self.shares[0].embeddings if alone else None
+        is_whole = len(self.shares) == 1 and self.shares[0].leaf.dead is None
+        return self.shares[0].embeddings if is_whole else None
 
     @cached_property
     def _digest(self) -> str:

@@ -179,7 +179,7 @@ class WeightEncoding(Encoding[WeightLists]):
         precision: str | None,
     ) -> None:
         self.ids: Strings = ids
-        self.place, self._vocabulary, self._vectors = WEIGHTS.name_of(fingerprint), vocabulary, vectors
+        self.folder_name, self._vocabulary, self._vectors = WEIGHTS.name_of(fingerprint), vocabulary, vectors
         named = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "precision": precision}
         self._facts: dict[str, Any] = {**named, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
@@ -187,7 +187,7 @@ class WeightEncoding(Encoding[WeightLists]):
 
     def existing(self, segment: Path) -> WeightLists | None:
         with contextlib.suppress(IndexFormatError):
-            return WeightLists(segment / self.place, self.ids) if (segment / self.place).is_dir() else None
+            return WeightLists(segment / self.folder_name, self.ids) if (segment / self.folder_name).is_dir() else None
         return None
 
     def block(self, first: int, last: int, report: ProgressCallback) -> tuple[NDArray[Any], ...]:
@@ -218,7 +218,7 @@ class WeightEncoding(Encoding[WeightLists]):
             KIND,
             {**self._facts, "documents": len(self.ids), "terms": counts["terms"], "postings": counts["postings"]},
         )
-        folder = segment / self.place
+        folder = segment / self.folder_name
         with uninterrupted():
             commit(lists_folder, folder)
             shutil.rmtree(draft, ignore_errors=True)
