@@ -60,7 +60,7 @@ class FieldStatistics(Protocol):
         ...
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
-        """(postings, fields): frequencies by field of these terms' postings, concatenated, in the order of the postings.
+        """Return the frequencies by field of these terms' postings, concatenated in their order: (postings, fields).
 
         Raises:
             IndexFormatError: The bytes do not fit the postings.

@@ -82,8 +82,8 @@ def _is_segment(segment: dict[str, Any]) -> bool:
 
 
 def _is_entry(entry: dict[str, Any], pattern: re.Pattern[str], counts: Iterable[str]) -> bool:
-    named = pattern.fullmatch(entry["name"]) is not None and is_table(entry["files"])
-    return named and all(type(entry[name]) is int and entry[name] >= 0 for name in counts)
+    is_named = pattern.fullmatch(entry["name"]) is not None and is_table(entry["files"])
+    return is_named and all(type(entry[name]) is int and entry[name] >= 0 for name in counts)
 
 
 def _has_valid_settings(manifest: dict[str, Any]) -> bool:

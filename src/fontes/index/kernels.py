@@ -214,13 +214,13 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
 
 
 @kernel()
-def take_fields(text: Any, sizes: Any, wanted: Any, out: Any, bounds: Any) -> None:
-    """Copy the `wanted` fields (bool, for title, text and metadata) of packed documents, each by itself."""
+def take_fields(text: Any, sizes: Any, included: Any, out: Any, bounds: Any) -> None:
+    """Copy the `included` fields (bool, for title, text and metadata) of packed documents, each by itself."""
     at, filled, count = np.int64(0), np.int64(0), 0
     for i in range(len(sizes)):
         for field in range(sizes.shape[1]):
             size = np.int64(sizes[i, field])
-            if wanted[field]:
+            if included[field]:
                 for j in range(size):
                     out[filled + j] = text[at + j]
                 filled += size

@@ -153,9 +153,9 @@ class PositionLists(RowLists):
                 raise self.arrays.damaged("positions.rows", "postings have more or fewer positions than their frequency")
             field_counts = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
             token_docs = np.repeat(docs, tfs)
-            for field, size in enumerate(self.tokens.T):
+            for field, sizes in enumerate(self.tokens.T):
                 relative = positions - starts[token_docs, field]
-                inside_before = offsets_of((relative >= 0) & (relative < size[token_docs]))
+                inside_before = offsets_of((relative >= 0) & (relative < sizes[token_docs]))
                 field_counts[:, field] = inside_before[bounds[1:]] - inside_before[bounds[:-1]]
             if not np.array_equal(field_counts.sum(axis=1), tfs):
                 raise self.arrays.damaged("positions.rows", "positions are outside of their document's fields")
