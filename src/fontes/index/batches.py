@@ -56,13 +56,13 @@ class Batch:
 
 
 def batches(
-    docs: Iterable[Doc], form: Indexed, only: Callable[[Doc], bool] | None, size: int, read: int
+    docs: Iterable[Doc], settings: Indexed, only: Callable[[Doc], bool] | None, size: int, read: int
 ) -> Iterator[Callable[[], Batch]]:
     """Yield functions that make batches of about `size` bytes of text, in any thread.
 
     Args:
         docs: The documents.
-        form: Indexed fields.
+        settings: Indexed fields.
         only: Returns whether to take a document; None takes all.
         size: Bytes of text of a batch.
         read: Number of documents read at a time.
@@ -71,7 +71,9 @@ def batches(
         InputError: A document has no id.
     """
     plain = (
-        form.weights is None and set(form.fields) <= set(PLAIN) and list(form.fields) == sorted(form.fields, key=PLAIN.index)
+        settings.weights is None
+        and set(settings.fields) <= set(PLAIN)
+        and list(settings.fields) == sorted(settings.fields, key=PLAIN.index)
     )
     parts: list[Portion] = []
     filled, count = 0, 0
@@ -86,10 +88,10 @@ def batches(
             filled += sum(len(doc.text) for doc in part) + 64 * len(part)
         parts.append(part)
         if filled >= size:
-            yield partial(_make_batch, parts, form, plain)
+            yield partial(_make_batch, parts, settings, plain)
             parts, filled = [], 0
     if parts:
-        yield partial(_make_batch, parts, form, plain)
+        yield partial(_make_batch, parts, settings, plain)
 
 
 def content(doc: Doc, fields: Sequence[str]) -> str:
@@ -103,16 +105,16 @@ def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
-def _make_batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
+def _make_batch(parts: list[Portion], settings: Indexed, plain: bool) -> Batch:
     joined = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
     if plain:
-        return Batch(joined, (_plain_fields if form.apart else _plain_contents)(joined, form.fields))
+        return Batch(joined, (_plain_fields if settings.apart else _plain_contents)(joined, settings.fields))
     docs = [doc for part in parts if not isinstance(part, Packing) for doc in part]
-    if form.weights is not None:
-        return Batch(joined, [form.weights.of(doc) for doc in docs])
-    if form.apart:
-        return Batch(joined, concatenated([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
-    return Batch(joined, concatenated([utf8(content(doc, form.fields)) for doc in docs]))
+    if settings.weights is not None:
+        return Batch(joined, [settings.weights.of(doc) for doc in docs])
+    if settings.apart:
+        return Batch(joined, concatenated([utf8(text) for doc in docs for text in field_contents(doc, settings.fields)]))
+    return Batch(joined, concatenated([utf8(content(doc, settings.fields)) for doc in docs]))
 
 
 def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:

@@ -130,7 +130,7 @@ class IndexSettings:
 def build_segment(
     docs: Iterable[Doc],
     folder: Path,
-    form: IndexSettings,
+    settings: IndexSettings,
     *,
     progress: ProgressCallback,
     columns: ColumnWriter | None = None,
@@ -144,7 +144,7 @@ def build_segment(
     Args:
         docs: The documents.
         folder: Folder of the files; runs of postings are temporarily beside it.
-        form: Settings of the index.
+        settings: Settings of the index.
         progress: Called after each batch.
         columns: Writes the columns of the metadata; None writes none.
         only: Returns whether to take a document, called in order; None takes all.
@@ -162,11 +162,11 @@ def build_segment(
     writers: list[Writer] = []
     try:
         with Workers() as workers:
-            building = Building(folder, form, workers)
-            for name in ("postings", "text", *form.components):
+            building = Building(folder, settings, workers)
+            for name in ("postings", "text", *settings.components):
                 writers.append(components[name].writer(building))
             writers += [] if columns is None else [columns]
-            for batch in workers.in_order(lambda make: make(), batches(docs, form, only, size, SOME)):
+            for batch in workers.in_order(lambda make: make(), batches(docs, settings, only, size, SOME)):
                 for writer in writers:
                     writer.write(batch, count)
                 ids.add(batch.docs.ids)

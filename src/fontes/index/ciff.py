@@ -217,9 +217,9 @@ class CiffReader:
                 yield start, Strings(blob, bounds), numbers, docs, tfs
             start += count
             if problem != kernels.SOUND:
-                why = PROBLEMS[problem].format(noun=noun, first=first, second=second, documents=self.header.num_docs)
+                description = PROBLEMS[problem].format(noun=noun, first=first, second=second, documents=self.header.num_docs)
                 term = "" if problem == kernels.NO_MESSAGE else text_bytes.tobytes().decode(errors="replace")
-                self._fail_at(noun, start, term, why)
+                self._fail_at(noun, start, term, description)
             self._bytes = self._bytes[used:]
             if not count and not self._more(max(self._message()[1], len(self._bytes) + 1)):
                 self._fail(f"it ends after {start:,} of {total:,} {noun}s; it is cut off; fetch or write it again")

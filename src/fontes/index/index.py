@@ -95,11 +95,11 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
-        form = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
+        settings = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
         with work(threads=threads, memory=memory, ray=ray):
             count = check_whole("shards", shards) if shards != 1 else None
-            build(docs, Path(path), form, columns, count, overwrite, drop_vectors, progress)
-        return cls.open(path, analyzer=form.analyzer)
+            build(docs, Path(path), settings, columns, count, overwrite, drop_vectors, progress)
+        return cls.open(path, analyzer=settings.analyzer)
 
     @classmethod
     def open(

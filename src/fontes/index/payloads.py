@@ -87,7 +87,7 @@ class Payload(Component[T]):
 
 
 class _WithPostings(Writer):
-    """Writer of nothing: the writer of postings analyses each document once, and writes their payloads."""
+    """Writes nothing: the writer of postings analyses each document once, and writes the payloads, too."""
 
     def write(self, batch: Batch, first: int) -> None:
         pass

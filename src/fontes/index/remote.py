@@ -174,7 +174,7 @@ def _download(address: str, folder: Path, progress: ProgressCallback) -> None:
 def _fetch_manifest(address: str, draft: Path) -> dict[str, Any]:
     remote_path = f"{address}/{MANIFEST}"
     try:
-        _get(remote_path, draft / MANIFEST)
+        _copy_file(remote_path, draft / MANIFEST)
     except InputError as error:
         if "there is no such" in str(error):
             raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy copies one there") from None
@@ -196,7 +196,7 @@ def _missing_files(
 
 
 def _fetch_file(address: str, path: Path, table: FileTable) -> None:
-    _get(address, path)
+    _copy_file(address, path)
     if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
         raise IndexFormatError(f"{address} is damaged: it differs from {MANIFEST}; copy the index there again (fontes copy)")
 
@@ -211,7 +211,7 @@ def _fetch_folder(address: str, folder: str, files: dict[str, int], target: Path
     target.mkdir()
     for name in files:
         if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
-            _get(f"{address}/{name}", target / inner)
+            _copy_file(f"{address}/{name}", target / inner)
     try:
         check_folder(target)
     except IndexFormatError as error:
@@ -227,7 +227,8 @@ def _is_sound(folder: Path) -> bool:
     return True
 
 
-def _get(address: str, path: Path) -> None:
+def _copy_file(address: str, path: Path) -> None:
+    """Copy the file at an address or a local path to `path`."""
     if address_of(address) is not None:
         fetch(address, path)
         return

@@ -159,14 +159,10 @@ class Segment:
         if not all(a != b for a, b in pairwise(live)):
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
-    def read(self, ids: Sequence[str], leaf_docs: Sequence[int]) -> list[Doc]:
-        """Return the documents at these positions, whose ids are `ids`; raise as `texts`, and if they are damaged."""
-        return self.texts.read(ids, leaf_docs)
-
     def docs(self, first: int, last: int) -> list[Doc]:
-        """Return the documents from one position up to another, deleted ones too."""
+        """Return documents from one position up to another, deleted ones too; raises as `texts`, or if they are damaged."""
         positions = range(first, last)
-        return self.read([self.ids[i] for i in positions], positions)
+        return self.texts.read([self.ids[i] for i in positions], positions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -326,7 +326,7 @@ class State:
             leaf, leaf_rows = self.leaves[leaf_number], np.flatnonzero(leaf_numbers == leaf_number).tolist()
             leaf_docs = leaf.live[np.asarray([ordinals[i] for i in leaf_rows]) - leaf.first] if leaf.dead is not None else None
             segment_docs = [ordinals[i] - leaf.first for i in leaf_rows] if leaf_docs is None else leaf_docs.tolist()
-            for i, doc in zip(leaf_rows, leaf.segment.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
+            for i, doc in zip(leaf_rows, leaf.segment.texts.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
                 docs[i] = doc
         return docs
 

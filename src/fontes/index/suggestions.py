@@ -71,13 +71,13 @@ class Suggester:
         last = words[-1] if words and words[-1].end == len(query) else None
         forms = [] if last is None else self._completions(last.form, k)
         is_begun = last is not None and len(last.form) < MIN_KNOWN and any(form.startswith(last.form) for form in forms)
-        better = [
+        corrections = [
             (word, form)
             for word in words[-MAX_WORDS:]
             if not (word is last and is_begun) and (form := self._correction(word)) is not None
         ]
         completions = tuple(_replaced(query, [(words[-1], form)]) for form in forms)
-        return Suggestions(completions, _replaced(query, better) if better else None)
+        return Suggestions(completions, _replaced(query, corrections) if corrections else None)
 
     def _words(self, query: str) -> list[_Word]:
         analyzer = self._state.analyzer
@@ -151,10 +151,10 @@ class Suggester:
         ]
 
 
-def _replaced(query: str, better: Iterable[tuple[_Word, str]]) -> str:
+def _replaced(query: str, replacements: Iterable[tuple[_Word, str]]) -> str:
     """Replace words of a query, in ascending order, by better forms in their case."""
     pieces, end = [], 0
-    for word, form in better:
+    for word, form in replacements:
         typed = query[word.start : word.end]
         cased = (
             form.upper() if len(typed) > 1 and typed.isupper() else form[:1].upper() + form[1:] if typed[:1].isupper() else form

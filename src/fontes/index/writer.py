@@ -82,7 +82,7 @@ class Change:
 def build(
     docs: Iterable[Any] | str | Path,
     path: Path,
-    form: IndexSettings,
+    settings: IndexSettings,
     columns: Mapping[str, str] | None,
     shards: int | None,
     overwrite: bool,
@@ -92,13 +92,13 @@ def build(
     """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
         replacing: dict[str, Any] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
-        actors.build_on_cluster(docs, path, form, columns, shards=shards, progress=progress, **replacing)
+        actors.build_on_cluster(docs, path, settings, columns, shards=shards, progress=progress, **replacing)
         return
     documents = _read_documents(docs)
     ciff = ciff_file(documents)
-    if ciff is not None and (form.weights is not None or columns is not None):
+    if ciff is not None and (settings.weights is not None or columns is not None):
         raise ParameterError(f"{ciff} holds no metadata, so that it has no term weights and no columns")
-    if ciff is not None and (form.separate or form.positions):
+    if ciff is not None and (settings.separate or settings.positions):
         raise ParameterError(f"{ciff} holds neither fields nor positions; they need an index of the documents")
     with building(path, overwrite, drop_vectors) as stage:
         folder = stage / "segment"
@@ -106,11 +106,11 @@ def build(
         writer = ColumnWriter(folder, Schema.of(columns))
         ciff_facts: dict[str, Any] = {}
         if ciff is None:
-            counts = build_segment(documents, folder, form, progress=progress, columns=writer)
+            counts = build_segment(documents, folder, settings, progress=progress, columns=writer)
         else:
             counts, header = ciff_segment(ciff, folder, progress=progress)
             ciff_facts = {"fields": [], "ciff": header}
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **ciff_facts}
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts, **ciff_facts}
         manifest = {**facts, "columns": writer.schema.to_json()}
         segments = [(folder, counts)]
         if shards is not None:

@@ -214,16 +214,19 @@ def vector_encoding(
     )
 
 
-def _decoder(full: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
+def _decoder(source: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
+    """Return a function that decodes stored vectors, in place of an encoder; see `Job.vectors`."""
+
     def vectors(first: int, last: int, report: ProgressCallback) -> VectorsOfDocuments:
-        a, b = full.rows(first, last)
-        bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
-        return full.decoded(slice(a, b)), bounds
+        a, b = source.rows(first, last)
+        bounds = np.arange(last - first + 1) if source.single else source.bounds[first : last + 1] - a
+        return source.decoded(slice(a, b)), bounds
 
     return vectors
 
 
 def _pieces(share: SegmentEmbeddings, size: int) -> Iterator[slice | NDArray[np.int64]]:
+    """Yield the rows of the living documents, `size` at a time."""
     for first in range(0, len(share), size):
         rows = slice(first, min(first + size, len(share)))
         yield rows if share.rows is None else share.rows[rows]
