@@ -153,7 +153,7 @@ def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
-    """Write the metadata of a folder to disk: the settings `facts` and its files, complete by now, that match `pattern`."""
+    """Write the metadata of a folder to disk: the settings `facts`, and its complete files that match `pattern`."""
     meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
     with (folder / META).open("w", encoding="utf-8") as file:
         json.dump({**meta, "digest": _digest(meta)}, file, indent=1, ensure_ascii=False)

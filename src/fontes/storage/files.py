@@ -239,7 +239,7 @@ class _ByteRange(io.RawIOBase):
     """Bytes `start` to `end` of a file; positions count from `start`."""
 
     def __init__(self, file: IO[bytes], start: int, end: int | None) -> None:
-        self._file, self._start = file, start
+        self._file = file
         self._remaining = sys.maxsize if end is None else end - start
         self._position = 0
         file.seek(start)
@@ -275,7 +275,7 @@ def _write(name: str, path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def _write_chunks(chunks: Iterable[bytes], file: BinaryIO, name: str) -> None:
-    """Write chunks: write errors become InputError, errors of the producer propagate."""
+    """Write chunks; an OSError of writing becomes an InputError, errors of the producer propagate."""
     for chunk in chunks:
         try:
             file.write(chunk)
@@ -287,6 +287,7 @@ def _write_chunks(chunks: Iterable[bytes], file: BinaryIO, name: str) -> None:
 
 @contextmanager
 def _write_errors(name: str) -> Iterator[None]:
+    """Turn an OSError of the block into the error of `_write_error`."""
     try:
         yield
     except OSError as error:
@@ -294,6 +295,7 @@ def _write_errors(name: str) -> Iterator[None]:
 
 
 def _write_error(name: str, error: OSError) -> Exception:
+    """Return the error to raise for an OSError of writing: InputError, or itself for a closed pipe of standard output."""
     if name == STANDARD and isinstance(error, BrokenPipeError):
         return error
     return InputError(f"{'standard output' if name == STANDARD else name}: cannot be written ({error.strerror or error})")
