@@ -61,7 +61,7 @@ class Suggester:
         forms = surface_forms(state)
         self._table = Strings(*arrays_of(forms.words), forms.words.order)
         self._counts, self._terms = forms.counts, forms.terms
-        self._most = int(self._counts.max(initial=0))
+        self._max_count = int(self._counts.max(initial=0))
         self._corrections: Cached[str, str | None] = Cached(CACHE_SIZE)
 
     def suggest(self, query: str, k: int) -> Suggestions:
@@ -97,7 +97,7 @@ class Suggester:
         return max((int(self._state.df[number]) for number in numbers if number >= 0), default=0)
 
     def _completions(self, form: str, k: int) -> list[str]:
-        """The most frequent forms with this prefix, one per term, without the prefix itself."""
+        """Return the most frequent forms with this prefix, one per term, without the prefix itself."""
         if not 0 < len(form) <= MAX_WORD:
             return []
         first, last = prefixed(self._table, form)
@@ -129,12 +129,12 @@ class Suggester:
         shortest = MIN_KNOWN if word.df else MIN_UNKNOWN
         if not word.is_searched or not shortest <= len(word.form) <= MAX_WORD or any(map(str.isdigit, word.form)):
             return None
-        if word.df * MIN_RATIO[1] > self._most:
+        if word.df * MIN_RATIO[1] > self._max_count:
             return None
         return self._corrections.get(word.form, functools.partial(self._correct, word))
 
     def _correct(self, word: _Word) -> str | None:
-        """The similar form with the best frequency for its distance; None if none is frequent enough."""
+        """Return the similar form with the best frequency for its distance; None if none is frequent enough."""
         form = word.form
         indices, distances = near(self._table, form, 1)
         if len(form) >= MIN_TWO_EDITS:
@@ -146,9 +146,8 @@ class Suggester:
             return None
         indices, distances, counts = indices[is_candidate], distances[is_candidate], counts[is_candidate]
         initials = np.array([self._table[i][:1] != form[:1] for i in indices.tolist()])
-        return self._table[
-            int(indices[np.argmax(np.log(counts) - EDIT_PENALTY * (distances - 1.0) - INITIAL_PENALTY * initials)])
-        ]
+        scores = np.log(counts) - EDIT_PENALTY * (distances - 1.0) - INITIAL_PENALTY * initials
+        return self._table[int(indices[np.argmax(scores)])]
 
 
 def _replaced(query: str, replacements: Iterable[tuple[_Word, str]]) -> str:
